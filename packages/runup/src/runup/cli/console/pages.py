@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from runup.cli.console.render import (
-    action_pages,
-    board_page,
-    cluster_page,
-    frame,
-    graph_page,
-    history_pages,
-    update_page,
-)
-from runup.cli.console.render import frame as login_pages
-from runup.cli.console.render.frame import SCRIPT
+from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ActionResult, RequestedAction
@@ -60,18 +50,20 @@ class ConsolePages:
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.judged is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was judged.
-        return board_page.page(
+        return fleet_pages.board_page(
             board, results, now=now, max_age=self._max_age, notes=notes if is_whole else (), site=self._site
         )
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
         (result,), _ = self._results(board, (name,), now)
-        return cluster_page.page(board, name, findings=result.findings, now=now, max_age=self._max_age, site=self._site)
+        return cluster_pages.preflight_page(
+            board, name, findings=result.findings, now=now, max_age=self._max_age, site=self._site
+        )
 
     def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
-        return update_page.page(board, name, live=_live(status) if status else None, now=now, site=self._site)
+        return cluster_pages.update_page(board, name, live=_live(status) if status else None, now=now, site=self._site)
 
     def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
@@ -85,24 +77,24 @@ class ConsolePages:
             if judged is None
             else find_way(judged, self._graph)
         )
-        return graph_page.page(name, way, now, self._site)
+        return cluster_pages.way_page(name, way, now, self._site)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
         if not self._stored:
-            return history_pages.no_store_page(now, board.notes, self._site)
+            return fleet_pages.no_store_page(now, board.notes, self._site)
         entries = [board.entries[name]] if name else list(board.entries.values())
         listing = () if board.version else ("the clusters are still being listed; reload this page",)
         notes = (*board.notes, *listing)
-        return history_pages.page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
+        return fleet_pages.history_page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
-        return login_pages.login_page(problem, next_page, self._site)
+        return frame.login_page(problem, next_page, self._site)
 
     def logout(self, user: str, form_key: str) -> str:
         """Returns the page with the form that ends a login."""
-        return login_pages.logout_page(user, form_key, self._site)
+        return frame.logout_page(user, form_key, self._site)
 
     def action(self, asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime) -> str:
         """Returns the page of an action: the choices, the confirmation, or the result."""
@@ -110,7 +102,7 @@ class ConsolePages:
 
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
-        return login_pages.problem_page(status, problem, self._site)
+        return frame.problem_page(status, problem, self._site)
 
     def style(self) -> str:
         """Returns the style sheet."""
@@ -118,10 +110,10 @@ class ConsolePages:
 
     def script(self) -> str:
         """Returns the script."""
-        return SCRIPT
+        return frame.SCRIPT
 
 
 def _live(status: ClusterStatus) -> Markup:
     if isinstance(status.value, StatusReading):
-        return update_page.status_part(status.value)
-    return update_page.problem_part(status.why or str(status.value))
+        return cluster_pages.status_part(status.value)
+    return cluster_pages.problem_part(status.why or str(status.value))
