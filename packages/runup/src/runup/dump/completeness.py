@@ -123,10 +123,14 @@ def complete_kinds(
     pools_are_counted = bool(whole_numbers) and len(whole_numbers) == len(machines)
     if ALL in proofs.get(_POOLS, ()) and pools_are_counted and sum(whole_numbers) == numbers["", "Node", ALL]:
         proofs[_NODES].add(ALL)
-    whole = frozenset(
-        {resource for resource, namespaces in proofs.items() if ALL in namespaces}
-        | set(_singleton_kinds(layout, objects, plural))
-    )
+    known = {resource for resource, namespaces in proofs.items() if ALL in namespaces}
+    for obj in objects:
+        group, kind, namespace, name = identity(obj)
+        # A kind of one object is known if that is there. Of an operator's own configuration an Insights archive has
+        # the spec only.
+        if not namespace and _SINGLETONS.get(plural(group, kind)) == name:
+            known |= {plural(group, kind)} if layout.style != "insights" or "status" in obj else set()
+    whole = frozenset(known)
     namespaces = {
         resource: frozenset(namespaces)
         for resource, namespaces in proofs.items()
@@ -200,17 +204,6 @@ def _by_answers(
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
     return proofs
-
-
-def _singleton_kinds(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
-    """Yields the singleton kinds whose object is in the dump."""
-    for obj in objects:
-        # Of an operator's own configuration an Insights archive has the spec only.
-        if layout.style == "insights" and "status" not in obj:
-            continue
-        group, kind, namespace, name = identity(obj)
-        if not namespace and _SINGLETONS.get(resource := plural(group, kind)) == name:
-            yield resource
 
 
 # Stands for every namespace, and for the cluster.
@@ -334,7 +327,12 @@ def proven_by_tool(
                 if (root, resource) not in spoilt
             )
     elif layout.style == "insights":
-        yield from _of_insights(layout.root, broken)
+        # The archive's own record says what was gathered without an error; a kind with a broken file is not complete.
+        for row in _rows_of_record(layout.root / "insights-operator" / "gathers.json", "status_reports"):
+            gathered, below = _GATHERERS.get(str(row.get("name")), (None, ""))
+            is_spoilt = any(file.is_relative_to(layout.root / "config" / below) for file in broken)
+            if gathered and not is_spoilt and not row.get("errors") and not row.get("panic"):
+                yield gathered, ALL
 
 
 def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource, str] | None:
@@ -364,15 +362,6 @@ def is_must_gather(root: Path, top: Path) -> bool:
         return read_text(version).partition("\n")[0].strip() == _IMAGE
     # Images of before that file: the folder is one of `oc adm must-gather` all the same.
     return root != top and timestamps(root.parent) is not None
-
-
-def _of_insights(root: Path, broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
-    """Yields what the archive's own record says was gathered without an error, but for kinds with a broken file."""
-    for row in _rows_of_record(root / "insights-operator" / "gathers.json", "status_reports"):
-        resource, folder = _GATHERERS.get(str(row.get("name")), (None, ""))
-        is_spoilt = any(file.is_relative_to(root / "config" / folder) for file in broken)
-        if resource and not is_spoilt and not row.get("errors") and not row.get("panic"):
-            yield resource, ALL
 
 
 def resource_collected(file: Path) -> Resource:

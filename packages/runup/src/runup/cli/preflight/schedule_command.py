@@ -60,7 +60,13 @@ def run(connection: Connection, flags: Flags) -> int:
             raise CommandError(_NOT_SCHEDULED)
         last_run = last_scheduled(kept_reports.read_kept(client))
         jobs = client.list_all(Job, NAMESPACE, label_selector=f"{schedule.SCHEDULED_LABEL}=true")[0]
-    failed = _failed_since(jobs, last_run)
+    # The newest Job may have failed and left no report: a pod that never ran, a process that was killed.
+    newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
+    end = find(newest.status.conditions, "Failed") if newest is not None else None
+    failed = ""
+    if newest is not None and end is not None and end.status == "True":
+        has_report = last_run is not None and last_run.id.startswith(f"{newest.metadata.name}-")
+        failed = "" if has_report else f"Job {newest.metadata.name} failed ({end.reason}): {end.message}"
     if failed or (last_run is not None and last_run.error):
         code = EXIT_FAILED
     else:
@@ -182,17 +188,6 @@ def _cron_job(client: SyncClient) -> CronJob | None:
         return client.send(calls.get(CronJob, schedule.NAME, NAMESPACE))
     except NotFound:
         return None
-
-
-def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
-    """Returns why the newest Job failed, if it left no report: a pod that never ran, a process that was killed."""
-    newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
-    failed = find(newest.status.conditions, "Failed") if newest is not None else None
-    if newest is None or failed is None or failed.status != "True":
-        return ""
-    if last_run is not None and last_run.id.startswith(f"{newest.metadata.name}-"):
-        return ""
-    return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
 
 
 def _schedule_text(cron_job: CronJob, last_run: LastScheduled | None, failed: str) -> str:

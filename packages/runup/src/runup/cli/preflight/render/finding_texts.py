@@ -95,10 +95,17 @@ def result(
     `collect` is the command that collects what a dump lacks.
     """
     shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
-    parts = [_result_text(findings, report)]
-    parts += (
-        [f"{len(findings.checks)} {'check' if len(findings.checks) == 1 else 'checks'} done"] if findings.checks else []
-    )
+    if findings.completed or findings.ended:
+        applying = tuple(risk for risk in findings.risks if risk.applies == "True")
+        causes = sum(any(risk.open for risk in cause.risks) for cause in report.applying)
+        some = 0 < causes < sum(risk.open for risk in applying)
+        of_causes = f" for {causes} {'cause' if causes == 1 else 'causes'}" if some else ""
+        text = counted_risks(findings.risks, f"{severity_counts_text(applying)}{of_causes}")
+        parts = [f"{text}{', then' if findings.ended else ''}"]
+    else:
+        parts = [f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"]
+    if count := len(findings.checks):
+        parts.append(f"{count} {'check' if count == 1 else 'checks'} done")
     parts += [f"as of {timestamp(findings.observed)}"] if findings.observed else []
     listed = cause_texts.listing(report, screen, now=findings.observed, of_dump=findings.of_dump, collect=collect)
     tables: list[str] = (
@@ -134,18 +141,6 @@ def open_risks(findings: Findings, step: ReportedStep) -> str:
     """Returns the names of the step's risks that are open, or `nothing`."""
     still_open = {risk.name for risk in findings.risks if risk.open}
     return ", ".join(name for name in step.risks if name in still_open) or "nothing"
-
-
-def _result_text(findings: Findings, report: cause_texts.CauseReport) -> str:
-    """Returns how the preflight stands, in a few words: what applies, or why there is no result."""
-    if not (findings.completed or findings.ended):
-        return f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"
-    applying = sum(risk.open and risk.applies == "True" for risk in findings.risks)
-    number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
-    of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
-    graver = tuple(risk for risk in findings.risks if risk.applies == "True")
-    text = counted_risks(findings.risks, f"{severity_counts_text(graver)}{of_causes}")
-    return f"{text}{', then' if findings.ended else ''}"
 
 
 def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
@@ -215,7 +210,14 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
             f"{findings.target}{aside}.{_waived_and_grown_text(findings)}",
         )
     if not any(risk.open for risk in findings.risks):
-        return _guarded_verdict(findings)
+        # Only the state of the cluster keeps `--to` from asking for the update.
+        conditions = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+        refuses = f"`--to` refuses while {conditions} (`runup upgrade` says why)"
+        # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
+        repairs = any(risk.informs for risk in findings.risks)
+        advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
+        text = f"Verdict: {counted_risks(findings.risks)}, but {refuses}.{_waived_and_grown_text(findings)} {advice}"
+        return text, f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
     named_risks = [risk for risk in findings.risks if risk.open and (risk.applies == "True" or not findings.of_dump)]
     report = cause_texts.report_causes(findings)
@@ -244,19 +246,6 @@ def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]
     """Returns the causes for which the operator refuses the update whatever is accepted."""
     not_accepted = (*report.applying, *report.unknown)
     return [cause for cause in not_accepted if any(risk.open and not risk.acceptable for risk in cause.risks)]
-
-
-def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
-    """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
-    conditions = ", ".join(f"{guard.type}=True" for guard in findings.guards)
-    text = (
-        f"Verdict: {counted_risks(findings.risks)}, but `--to` refuses while {conditions} (`runup upgrade` says why)."
-    )
-    command = f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
-    # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
-    repairs = any(risk.informs for risk in findings.risks)
-    advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
-    return f"{text}{_waived_and_grown_text(findings)} {advice}", command
 
 
 def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:

@@ -47,6 +47,7 @@ from runup.report.report import ReportedCheck
 
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
+_RESULTS = {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
 _SHOWN = 20
 # A box to tick off on paper: the page has no form.
@@ -96,6 +97,12 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         for number, step in enumerate(plan(findings), 1)
     )
     planned = el("section", el("h2", "The plan"), *articles)
+    if findings.ended:
+        result = ("Ended", WARN)
+    elif findings.exit_code == COULD_NOT_RUN:
+        result = ("Could not run", BAD) if findings.failed else ("No result yet", BUSY)
+    else:
+        result = _RESULTS[findings.exit_code]
     # The head of the page: source and target, result, verdict and its command.
     # The command is shown apart from the text, so that it can be copied.
     text, *command = verdict_parts(findings)
@@ -105,7 +112,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             el(
                 "div",
                 el("h1", f"Preflight of {findings.target} from {findings.source}"),
-                badge(*_result(findings)),
+                badge(*result),
                 class_="head",
             ),
             el("p", text),
@@ -125,6 +132,23 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
     )
 
 
+def _checks(checks: Sequence[ReportedCheck]) -> Markup:
+    """Returns the table of all checks, those that found something first."""
+    order = tuple(_RESULT_TONES)
+    rows = [
+        el(
+            "tr",
+            el("td", badge(check.result, _RESULT_TONES[check.result])),
+            el("th", check.name, scope="row"),
+            el("td", check.message, class_="wide"),
+            el("td", check.component),
+        )
+        for check in sorted(checks, key=lambda check: (order.index(check.result), check.name))
+    ]
+    caption, titles = "Every check of the release, and what it came to", ("Result", "Check", "Message", "Component")
+    return el("section", el("h2", f"Checks ({len(rows)})"), el("div", grid(caption, titles, rows), class_="card long"))
+
+
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
     """Returns the card about risks that are unknown for lack of objects."""
     absent = report.missing
@@ -142,18 +166,6 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
         ),
         class_=f"card issue {WARN} long",
     )
-
-
-def _result(findings: Findings) -> tuple[str, str]:
-    """Returns the words and the tone of the result's badge."""
-    code = findings.exit_code
-    if findings.ended:
-        return "Ended", WARN
-    if code == COULD_NOT_RUN:
-        return ("Could not run", BAD) if findings.failed else ("No result yet", BUSY)
-    return {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[
-        code
-    ]
 
 
 def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
@@ -259,21 +271,3 @@ def facts_of(risk: Risk) -> Markup:
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
-
-
-def _checks(checks: Sequence[ReportedCheck]) -> Markup:
-    """Returns the table of all checks, those that found something first."""
-    order = tuple(_RESULT_TONES)
-    ordered = sorted(checks, key=lambda check: (order.index(check.result), check.name))
-    lines = (
-        el(
-            "tr",
-            el("td", badge(check.result, _RESULT_TONES[check.result])),
-            el("th", check.name, scope="row"),
-            el("td", check.message, class_="wide"),
-            el("td", check.component),
-        )
-        for check in ordered
-    )
-    table = grid("Every check of the release, and what it came to", ("Result", "Check", "Message", "Component"), lines)
-    return el("section", el("h2", f"Checks ({len(checks)})"), el("div", table, class_="card long"))

@@ -15,7 +15,6 @@ from typing import Any
 from runup import __version__
 from runup.cli.preflight.render import cause_texts, finding_texts
 from runup.evaluation.results import ClusterResult
-from runup.facts.of_dump import Place
 from runup.preflight.decide.findings import Risk
 from runup.report import documentation
 
@@ -85,12 +84,18 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
     named_locations = [
         (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
     ]
+    locations: list[dict[str, Any]] = []
     if cluster_result.places:
         places = named_locations or [(cluster_result.name, cluster_result.place())]
-        locations_of = [_location_of(name, place) for name, place in places]
+        for name, place in places:
+            location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
+            if place is not None:
+                file, region = {"uri": place.uri}, {"startLine": place.line}
+                location["physicalLocation"] = {"artifactLocation": file, "region": region}
+            locations.append(location)
     else:
         names = [{"fullyQualifiedName": name} for name, _ in named_locations]
-        locations_of = [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
+        locations.append({"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]})
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "ruleIndex": rule_index,
@@ -98,7 +103,7 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
         "message": {"text": f"{cluster_result.name}: {risk.message}"},
-        "locations": locations_of,
+        "locations": locations,
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
     if cause and cause != risk.name:
@@ -106,12 +111,3 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
     if risk.accepted:
         entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
     return entry
-
-
-def _location_of(name: str, place: Place | None) -> dict[str, Any]:
-    """Returns one location of SARIF: a name, and the line of a file if `place` is known."""
-    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
-    if place is not None:
-        region = {"startLine": place.line}
-        location["physicalLocation"] = {"artifactLocation": {"uri": place.uri}, "region": region}
-    return location
