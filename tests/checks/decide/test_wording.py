@@ -12,7 +12,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.checks.decide.engine import one_line, run_check, unknown_risk
 from runup.checks.decide.model import Check, Finding, Snapshot
-from runup.checks.decide.wording import cause, condition_text, count, names, severity_after, since_suffix, since_text
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import cause, condition_text, severity_after, since_suffix, since_text
 
 NODES = resource_of(Node)
 

@@ -11,35 +11,51 @@ the check reads. The oldest checks have pages in `docs/checks` that are written 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
-from kubekit.api.meta_v1 import Object
+from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.text import shorten
 from runup.checks.decide.cluster_kinds import BOTH, KUBERNETES, OPENSHIFT, Clusters, clusters_by_reads
 from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFunction, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.reads import Slim, slim_metadata
 from runup.checks.decide.wording import could_not_tell_finding, count, minor_or_major, names, refer
 from runup.report.report import Severity
 
 __all__ = [
     "DEFINITIONS",
+    "DEGRADED_PATIENCE",
+    "DOWN_PATIENCE",
+    "LONGEST_CAUSE",
     "MINOR",
+    "NO_REASONS",
     "OWN_NAME",
     "Applies",
     "Context",
     "Finding",
     "Findings",
     "Resource",
+    "Slim",
     "Snapshot",
     "Unreadable",
+    "cause",
+    "condition_text",
     "count",
     "declared",
     "full_name",
+    "minor_or_major",
     "names",
     "names_of",
     "refer",
     "resource_of",
     "risk",
+    "severity_after",
+    "since_suffix",
+    "since_text",
+    "slim_metadata",
     "unknown",
     "yield_from_all",
 ]
@@ -49,6 +65,17 @@ Findings = Iterator[Finding]
 _CLUSTERS: dict[str | None, Clusters] = {"both": BOTH, "Kubernetes": KUBERNETES, "OpenShift": OPENSHIFT}
 ALL, MINOR = "all", "minor and major updates"
 _APPLIES_TO: dict[str, Callable[[Context], bool]] = {ALL: lambda _context: True, MINOR: minor_or_major}
+# How many characters of another component's message are quoted, so that what follows is still read.
+LONGEST_CAUSE = 600
+# Reasons that explain nothing: operators set them whatever the condition's status, and the cluster-version operator
+# sets them where the message has the reasons (pkg/risk/upgradeable).
+NO_REASONS = frozenset({"", "AsExpected", "MultipleReasons", "RiskNameNotCompatibleWithReasonProperty"})
+
+# How long a state must last for its highest severity. The cluster-version operator's own alerts wait as long before
+# they fire: ClusterOperatorDown (critical) 10 minutes, ClusterOperatorDegraded 30 minutes
+# (install/0000_90_cluster-version-operator_02_servicemonitor.yaml).
+DOWN_PATIENCE = timedelta(minutes=10)
+DEGRADED_PATIENCE = timedelta(minutes=30)
 # Passed as `unknown_risk`: what the check cannot tell is reported under the check's own name.
 OWN_NAME = ""
 # The rank of a check without one, behind all others.
@@ -144,6 +171,73 @@ def full_name(obj: Object) -> str:
 def names_of(objects: Sequence[Object]) -> str:
     """Returns the names of the objects in words, with their namespaces: `a/b, c/d and 17 more`."""
     return names([full_name(obj) for obj in objects])
+
+
+def since_text(time: datetime | None) -> str:
+    """Returns `since 2026-01-14T09:30:00Z`, or an empty string if the time is not known."""
+    return f"since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
+
+
+def since_suffix(time: datetime | None) -> str:
+    """Returns ` (since 2026-01-14T09:30:00Z)`, or an empty string if the time is not known."""
+    return f" ({since_text(time)})" if time else ""
+
+
+def cause(condition: Condition) -> str:
+    """Returns `Reason: message` of an unhealthy condition, as far as it has them, without a full stop at the end.
+
+    The cause comes before the time, so that a message which a table cuts still names the cause.
+    """
+    reason = "" if condition.reason in NO_REASONS else condition.reason
+    # A message may have several lines, a finding has one.
+    message = without_structs(" ".join(condition.message.split()))
+    text = ": ".join(part for part in (reason, message) if part).rstrip(".")
+    return shorten(text, LONGEST_CAUSE, mark=" ...", at_word=True)
+
+
+def without_structs(text: str) -> str:
+    """Returns the text with each printed Go value (`{Name:etcd-0 ID:12 ...}`, also in a list) as `[...]`.
+
+    Operators print them with `%+v`. Cut in the middle they say nothing, and what comes after them would be lost.
+    """
+    pieces, place = [], 0
+    for start in _STRUCT.finditer(text):
+        if start.start() < place:
+            continue
+        pieces.append(text[place : start.start()])
+        place = _end_of_bracket(text, start.start())
+        pieces.append("[...]")
+    return "".join((*pieces, text[place:]))
+
+
+# The beginning of a printed Go struct, of a pointer to one, or of a list of them; JSON has quotes there.
+_STRUCT = re.compile(r"\[?&?\{[A-Za-z]\w*:")
+
+
+def _end_of_bracket(text: str, start: int) -> int:
+    """Returns the index after the bracket that closes the one at `start`.
+
+    Returns the text's length if the text was cut off before that bracket.
+    """
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] in "[{") - (text[place] in "]}")
+        if not depth and text[place] in "]}":
+            return place + 1
+    return len(text)
+
+
+def condition_text(condition: Condition) -> str:
+    """Returns `: Reason: message (since ...).` of a condition, as far as it has them."""
+    why = cause(condition)
+    return f"{': ' if why else ''}{why}{since_suffix(condition.last_transition_time)}."
+
+
+def severity_after(
+    since: datetime | None, now: datetime, patience: timedelta, before: Severity, after: Severity
+) -> Severity:
+    """Returns `after` if the state has lasted for `patience` or its beginning is not known, else `before`."""
+    return after if since is None or now - since >= patience else before
 
 
 def yield_from_all(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:

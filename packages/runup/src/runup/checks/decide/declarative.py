@@ -118,6 +118,75 @@ class _Compiled(msgspec.Struct, frozen=True, kw_only=True):
         """Returns whether the check is for this update."""
         return context.source in self.sources and context.target in self.targets
 
+    def run(self, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        """Yields the findings of the check: of its query, or of its expressions on one object after the other."""
+        spec = self.spec
+        if spec.container is not None:
+            yield _unknown_finding(spec, NOT_HERE)
+            return
+        if spec.promql is not None:
+            if not context.prometheus.configured:
+                yield _unknown_finding(spec, NO_PROMETHEUS)
+                return
+            answer = promql.evaluate(spec.promql.query, context.prometheus, context.now)
+            if isinstance(answer, str):
+                yield _unknown_finding(spec, f"its query could not be answered: {answer}")
+            elif answer:
+                yield _applying_finding(spec, spec.risk.message)
+            return
+        lists = {name: snapshot.listed(read_resource) for name, read_resource in self.reads.items()}
+        shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
+        variables: dict[str, Any] = {
+            UPDATE_VARIABLE: {
+                "source": str(context.source),
+                "target": str(context.target),
+                "kubernetes": context.target_kubernetes,
+            },
+            **shared,
+        }
+        # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
+        objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
+        # One budget for all objects together: with one for each, a check over five thousand objects could take five
+        # thousand times as long.
+        budget = Budget()
+        answers = [self._answer(obj, variables, budget) for obj in objects]
+        risk = spec.risk
+        applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
+        if applying:
+            own_messages = [answer.message for _, answer in applying if answer.message]
+            more = f" And {len(own_messages) - MAX_OWN_MESSAGES} more." if len(own_messages) > MAX_OWN_MESSAGES else ""
+            yield _applying_finding(
+                spec,
+                " ".join(own_messages[:MAX_OWN_MESSAGES]) + more if own_messages else risk.message,
+                (obj for obj, _ in applying),
+            )
+        failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
+        if failed:
+            about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
+            yield _unknown_finding(
+                spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed)
+            )
+
+    def _answer(self, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
+        """Evaluates the expressions for one object, or without any if `obj` is None."""
+        assert self.expression is not None
+        values = variables if obj is None else {**variables, OBJECT_VARIABLE: as_dict(obj)}
+        try:
+            if self.when is not None and not _evaluate_bool(self.when, values, budget):
+                return _CLEAR
+            if not _evaluate_bool(self.expression, values, budget):
+                return _CLEAR
+        except CelError as error:
+            return _Answer(error=one_line(error))
+        try:
+            message = str(self.message.evaluate(values, budget)) if self.message else ""
+            if len(message) > MAX_MESSAGE_LENGTH:
+                raise CelError(f"it has {len(message)} characters, and {MAX_MESSAGE_LENGTH} at most are shown")
+            return _Answer(True, message)
+        except CelError as error:
+            # The risk applies, and a message that could not be computed is no reason to hide it.
+            return _Answer(True, f"(no message: {one_line(error)})")
+
 
 def declared_check(document: Any, *, file: str, text: str = "") -> Check:
     """Returns the check that `document`, an object of `file`, declares. Raises DeclarativeError.
@@ -136,7 +205,7 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         name=name,
         component=spec.component,
         reads=tuple(compiled.reads.values()),
-        run=lambda snapshot, context: _run_check(compiled, snapshot, context),
+        run=compiled.run,
         applies_to=compiled.applies_to,
         unknown_risk=spec.risk.name,
         severity=spec.risk.severity,
@@ -310,54 +379,6 @@ def _parse_range(text: str, path: str) -> Range:
         raise _Problem(path, str(error)) from error
 
 
-def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    """Yields the findings of a declared check: of its query, or of its expressions on one object after the other."""
-    spec = compiled.spec
-    if spec.container is not None:
-        yield _unknown_finding(spec, NOT_HERE)
-        return
-    if spec.promql is not None:
-        if not context.prometheus.configured:
-            yield _unknown_finding(spec, NO_PROMETHEUS)
-            return
-        answer = promql.evaluate(spec.promql.query, context.prometheus, context.now)
-        if isinstance(answer, str):
-            yield _unknown_finding(spec, f"its query could not be answered: {answer}")
-        elif answer:
-            yield _applying_finding(spec, spec.risk.message)
-        return
-    lists = {name: snapshot.listed(read_resource) for name, read_resource in compiled.reads.items()}
-    shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
-    variables: dict[str, Any] = {
-        UPDATE_VARIABLE: {
-            "source": str(context.source),
-            "target": str(context.target),
-            "kubernetes": context.target_kubernetes,
-        },
-        **shared,
-    }
-    # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
-    objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
-    # One budget for all objects together: with one for each, a check over five thousand objects could take five
-    # thousand times as long.
-    budget = Budget()
-    answers = [_evaluate(compiled, obj, variables, budget) for obj in objects]
-    risk = spec.risk
-    applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
-    if applying:
-        own_messages = [answer.message for _, answer in applying if answer.message]
-        more = f" And {len(own_messages) - MAX_OWN_MESSAGES} more." if len(own_messages) > MAX_OWN_MESSAGES else ""
-        yield _applying_finding(
-            spec,
-            " ".join(own_messages[:MAX_OWN_MESSAGES]) + more if own_messages else risk.message,
-            (obj for obj, _ in applying),
-        )
-    failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
-    if failed:
-        about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
-        yield _unknown_finding(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
-
-
 def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
     """Returns the finding that the risk applies."""
     risk = spec.risk
@@ -381,27 +402,6 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 _CLEAR = _Answer()
-
-
-def _evaluate(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
-    """Evaluates the expressions for one object, or without any if `obj` is None."""
-    assert compiled.expression is not None
-    values = variables if obj is None else {**variables, OBJECT_VARIABLE: as_dict(obj)}
-    try:
-        if compiled.when is not None and not _evaluate_bool(compiled.when, values, budget):
-            return _CLEAR
-        if not _evaluate_bool(compiled.expression, values, budget):
-            return _CLEAR
-    except CelError as error:
-        return _Answer(error=one_line(error))
-    try:
-        message = str(compiled.message.evaluate(values, budget)) if compiled.message else ""
-        if len(message) > MAX_MESSAGE_LENGTH:
-            raise CelError(f"it has {len(message)} characters, and {MAX_MESSAGE_LENGTH} at most are shown")
-        return _Answer(True, message)
-    except CelError as error:
-        # The risk applies, and a message that could not be computed is no reason to hide it.
-        return _Answer(True, f"(no message: {one_line(error)})")
 
 
 def _evaluate_bool(program: Program, values: dict[str, Any], budget: Budget) -> bool:

@@ -16,17 +16,8 @@ import msgspec
 from msgspec.structs import replace as with_fields
 
 from kubekit.api.scheme import Resource
-from runup.checks.decide.model import (
-    DEFINITIONS,
-    Applies,
-    Check,
-    CheckFailure,
-    Context,
-    Finding,
-    Snapshot,
-    Unreadable,
-    UnreadableObject,
-)
+from runup.checks.decide import model
+from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFailure, Context, Finding, Snapshot
 from runup.checks.decide.wording import MAX_NAMED
 from runup.report.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
@@ -68,7 +59,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
     findings: list[Finding] = []
-    lacking_object: UnreadableObject | None = None
+    lacking_object: model.UnreadableObject | None = None
     try:
         if check.applies_to(context):
             findings.extend(_require_valid(finding) for finding in check.run(snapshot, context))
@@ -76,10 +67,10 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
         else:
             why = f"Not for an update from {context.source} to {context.target}."
             outcome = CheckOutcome(check=check, result="Skipped", message=why)
-    # Before Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
-    except UnreadableObject as lacking:
+    # Before model.Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
+    except model.UnreadableObject as lacking:
         lacking_object, outcome = lacking, None
-    except Unreadable as lacking:
+    except model.Unreadable as lacking:
         outcome = could_not_tell(check, str(lacking), tuple(findings))
     except CheckFailure as failure:
         outcome = could_not_tell(check, f"the check failed: {one_line(failure)}", tuple(findings))
@@ -122,7 +113,7 @@ def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -
     return CheckOutcome(check=check, result="Unknown", findings=(*findings, risk), message=f"{why}.")
 
 
-def _gap_findings(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None) -> Iterator[Finding]:
+def _gap_findings(check: Check, snapshot: Snapshot, asked_for: model.UnreadableObject | None) -> Iterator[Finding]:
     """Yields a finding about objects of the requested kinds that could not be read, and one about unlisted ones.
 
     `asked_for` is the object that the check requested by name, if that could not be read.

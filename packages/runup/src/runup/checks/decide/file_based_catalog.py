@@ -114,7 +114,8 @@ def _package(name: str, parts: list[dict[str, Any]]) -> Package:
     channels: dict[str, tuple[Entry, ...]] = {}
     deprecated: dict[str, str] = {}
     for blob in parts:
-        entries = _maps(blob, "entries")
+        listed = blob.get("entries")
+        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
         match blob.get("schema"):
             case "olm.package":
                 default = _text(blob, "defaultChannel")
@@ -169,12 +170,6 @@ def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
                 yield value
     except (ValueError, RecursionError) as error:
         raise BadCatalog(f"{path}: {error}") from error
-
-
-def _maps(blob: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Returns the dicts of a list field, or none if the field is not a list."""
-    items = blob.get(key)
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _text(blob: dict[str, Any], key: str) -> str:

@@ -27,7 +27,7 @@ from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
 from runup.checks.decide.results import risks
 from runup.report import causes
-from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedRisk, ReportedStep
+from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedStep
 from runup.rules.node_groups import service_group
 
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
@@ -211,7 +211,12 @@ def steps(
             first.setdefault(risk.name, on_way.target)
     names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
     for risk in risks(outcomes):
-        names[_step_number(planned, first.get(risk.name, context.target), risk)].append(risk.name)
+        number = planned.index((CONTROL_PLANE, first.get(risk.name, context.target)))
+        if causes.stage_of(risk) == causes.NODES and causes.family_of(risk.name) not in _BEFORE_NODES:
+            # What the first step has is there already, also for nodes that are updated before it.
+            begin = 0 if all(part == NODES for part, _ in planned[:number]) else number
+            number = next(at for at in range(begin, len(planned)) if planned[at][0] == NODES)
+        names[number].append(risk.name)
     plans = step_plans(snapshot, planned, is_back=context.target < context.source)
     return tuple(replace(plan, risks=tuple(names[number])) for number, plan in enumerate(plans))
 
@@ -243,13 +248,3 @@ def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planne
 def allowed_skew(kubelet_minor: int) -> int:
     """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
     return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW
-
-
-def _step_number(planned: Sequence[PlannedStep], hop: Version, risk: ReportedRisk) -> int:
-    """Returns the number of the step that meets a risk which the way to `hop` is the first to have."""
-    control_plane = planned.index((CONTROL_PLANE, hop))
-    if causes.stage_of(risk) != causes.NODES or causes.family_of(risk.name) in _BEFORE_NODES:
-        return control_plane
-    # What the first step has is there already, also for nodes that are updated before it.
-    begin = 0 if all(part == NODES for part, _ in planned[:control_plane]) else control_plane
-    return next(number for number in range(begin, len(planned)) if planned[number][0] == NODES)

@@ -19,6 +19,11 @@ from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire, shared_text
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.kinds import resources_by_type
 
+# By value: conditions of many nodes became true in the same second, when they were made or updated together.
+_shared_condition: Callable[[Condition], Condition] = lru_cache(4096)(with_shared_texts)
+_shared_info: Callable[[NodeSystemInfo], NodeSystemInfo] = lru_cache(256)(lambda info: info)
+_shared_quantities: Callable[[tuple[tuple[str, str], ...]], dict[str, str]] = lru_cache(1024)(dict)
+
 
 def share_node(node: Node) -> Node:
     """Returns an equal node, whose parts are those of the nodes before it where they are equal."""
@@ -32,22 +37,6 @@ def share_node(node: Node) -> Node:
             allocatable=_shared_quantities(tuple(status.allocatable.items())),
         ),
     )
-
-
-# By value: conditions of many nodes became true in the same second, when they were made or updated together.
-@lru_cache(4096)
-def _shared_condition(condition: Condition) -> Condition:
-    return with_shared_texts(condition)
-
-
-@lru_cache(256)
-def _shared_info(info: NodeSystemInfo) -> NodeSystemInfo:
-    return info
-
-
-@lru_cache(1024)
-def _shared_quantities(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return dict(items)
 
 
 # Marks a field that was absent from the text, so that CEL's `has()` can say so.

@@ -114,15 +114,34 @@ def versions_of(group: str, kind: str) -> dict[str, Life]:
     }
 
 
+@cache
 def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
     """Returns when the add-on that defines the kind stopped to serve that version, or None if it is not known to."""
-    versions = _addon_removals()
-    return versions.get((group, version, kind)) or versions.get((group, version, ""))
+    rows = [
+        row
+        for row in document("removed-addon-apis")["removed"]
+        if row["group"] == group and version in row["versions"] and kind in row.get("kinds", [kind])
+    ]
+    # A row about the very kind comes before one about all kinds of the group.
+    for row in sorted(rows, key=lambda row: "kinds" not in row):
+        return AddonRemoval(row["addon"], str(row["removed"]), row["replacement"], row["source"])
+    return None
 
 
+@cache
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
-    return _removed_resources().get((resource, version, group))
+    for (its_group, its_version, kind), minor in _removal_minors().items():
+        if (its_group, its_version) == (group, version):
+            # As Kubernetes guesses the resource of a kind (apimachinery/pkg/api/meta: UnsafeGuessKindToResource).
+            plural = kind.lower()
+            if plural.endswith("y"):
+                plural = f"{plural[:-1]}ies"
+            else:
+                plural += "es" if plural.endswith("s") else "s"
+            if plural == resource:
+                return minor
+    return None
 
 
 @cache
@@ -150,31 +169,3 @@ def _api_lives() -> Mapping[tuple[str, str, str], Life]:
         for row in document("api-lifecycle")["lives"]
         for kind in row["kinds"]
     }
-
-
-@cache
-def _addon_removals() -> Mapping[tuple[str, str, str], AddonRemoval]:
-    """Returns the removals by group, version and kind; an empty kind stands for all of the group."""
-    return {
-        (row["group"], version, kind): AddonRemoval(
-            row["addon"], str(row["removed"]), row["replacement"], row["source"]
-        )
-        for row in document("removed-addon-apis")["removed"]
-        for version in row["versions"]
-        for kind in row.get("kinds", [""])
-    }
-
-
-@cache
-def _removed_resources() -> Mapping[tuple[str, str, str], int]:
-    """Returns the removals by resource, version and group."""
-    removals = {}
-    for (group, version, kind), minor in _removal_minors().items():
-        # As Kubernetes guesses the resource of a kind (apimachinery/pkg/api/meta: UnsafeGuessKindToResource).
-        resource = kind.lower()
-        if resource.endswith("y"):
-            resource = f"{resource[:-1]}ies"
-        else:
-            resource += "es" if resource.endswith("s") else "s"
-        removals[resource, version, group] = minor
-    return removals

@@ -1,34 +1,17 @@
-"""Phrases what findings say: short lists, causes and times, references to objects, severities.
-
-The cause comes before the time, so that a message which a table cuts still names the cause.
-"""
+"""Phrases what findings say: short lists, counts, references to objects, and what a check could not tell."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
-from kubekit.api.meta_v1 import Condition, Object
+from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.lang.text import shorten
 from kubekit.lang.version import is_minor_or_major
 from runup.checks.decide.model import Applies, Context, Finding
-from runup.report.report import ReportedResource, Severity
+from runup.report.report import ReportedResource
 
 # How many names a message lists at most; all of them are in the finding's resources.
 MAX_NAMED = 5
-# How many characters of another component's message are quoted, so that what follows is still read.
-LONGEST_CAUSE = 600
-# Reasons that explain nothing: operators set them whatever the condition's status, and the cluster-version operator
-# sets them where the message has the reasons (pkg/risk/upgradeable).
-NO_REASONS = frozenset({"", "AsExpected", "MultipleReasons", "RiskNameNotCompatibleWithReasonProperty"})
-
-# How long a state must last for its highest severity. The cluster-version operator's own alerts wait as long before
-# they fire: ClusterOperatorDown (critical) 10 minutes, ClusterOperatorDegraded 30 minutes
-# (install/0000_90_cluster-version-operator_02_servicemonitor.yaml).
-DOWN_PATIENCE = timedelta(minutes=10)
-DEGRADED_PATIENCE = timedelta(minutes=30)
 
 
 def names(items: Sequence[str], limit: int = MAX_NAMED) -> str:
@@ -45,70 +28,6 @@ def count(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}es" if noun.endswith(("s", "ch", "x")) else f"{number} {noun}s"
-
-
-def since_text(time: datetime | None) -> str:
-    """Returns `since 2026-01-14T09:30:00Z`, or an empty string if the time is not known."""
-    return f"since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
-
-
-def since_suffix(time: datetime | None) -> str:
-    """Returns ` (since 2026-01-14T09:30:00Z)`, or an empty string if the time is not known."""
-    return f" ({since_text(time)})" if time else ""
-
-
-def cause(condition: Condition) -> str:
-    """Returns `Reason: message` of an unhealthy condition, as far as it has them, without a full stop at the end."""
-    reason = "" if condition.reason in NO_REASONS else condition.reason
-    # A message may have several lines, a finding has one.
-    message = without_structs(" ".join(condition.message.split()))
-    text = ": ".join(part for part in (reason, message) if part).rstrip(".")
-    return shorten(text, LONGEST_CAUSE, mark=" ...", at_word=True)
-
-
-def without_structs(text: str) -> str:
-    """Returns the text with each printed Go value (`{Name:etcd-0 ID:12 ...}`, also in a list) as `[...]`.
-
-    Operators print them with `%+v`. Cut in the middle they say nothing, and what comes after them would be lost.
-    """
-    pieces, place = [], 0
-    for start in _STRUCT.finditer(text):
-        if start.start() < place:
-            continue
-        pieces.append(text[place : start.start()])
-        place = _end_of_bracket(text, start.start())
-        pieces.append("[...]")
-    return "".join((*pieces, text[place:]))
-
-
-# The beginning of a printed Go struct, of a pointer to one, or of a list of them; JSON has quotes there.
-_STRUCT = re.compile(r"\[?&?\{[A-Za-z]\w*:")
-
-
-def _end_of_bracket(text: str, start: int) -> int:
-    """Returns the index after the bracket that closes the one at `start`.
-
-    Returns the text's length if the text was cut off before that bracket.
-    """
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] in "[{") - (text[place] in "]}")
-        if not depth and text[place] in "]}":
-            return place + 1
-    return len(text)
-
-
-def condition_text(condition: Condition) -> str:
-    """Returns `: Reason: message (since ...).` of a condition, as far as it has them."""
-    why = cause(condition)
-    return f"{': ' if why else ''}{why}{since_suffix(condition.last_transition_time)}."
-
-
-def severity_after(
-    since: datetime | None, now: datetime, patience: timedelta, before: Severity, after: Severity
-) -> Severity:
-    """Returns `after` if the state has lasted for `patience` or its beginning is not known, else `before`."""
-    return after if since is None or now - since >= patience else before
 
 
 def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:

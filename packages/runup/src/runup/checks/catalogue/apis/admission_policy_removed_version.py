@@ -21,24 +21,15 @@ guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from kubekit.api.extension_v1 import MatchResources
 from kubekit.api.extension_v1 import ValidatingAdmissionPolicy as Policy
 from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding as Binding
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
-from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
-from runup.checks.catalogue.shared.kubernetes_versions import (
-    least_source_minor,
-    source_minor,
-    target_minor,
-    versions_unknown,
-)
+from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
-from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.writing import Findings, Resource, declared, names, resource_of, risk
+from runup.checks.writing import Findings, Resource, Slim, declared, names, resource_of, risk
 
 NAME = "AdmissionPolicyRemovedVersion"
 _GROUP = "admissionregistration.k8s.io"
@@ -86,24 +77,34 @@ _Suspect = tuple[Object, Resource, MatchResources]
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each policy or binding that names only versions that the target no longer serves."""
-    target = target_minor(context)
+    target = kubernetes.target_minor(context)
     # Most updates remove no version that a policy could name: then nobody is asked for policies.
     if target is not None and not any(
-        "alpha" not in version for _, version, _ in removed_versions(least_source_minor(context), target)
+        "alpha" not in version for _, version, _ in removed_versions(kubernetes.least_source_minor(context), target)
     ):
         return
     lacking: Unreadable | None = None
     suspects: list[_Suspect] = []
     for policies, bindings in _PAIRS:
         try:
-            suspects += _suspects(snapshot, policies, bindings)
+            bound_to, listed = snapshot.list_first_served(bindings), snapshot.list_first_served(policies)
         except Unreadable as error:
-            if policies is _VALIDATING[0] or ((source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT):
+            if policies is _VALIDATING[0] or (
+                (kubernetes.source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT
+            ):
                 lacking = lacking or error
-    source = source_minor(snapshot, context) if suspects else None
+            continue
+        names_in_force = {binding.spec.policy_name for binding in bound_to}
+        in_force = [policy for policy in listed if policy.metadata.name in names_in_force]
+        held = [(policy, policies[0], policy.spec.match_constraints) for policy in in_force]
+        held += [(binding, bindings[0], binding.spec.match_resources) for binding in bound_to]
+        for holder, kind, constraints in sorted(held, key=lambda each: (each[1].kind, each[0].metadata.name)):
+            if constraints is not None and names_removed(constraints.resource_rules):
+                suspects.append((holder, kind, constraints))
+    source = kubernetes.source_minor(snapshot, context) if suspects else None
     if suspects and (source is None or target is None):
         holder, kind, _ = suspects[0]
-        yield versions_unknown(NAME, target, [holder], kind)
+        yield kubernetes.versions_unknown(NAME, target, [holder], kind)
     elif source is not None and target is not None:
         for holder, kind, constraints in suspects:
             if versions := versions_not_covered(constraints.resource_rules, source, target):
@@ -119,25 +120,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         raise lacking
 
 
-def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequence[Resource]) -> Iterator[_Suspect]:
-    """Yields the suspects of one kind of policies. Raises Unreadable."""
-    bound_to = snapshot.list_first_served(bindings)
-    names_in_force = {binding.spec.policy_name for binding in bound_to}
-    in_force = [policy for policy in snapshot.list_first_served(policies) if policy.metadata.name in names_in_force]
-    held: list[tuple[Object, Resource, MatchResources | None]] = [
-        *((policy, policies[0], policy.spec.match_constraints) for policy in in_force),
-        *((binding, bindings[0], binding.spec.match_resources) for binding in bound_to),
-    ]
-    for holder, kind, constraints in sorted(held, key=lambda each: (each[1].kind, each[0].metadata.name)):
-        if constraints is not None and names_removed(constraints.resource_rules):
-            yield holder, kind, constraints
-
-
 CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
+    reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *kubernetes.READS),
     rank=215,
     clusters="both",
 )

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from kubekit.api.extension_v1 import APIService
-from runup.checks.decide.wording import condition_text
-from runup.checks.writing import Context, Findings, Snapshot, declared, risk
+from runup.checks.writing import Context, Findings, Snapshot, condition_text, declared, risk
 
 NAME = "APIServiceUnavailable"
 EXAMPLE = """

@@ -25,17 +25,10 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import timedelta
 
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
-from runup.checks.catalogue.shared.kubernetes_versions import (
-    READS,
-    source_minor,
-    target_in_words,
-    target_minor,
-    versions_unknown,
-)
+from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
-from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions, table
-from runup.checks.writing import Findings, Resource, count, declared, full_name, names, names_of, risk, unknown
+from runup.checks.writing import Findings, Resource, Slim, count, declared, full_name, names, names_of, risk, unknown
 
 NAME = "RemovedAPIStored"
 ACTIVE_WITHIN = timedelta(days=30)
@@ -103,9 +96,9 @@ metadata:
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of every kind that loses a version between the cluster's Kubernetes and the target's."""
-    source, target = source_minor(snapshot, context), target_minor(context)
+    source, target = kubernetes.source_minor(snapshot, context), kubernetes.target_minor(context)
     if source is None or target is None:
-        yield versions_unknown(NAME, target)
+        yield kubernetes.versions_unknown(NAME, target)
         return
     removed = removed_versions(source, target)
     beyond = not table("removed-apis").knows(target)
@@ -132,8 +125,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             yield risk(
                 f"{NAME}-{readable.kind}",
                 f"{count(len(objects), readable.kind)} ({names_of(objects)}) "
-                f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
-                f"does not serve. Who writes: {who}.",
+                f"{'is' if len(objects) == 1 else 'are'} written in a version that "
+                f"{kubernetes.target_in_words(context)} does not serve. Who writes: {who}.",
                 objects,
                 fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows "
                 "it.",
@@ -178,4 +171,4 @@ def objects_and_writers(writes: Sequence[Write]) -> tuple[list[Managed], str]:
 
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
-CHECK = declared(run, NAME, "kube-apiserver", reads=(*_ALL, *READS, DEFINITIONS), rank=240, clusters="both")
+CHECK = declared(run, NAME, "kube-apiserver", reads=(*_ALL, *kubernetes.READS, DEFINITIONS), rank=240, clusters="both")

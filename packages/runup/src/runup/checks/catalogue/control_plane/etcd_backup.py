@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 
 from kubekit.api.conditions import find
 from runup.api.operator_v1 import EtcdBackup
-from runup.checks.decide.wording import condition_text
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, resource_of, risk
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, condition_text, declared, resource_of, risk
 
 NAME = "EtcdBackupFailed"
 EXAMPLE = """

@@ -13,8 +13,8 @@ from kubekit.api.meta_v1 import Condition, Object
 from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.operator_v1 import Etcd
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, severity_after
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, Unreadable, declared, risk
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
+from runup.checks.writing import DOWN_PATIENCE, Findings, condition_text, declared, risk, severity_after
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"

@@ -21,7 +21,7 @@ scopes of transport `docker`; openshift/machine-config-operator, `pkg/controller
 
 from __future__ import annotations
 
-from runup.api.cluster_settings_v1 import Image, RegistrySources
+from runup.api.cluster_settings_v1 import Image
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk, unknown
@@ -49,7 +49,16 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 [config],
                 fix="Compare spec.registrySources of `oc get image.config.openshift.io cluster -o yaml` with it.",
             )
-        elif why := _pull_refusal(snapshot, sources, repository):
+            continue
+        why = ""
+        if blocking := [registry for registry in sources.blocked_registries if covers(registry, repository)]:
+            running = running_repository(snapshot)
+            entry = next((registry for registry in blocking if not covers(registry, running)), "")
+            why = f"blockedRegistries has {entry}" if entry else ""
+        allowed = sources.allowed_registries
+        if not why and allowed and not any(covers(registry, repository) for registry in allowed):
+            why = "allowedRegistries names no registry that has it"
+        if why:
             yield risk(
                 NAME,
                 f"Nodes may not pull the target's image {repository}: {why}.",
@@ -57,17 +66,6 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 severity="critical",
                 fix="Change spec.registrySources by `oc edit image.config.openshift.io cluster`; the pools follow.",
             )
-
-
-def _pull_refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
-    """Returns why nodes may not pull from the repository, or an empty string. Raises Unreadable."""
-    if blocking := [registry for registry in sources.blocked_registries if covers(registry, repository)]:
-        running = running_repository(snapshot)
-        if entry := next((registry for registry in blocking if not covers(registry, running)), ""):
-            return f"blockedRegistries has {entry}"
-    if sources.allowed_registries and not any(covers(registry, repository) for registry in sources.allowed_registries):
-        return "allowedRegistries names no registry that has it"
-    return ""
 
 
 CHECK = declared(

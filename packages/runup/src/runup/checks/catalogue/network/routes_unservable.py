@@ -26,9 +26,8 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.lang.version import Version
 from runup.checks.catalogue.shared.certificate_bundles import weak_signature
-from runup.checks.decide.reads import Slim, slim_metadata
-from runup.checks.decide.wording import cause, count
-from runup.checks.writing import DEFINITIONS, MINOR, Context, Findings, Snapshot, declared, full_name, names_of, risk
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
+from runup.checks.writing import MINOR, Findings, Slim, cause, count, declared, full_name, names_of, risk, slim_metadata
 
 NAME = "RoutesUnservable"
 EXAMPLE = """

@@ -31,14 +31,10 @@ from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.node_rules import is_windows, takes_pods
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
+from runup.checks.catalogue.shared import topology
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_node, quantity_or_none
 from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
-from runup.checks.catalogue.shared.topology import (
-    Repelling,
-    control_plane,
-    control_plane_first,
-    repelling_taints,
-)
+from runup.checks.catalogue.shared.topology import Repelling
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, names_of, resource_of, risk, unknown
 from runup.rules.machine_config import allowed_unavailable, nodes_by_pool
@@ -91,9 +87,9 @@ _Capacity = tuple[_Load, Repelling]
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a finding for each group of nodes whose pods would not fit elsewhere while one node is drained."""
-    nodes = control_plane_first(snapshot.all(Node))
+    nodes = topology.control_plane_first(snapshot.all(Node))
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
-    if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
+    if len(nodes) < 2 or topology.control_plane(snapshot) == "SingleReplica":
         return
     silent = [
         node
@@ -126,7 +122,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fullest = nsmallest(at_once, loaded_nodes, key=lambda loaded_node: -moved(loaded_node[0]))
             requested = sum(moved(load) for load, _ in fullest)
             drained = [node for _, node in fullest]
-            taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling_taints, drained))
+            taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(topology.repelling_taints, drained))
             # Room on the drained nodes themselves does not help their pods.
             own = _free_capacity(drained, map(_capacity, drained), loads, taints)
             free = has(room.for_pods_that_tolerate(taints)) - has(own)
@@ -172,7 +168,10 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
 
 
 def _free_capacity(
-    nodes: Iterable[Node], capacities: Iterable[_Capacity | None], loads: Mapping[str, _Load], taints: Repelling
+    nodes: Iterable[Node],
+    capacities: Iterable[_Capacity | None],
+    loads: Mapping[str, _Load],
+    taints: Repelling,
 ) -> _Load:
     """Returns the CPU and memory that the nodes without other taints have left, together."""
     room = _Load()
@@ -194,7 +193,7 @@ def _capacity(node: Node) -> _Capacity | None:
         return None
     allocatable = node.status.allocatable
     load = _Load(_whole_units(allocatable["cpu"], 1000), _whole_units(allocatable["memory"], 1))
-    return load, repelling_taints(node)
+    return load, topology.repelling_taints(node)
 
 
 @cache_each

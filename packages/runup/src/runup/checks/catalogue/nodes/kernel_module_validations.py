@@ -26,9 +26,8 @@ from kubekit.lang.oc_pull_spec import is_same_image
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
-from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import Findings, Resource, count, declared, names, names_of, resource_of, risk, unknown
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import LONGEST_CAUSE, Findings, Resource, Slim, declared, names_of, resource_of, risk, unknown
 
 NAME = "KernelModuleNotVerified"
 # The operator's v1beta1 says True and False, its v1beta2 Success and Failure.

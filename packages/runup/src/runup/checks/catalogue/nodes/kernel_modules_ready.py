@@ -25,8 +25,8 @@ from kubekit.lang.text import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.nodes import kernel_module_validations as kmm
-from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
+from runup.checks.writing import LONGEST_CAUSE, Findings, declared, full_name, risk, unknown
 from runup.kernelmodules.decide.readiness import PreflightResults, Status, loading_modules
 
 NAME = "KernelModulesNotReady"

@@ -20,8 +20,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from runup.api.platform_v1 import Machine
-from runup.checks.decide.wording import since_text
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, since_text
 
 NAME = "MachineFailed"
 ON_THE_WAY = ("Provisioning", "Provisioned")
@@ -37,11 +37,16 @@ status: {phase: Failed, errorReason: InsufficientResources}
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names every Machine that failed or never became a node."""
-    broken = [
-        (machine, why)
-        for machine in sorted(snapshot.all_or_none(Machine), key=full_name)
-        if (why := _failure_reason(machine, context))
-    ]
+    broken: list[tuple[Machine, str]] = []
+    for machine in sorted(snapshot.all_or_none(Machine), key=full_name):
+        status, metadata = machine.status, machine.metadata
+        since = metadata.deletion_timestamp or (metadata.creation_timestamp if status.phase in ON_THE_WAY else None)
+        if status.phase == "Failed":
+            broken.append((machine, status.error_reason or "no reason given"))
+        elif since is not None and context.now - since >= PATIENCE:
+            broken.append(
+                (machine, f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}")
+            )
     if broken:
         owned = all(machine.metadata.owner_references for machine, _ in broken)
         yield risk(
@@ -56,17 +61,6 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 else "one without an owner (a MachineSet) is not made again."
             ),
         )
-
-
-def _failure_reason(machine: Machine, context: Context) -> str:
-    """Returns why the machine is taken for broken, or an empty string."""
-    status, metadata = machine.status, machine.metadata
-    if status.phase == "Failed":
-        return status.error_reason or "no reason given"
-    since = metadata.deletion_timestamp or (metadata.creation_timestamp if status.phase in ON_THE_WAY else None)
-    if since is None or context.now - since < PATIENCE:
-        return ""
-    return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}"
 
 
 CHECK = declared(run, NAME, "machine-api", reads=(Machine, DEFINITIONS), rank=570)

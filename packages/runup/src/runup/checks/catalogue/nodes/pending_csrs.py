@@ -16,8 +16,7 @@ Source of the rule: openshift/cluster-machine-approver; kubernetes, `certificate
 from __future__ import annotations
 
 from runup.api.platform_v1 import CertificateSigningRequest
-from runup.checks.decide.wording import DOWN_PATIENCE, since_text
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
+from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, names, risk, since_text
 
 NAME = "CertificateRequestsPending"
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")

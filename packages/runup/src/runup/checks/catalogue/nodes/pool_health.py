@@ -13,8 +13,9 @@ from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, is_degraded
 from runup.checks.catalogue.nodes.shared.pools import machines_behind_text as behind_text
-from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, condition_text, severity_after
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, risk
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
+from runup.checks.decide.wording import count
+from runup.checks.writing import DEGRADED_PATIENCE, Findings, cause, condition_text, declared, risk, severity_after
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"

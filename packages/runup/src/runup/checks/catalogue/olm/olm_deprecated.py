@@ -15,8 +15,7 @@ Source of the rule: operator-lifecycle-manager, deprecations of file-based catal
 from __future__ import annotations
 
 from runup.api.olm_v1alpha1 import Subscription
-from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk
+from runup.checks.writing import DEFINITIONS, LONGEST_CAUSE, Context, Findings, Snapshot, declared, full_name, risk
 
 NAME = "OperatorDeprecated"
 TYPES = {"PackageDeprecated": "package", "ChannelDeprecated": "channel", "BundleDeprecated": "installed version"}

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find, status_of
 from runup.api.olm_v1alpha1 import ClusterExtension
-from runup.checks.decide.wording import DOWN_PATIENCE, condition_text
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
+from runup.checks.writing import DEFINITIONS, DOWN_PATIENCE, Context, Findings, Snapshot, condition_text, declared, risk
 
 NAME = "ClusterExtensionNotInstalled"
 UNHEALTHY_CONDITIONS = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))

@@ -21,8 +21,8 @@ from datetime import timedelta
 
 from kubekit.api.conditions import find
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
+from runup.checks import writing
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
-from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, since_suffix
 from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, resource_of, risk
 
 NAME = "OperatorFailed"
@@ -51,7 +51,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {full_name(csv)} is in phase {status.phase}{_cause_text(why)}{since_suffix(since)}.",
+                f"Operator {full_name(csv)} is in phase {status.phase}{_cause_text(why)}{writing.since_suffix(since)}.",
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
@@ -78,11 +78,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time
-        if since is None or context.now - since >= DOWN_PATIENCE:
+        if since is None or context.now - since >= writing.DOWN_PATIENCE:
             yield risk(
                 f"{NAME}-{sub.metadata.name}",
                 f"No versions fit for Subscription {full_name(sub)}, so no operator of its namespace is updated"
-                f"{_cause_text(failed.message)}{since_suffix(since)}.",
+                f"{_cause_text(failed.message)}{writing.since_suffix(since)}.",
                 [sub],
                 fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "
                 "does not answer, a channel that is not there, or operators that exclude each other.",
@@ -90,7 +90,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 def _cause_text(message: str) -> str:
-    words = " ".join(message.split())[:LONGEST_CAUSE].rstrip(".")
+    words = " ".join(message.split())[: writing.LONGEST_CAUSE].rstrip(".")
     return f": {words}" if words else ""
 
 

@@ -32,8 +32,7 @@ from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import IMAGE_UNCHANGED, expected_image
 from runup.checks.decide.file_based_catalog import Package
 from runup.checks.decide.model import DEFINITIONS, Context, Finding, Snapshot
-from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import MINOR, Findings, declared, full_name, names, risk, unknown
+from runup.checks.writing import LONGEST_CAUSE, MINOR, Findings, declared, full_name, names, risk, unknown
 
 NAME = "OperatorNotInTargetCatalog"
 DEPRECATED = "OperatorDeprecatedInTarget"

@@ -11,9 +11,10 @@ from __future__ import annotations
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.decide import wording
-from runup.checks.decide.wording import DEGRADED_PATIENCE, NO_REASONS, condition_text, since_text
-from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, declared, names, risk
+from runup.checks import writing
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
+from runup.checks.decide.wording import minor_or_major, names
+from runup.checks.writing import NO_REASONS, Findings, condition_text, declared, risk, since_text
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -41,8 +42,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             FAILING,
             f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
             [cluster],
-            severity=wording.severity_after(
-                since, context.now, patience=DEGRADED_PATIENCE, before="warning", after="critical"
+            severity=writing.severity_after(
+                since, context.now, patience=writing.DEGRADED_PATIENCE, before="warning", after="critical"
             ),
             fix="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
             reason=failing.reason,
@@ -51,7 +52,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         words = condition_text(failing) if failing else ": ClusterVersion has no condition Failing."
         yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
     # Upgradeable=False does not stop updates within a minor version.
-    upgradeable = find(cluster.status.conditions, "Upgradeable") if wording.minor_or_major(context) else None
+    upgradeable = find(cluster.status.conditions, "Upgradeable") if minor_or_major(context) else None
     if upgradeable is not None and upgradeable.status == "Unknown":
         words = condition_text(upgradeable)
         yield _unknown_finding(cluster, f"Whether ClusterVersion forbids minor updates could not be told{words}")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, severity_after
-from runup.checks.writing import Applies, Context, Findings, Snapshot, declared, risk
+from runup.checks import writing
+from runup.checks.writing import Applies, Context, Findings, Snapshot, condition_text, declared, risk
 from runup.report.report import Severity
 
 
@@ -35,7 +35,7 @@ EXPECTATIONS = (
         healthy="True",
         risk="ClusterOperatorNotAvailable",
         is_broken="is not available",
-        patience=DOWN_PATIENCE,
+        patience=writing.DOWN_PATIENCE,
         severities=("warning", "critical"),
     ),
     _Expectation(
@@ -43,7 +43,7 @@ EXPECTATIONS = (
         healthy="False",
         risk="ClusterOperatorDegraded",
         is_broken="is degraded",
-        patience=DEGRADED_PATIENCE,
+        patience=writing.DEGRADED_PATIENCE,
         severities=("info", "warning"),
     ),
 )
@@ -71,7 +71,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 f"{expected.risk}-{name}",
                 message,
                 [operator],
-                severity=severity_after(since, context.now, patience=expected.patience, before=before, after=after),
+                severity=writing.severity_after(
+                    since, context.now, patience=expected.patience, before=before, after=after
+                ),
                 fix=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
                 reason=condition.reason if condition else f"{expected.condition}Missing",
                 applies=applies,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.decide.wording import NO_REASONS, condition_text
-from runup.checks.writing import MINOR, Applies, Context, Findings, Snapshot, declared, risk
+from runup.checks.writing import MINOR, NO_REASONS, Applies, Context, Findings, Snapshot, condition_text, declared, risk
 
 NAME = "ClusterOperatorUpgradeable"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find, status_of
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.decide.wording import cause, condition_text, minor_or_major, since_text
-from runup.checks.writing import OWN_NAME, Applies, Context, Findings, Snapshot, declared, risk
+from runup.checks.decide.model import Applies, Context, Snapshot
+from runup.checks.writing import OWN_NAME, Findings, cause, condition_text, declared, minor_or_major, risk, since_text
 
 NAME = "ClusterVersionUpdating"
 

@@ -39,44 +39,37 @@ def violated_level(
     `of_pod` is the pod's own security context, `on_node` what it shares of its node. What violates `baseline` violates
     `restricted`, too. Of a pod whose `spec.os` is Windows less is asked.
     """
-    if why := on_node or next(filter(None, map(_baseline_violation, containers)), ""):
-        return BASELINE, why
-    above = _restricted_violation_on_windows if windows else _restricted_violation
-    of_each = (above(container.security_context or _NONE, of_pod or _NONE) for container in containers)
-    why = next(filter(None, of_each), "")
-    return (RESTRICTED, why) if why else None
+    if on_node:
+        return BASELINE, on_node
+    for container in containers:
+        context = container.security_context or _NONE
+        if context.privileged:
+            return BASELINE, "privileged"
+        if not _MAY_ADD.issuperset(context.capabilities.add):
+            return BASELINE, "added capabilities"
+        if any(port.host_port for port in container.ports):
+            return BASELINE, "host ports"
+    for container in containers:
+        if why := _restricted_violation(container.security_context or _NONE, of_pod or _NONE, windows=windows):
+            return RESTRICTED, why
+    return None
 
 
-def _baseline_violation(container: RequestingContainer) -> str:
-    """Returns what of the container the level `baseline` forbids; empty if nothing."""
-    context = container.security_context or _NONE
-    if context.privileged:
-        return "privileged"
-    if not _MAY_ADD.issuperset(context.capabilities.add):
-        return "added capabilities"
-    return "host ports" if any(port.host_port for port in container.ports) else ""
-
-
-def _restricted_violation(context: SecurityContext, of_pod: SecurityContext) -> str:
+def _restricted_violation(context: SecurityContext, of_pod: SecurityContext, *, windows: bool) -> str:
     """Returns why a container violates `restricted`, or an empty string.
 
     Fields that the container's security context leaves out are taken from its pod's.
     """
-    if context.allow_privilege_escalation:
+    if not windows and context.allow_privilege_escalation:
         return "allowPrivilegeEscalation is not false"
-    if "ALL" not in context.capabilities.drop or set(context.capabilities.add) - {"NET_BIND_SERVICE"}:
+    capabilities = context.capabilities
+    if not windows and ("ALL" not in capabilities.drop or set(capabilities.add) - {"NET_BIND_SERVICE"}):
         return "unrestricted capabilities"
-    if why := _restricted_violation_on_windows(context, of_pod):
-        return why
-    seccomp = context.seccomp_profile or of_pod.seccomp_profile
-    return (
-        "" if seccomp is not None and seccomp.type in ("RuntimeDefault", "Localhost") else "seccompProfile is not set"
-    )
-
-
-def _restricted_violation_on_windows(context: SecurityContext, of_pod: SecurityContext) -> str:
-    """Returns why a container violates what `restricted` asks on every operating system, or an empty string."""
-    non_root = of_pod.run_as_non_root if context.run_as_non_root is None else context.run_as_non_root
-    if not non_root:
+    if not (of_pod.run_as_non_root if context.run_as_non_root is None else context.run_as_non_root):
         return "runAsNonRoot is not true"
-    return "runAsUser is 0" if 0 in (context.run_as_user, of_pod.run_as_user) else ""
+    if 0 in (context.run_as_user, of_pod.run_as_user):
+        return "runAsUser is 0"
+    seccomp = context.seccomp_profile or of_pod.seccomp_profile
+    if not windows and (seccomp is None or seccomp.type not in ("RuntimeDefault", "Localhost")):
+        return "seccompProfile is not set"
+    return ""

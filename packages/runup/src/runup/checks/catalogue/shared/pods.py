@@ -15,29 +15,14 @@ from sys import intern
 
 from msgspec.structs import replace
 
-from kubekit.api.pod_parts import (
-    ListedPod,
-    PlacedPod,
-    PodAnnotations,
-    PodCondition,
-    PodDemands,
-    PodMeta,
-    PodOwner,
-    PodPhase,
-    PodPlace,
-    PodTraits,
-    PodVolume,
-    RequestingContainer,
-    SecurityContext,
-    WaitingContainer,
-)
+from kubekit.api import pod_parts
+from kubekit.api.pod_parts import ListedPod, PlacedPod, PodOwner, PodTraits
 from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED, needs_eviction
 from runup.checks.catalogue.shared.pod_security_levels import violated_level
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
-from runup.checks.decide.reads import Slim
-from runup.checks.writing import full_name
+from runup.checks.writing import Slim, full_name
 
 # Reasons why a container does not run that waiting does not remove (kubelet, pkg/kubelet/images and kuberuntime).
 BROKEN = frozenset(
@@ -63,7 +48,7 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     owners, annotations = metadata.owner_references, metadata.annotations
     if annotations.mirror:
         # The annotation is a hash that no two pods share. Its meaning is kept: the node controls a static pod.
-        annotations = PodAnnotations(scc=annotations.scc)
+        annotations = pod_parts.PodAnnotations(scc=annotations.scc)
         owners = (PodOwner(kind="Node", name=spec.node_name, controller=True),)
     pending = _pending_reason(pod) if status.phase == "Pending" else ""
     # Init containers run first: a waiting one is the reason why the others do not run.
@@ -75,10 +60,11 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
         on_node=_host_access(spec),
         windows=spec.os.name == "windows",
     )
-    if spec.volumes and (claims := _claim_names(spec.volumes)):
-        demands = replace(demands, claims=claims)
+    claims = [volume.persistent_volume_claim for volume in spec.volumes if volume.persistent_volume_claim is not None]
+    if claims:
+        demands = replace(demands, claims=tuple(claim.claim_name for claim in claims))
     return PlacedPod(
-        metadata=PodMeta(
+        metadata=pod_parts.PodMeta(
             name=metadata.name,
             # Thousands of pods have the same namespace: one text for all.
             namespace=intern(metadata.namespace),
@@ -173,28 +159,22 @@ def quantity_or_none(quantity: str | float) -> Decimal | None:
 # One cache for all, since most of the time goes into the hash of the containers.
 @lru_cache(4096)
 def _shared_demands(
-    containers: tuple[RequestingContainer, ...],
-    init_containers: tuple[RequestingContainer, ...],
-    of_pod: SecurityContext | None,
+    containers: tuple[pod_parts.RequestingContainer, ...],
+    init_containers: tuple[pod_parts.RequestingContainer, ...],
+    of_pod: pod_parts.SecurityContext | None,
     on_node: str,
     windows: bool,
-) -> PodDemands:
+) -> pod_parts.PodDemands:
     """Returns what pods with these containers demand, without their claims."""
     requests = [container.resources.requests for container in containers]
     cpu_milli = int(sum(quantity_or_none(request.cpu) or 0 for request in requests) * 1000)
     memory_bytes = int(sum(quantity_or_none(request.memory) or 0 for request in requests))
     exceeds = violated_level((*init_containers, *containers), of_pod, on_node, windows=windows)
     addons = tuple(container.image for container in containers if is_addon(container.image))
-    return PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, exceeds=exceeds, addons=addons)
+    return pod_parts.PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, exceeds=exceeds, addons=addons)
 
 
-def _claim_names(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
-    """Returns the names of the claims among the volumes."""
-    claims = [volume.persistent_volume_claim for volume in volumes if volume.persistent_volume_claim is not None]
-    return tuple(claim.claim_name for claim in claims) if claims else ()
-
-
-def _host_access(spec: PodPlace) -> str:
+def _host_access(spec: pod_parts.PodPlace) -> str:
     """Returns which part of its node the pod shares, in words, or an empty string if it shares none."""
     if spec.host_network or spec.host_pid or spec.host_ipc:
         return "host namespaces"
@@ -204,7 +184,7 @@ def _host_access(spec: PodPlace) -> str:
     return ""
 
 
-def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
+def _is_ready(conditions: tuple[pod_parts.PodCondition, ...]) -> bool:
     """Reports whether the condition Ready is True."""
     # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
     for condition in conditions:
@@ -213,7 +193,7 @@ def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
     return False
 
 
-def _waiting_container(containers: tuple[WaitingContainer, ...]) -> str:
+def _waiting_container(containers: tuple[pod_parts.WaitingContainer, ...]) -> str:
     """Returns the first container that waits for a reason in `BROKEN`, with the reason, or an empty string."""
     for container in containers:
         waiting = container.state.waiting
@@ -237,7 +217,10 @@ def _pending_reason(pod: ListedPod) -> str:
 # Lists are sorted by name, so the pods of one workload are adjacent: a few thousand entries are enough.
 @lru_cache(4096)
 def _shared_traits(
-    labels: tuple[tuple[str, str], ...], annotations: PodAnnotations, created: datetime | None, deleted: datetime | None
+    labels: tuple[tuple[str, str], ...],
+    annotations: pod_parts.PodAnnotations,
+    created: datetime | None,
+    deleted: datetime | None,
 ) -> PodTraits:
     return PodTraits(
         labels=dict(labels), annotations=annotations, creation_timestamp=created, deletion_timestamp=deleted
@@ -251,10 +234,10 @@ def _shared_owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
 
 # One entry for each node, because pods are not sorted by node.
 @lru_cache(65_536)
-def _shared_place(node: str, grace_s: int) -> PodPlace:
-    return PodPlace(node_name=node, termination_grace_period_seconds=grace_s)
+def _shared_place(node: str, grace_s: int) -> pod_parts.PodPlace:
+    return pod_parts.PodPlace(node_name=node, termination_grace_period_seconds=grace_s)
 
 
 @lru_cache(1024)
-def _shared_phase(phase: str, ready: bool, waiting: str, pending: str) -> PodPhase:
-    return PodPhase(phase=phase, ready=ready, waiting=waiting, pending=pending)
+def _shared_phase(phase: str, ready: bool, waiting: str, pending: str) -> pod_parts.PodPhase:
+    return pod_parts.PodPhase(phase=phase, ready=ready, waiting=waiting, pending=pending)

@@ -45,29 +45,21 @@ def cache_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
         """Returns a result for each item; computes those alone that changed, unless `looked_at_with` did."""
         last = last_results[-1:]
-        if last and last[0][1] == looked_at_with:
-            results = _recompute_changed(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
+        before, earlier = (last[0][0], last[0][2]) if last and last[0][1] == looked_at_with else ((), [])
+        if len(items) == len(before):
+            # The usual case: a single item changed, in its place.
+            results = [
+                result if same else make(item, looked_at_with)
+                for item, same, result in zip(items, map(is_, items, before), earlier, strict=True)
+            ]
         else:
-            results = [make(item, looked_at_with) for item in items]
+            # Ids are unique here, because the objects of `before` are still referenced.
+            by_id = {id(item): (result,) for item, result in zip(before, earlier, strict=True)}
+            results = [cached[0] if (cached := by_id.get(id(item))) else make(item, looked_at_with) for item in items]
         last_results[:] = [(items, looked_at_with, results)]
         return results
 
     return made
-
-
-def _recompute_changed(
-    items: tuple[K, ...], before: tuple[K, ...], earlier_results: list[T], make: Callable[[K], T]
-) -> list[T]:
-    """Returns a result for each item: the one in `earlier_results` if the object is in `before`, else a new one."""
-    if len(items) == len(before):
-        # The usual case: a single item changed, in its place.
-        return [
-            result if same else make(item)
-            for item, same, result in zip(items, map(is_, items, before), earlier_results, strict=True)
-        ]
-    # Ids are unique here, because the objects of `before` are still referenced.
-    result_by_id = {id(item): (result,) for item, result in zip(before, earlier_results, strict=True)}
-    return [cached[0] if (cached := result_by_id.get(id(item))) else make(item) for item in items]
 
 
 def cached_grouping(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:

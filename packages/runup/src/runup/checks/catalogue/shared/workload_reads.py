@@ -21,9 +21,8 @@ from kubekit.api.scheduling import NodeAffinity, Toleration
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
-from runup.checks.decide.reads import Slim, slim_metadata
 from runup.checks.decide.removal_tables import table
-from runup.checks.writing import Snapshot, full_name
+from runup.checks.writing import Slim, Snapshot, full_name, slim_metadata
 
 # In-tree volume plug-ins that some version of Kubernetes removes.
 REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)

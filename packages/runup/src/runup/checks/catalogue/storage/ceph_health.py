@@ -20,8 +20,8 @@ Ceph, Health checks.
 from __future__ import annotations
 
 from runup.api.platform_v1 import CephCluster
-from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
+from runup.checks.writing import LONGEST_CAUSE, Findings, declared, full_name, risk, unknown
 
 NAME = "CephUnhealthy"
 EXAMPLE = """

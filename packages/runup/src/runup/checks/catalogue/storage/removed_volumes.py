@@ -23,9 +23,9 @@ from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
-from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk, yield_from_all
+from runup.checks.decide.wording import count, names
+from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, full_name, risk, yield_from_all
 
 NAME = "RemovedVolumePlugin"
 EXAMPLE = """

@@ -18,8 +18,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from runup.api.platform_v1 import VolumeAttachment
-from runup.checks.decide.wording import DOWN_PATIENCE, since_suffix
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk
+from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, names, risk, since_suffix
 
 NAME = "VolumeAttachmentStuck"
 EXAMPLE = """

@@ -23,8 +23,8 @@ from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace, 
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
-from runup.checks.decide.wording import DOWN_PATIENCE, severity_after, since_suffix
-from runup.checks.writing import Applies, Context, Findings, Snapshot, Unreadable, count, declared, names, risk
+from runup.checks.decide.model import Applies, Context, Snapshot, Unreadable
+from runup.checks.writing import DOWN_PATIENCE, Findings, count, declared, names, risk, severity_after, since_suffix
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"

@@ -16,8 +16,7 @@ from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared import budgets as pdbs
-from runup.checks.decide.wording import DOWN_PATIENCE
-from runup.checks.writing import Applies, Context, Findings, Snapshot, count, declared, names, risk
+from runup.checks.writing import DOWN_PATIENCE, Applies, Context, Findings, Snapshot, count, declared, names, risk
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"

@@ -21,8 +21,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
-from runup.checks.decide.reads import Slim
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names_of, risk
+from runup.checks.writing import Context, Findings, Slim, Snapshot, count, declared, full_name, names_of, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "JobLostByDrain"

@@ -29,9 +29,8 @@ from kubekit.api.core_v1 import Namespace, Node
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.reads import Slim
-from runup.checks.decide.wording import count, names
-from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, resource_of, risk, yield_from_all
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.writing import Findings, Slim, count, declared, full_name, names, resource_of, risk, yield_from_all
 
 NAME = "PodsNotPlaceable"
 EXAMPLE = """

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from runup.checks.catalogue.shared.pods import PODS, is_broken
 from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.wording import DOWN_PATIENCE
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
 NAME = "StatefulSetHeldUp"
 EXAMPLE = """

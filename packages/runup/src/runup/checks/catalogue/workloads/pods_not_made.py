@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS
-from runup.checks.decide.wording import cause
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, risk
+from runup.checks.writing import Context, Findings, Snapshot, cause, count, declared, full_name, risk
 
 NAME = "PodsNotMade"
 EXAMPLE = """

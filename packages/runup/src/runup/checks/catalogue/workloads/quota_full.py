@@ -28,8 +28,7 @@ from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
-from runup.checks.decide.reads import Slim
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import Context, Findings, Slim, Snapshot, count, declared, full_name, names, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "QuotaFull"

@@ -31,9 +31,8 @@ from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
-from runup.checks.decide.reads import Slim, slim_metadata
-from runup.checks.decide.wording import count, names
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
+from runup.checks.writing import Findings, Slim, count, declared, full_name, names, risk, slim_metadata, yield_from_all
 
 NAME = "PodReferencesMissing"
 EXAMPLE = """

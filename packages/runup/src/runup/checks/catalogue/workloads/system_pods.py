@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from kubekit.rules.eviction_rules import ENDED
 from runup.checks.catalogue.shared.pods import PODS, select_pods
-from runup.checks.decide.wording import DOWN_PATIENCE
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, full_name, names, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "SystemPodsFailing"

@@ -24,8 +24,7 @@ from datetime import datetime, timedelta
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, select_pods
-from runup.checks.decide.wording import since_text
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk, since_text
 from runup.rules.platform_namespaces import is_system
 
 NAME = "StuckTerminating"

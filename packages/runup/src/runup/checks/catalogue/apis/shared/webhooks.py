@@ -14,21 +14,18 @@ from itertools import product
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import Namespace
-from kubekit.api.extension_v1 import (
-    MutatingWebhookConfiguration,
-    RuleWithOperations,
-    ValidatingWebhookConfiguration,
-    Webhook,
-)
+from kubekit.api.extension_v1 import MutatingWebhookConfiguration as Mutating
+from kubekit.api.extension_v1 import RuleWithOperations, Webhook
+from kubekit.api.extension_v1 import ValidatingWebhookConfiguration as Validating
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.writing import Resource, Snapshot, Unreadable, names, resource_of, yield_from_all
 from runup.rules.platform_namespaces import is_system
 
-Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
+Configuration = Validating | Mutating
 READS: tuple[Resource, ...] = (
-    resource_of(ValidatingWebhookConfiguration),
-    resource_of(MutatingWebhookConfiguration),
+    resource_of(Validating),
+    resource_of(Mutating),
 )
 NAMESPACES = resource_of(Namespace)
 # Labels by namespace.
@@ -72,7 +69,7 @@ _USUAL_NAMESPACES: Namespaces = {
 
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
     """Yields every webhook with its configuration, in a fixed order. Raises Unreadable at the end if a kind lacks."""
-    kinds: tuple[type[Configuration], ...] = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
+    kinds: tuple[type[Configuration], ...] = (Mutating, Validating)
 
     def of_kind(kind: type[Configuration]) -> list[Configuration]:
         return sorted(snapshot.all(kind), key=lambda configuration: configuration.metadata.name)

@@ -18,8 +18,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import CommandPod
 from kubekit.lang.yaml_errors import YamlError
 from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.reads import Slim, slim_metadata
-from runup.checks.writing import Resource, Snapshot, Unreadable, full_name, resource_of
+from runup.checks.writing import Resource, Slim, Snapshot, Unreadable, full_name, resource_of, slim_metadata
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
 FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"
@@ -64,12 +63,6 @@ _NODE_FLAGS = {f"--{component}-arg": component for component in COMPONENTS} | {
 }
 
 
-def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
-    """Returns the ConfigMap, with its data if it is one of kubeadm's."""
-    keeps = config_map.metadata.name in _CONFIG_MAP_PARTS
-    return ConfigMap(metadata=slim_metadata(config_map), data=config_map.data if keeps else {})
-
-
 # kubeadm, RKE2 and Talos give their static pods this label.
 STATIC_PODS = Slim(
     group="",
@@ -89,7 +82,11 @@ CONFIG_MAPS = Slim(
     plural="configmaps",
     namespaced=True,
     type=ConfigMap,
-    keep=_slim_config_map,
+    # With its data if it is one of kubeadm's.
+    keep=lambda config_map: ConfigMap(
+        metadata=slim_metadata(config_map),
+        data=config_map.data if config_map.metadata.name in _CONFIG_MAP_PARTS else {},
+    ),
     namespace="kube-system",
 )
 READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))

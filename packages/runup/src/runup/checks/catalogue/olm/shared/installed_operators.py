@@ -13,8 +13,8 @@ import msgspec
 from kubekit.lang.version import Version
 from runup.api import olm_v1alpha1
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
-from runup.checks.decide.reads import Lookup, Slim, slim_metadata
-from runup.checks.writing import DEFINITIONS, Context, Resource, Snapshot, resource_of
+from runup.checks.decide.reads import Lookup
+from runup.checks.writing import DEFINITIONS, Context, Resource, Slim, Snapshot, resource_of, slim_metadata
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
 PROPERTIES = "operatorframework.io/properties"

@@ -13,8 +13,7 @@ from kubekit.api.pod_parts import PlacedPod
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
-from runup.checks.decide.reads import Slim, slim_metadata
-from runup.checks.writing import Snapshot, resource_of
+from runup.checks.writing import Slim, Snapshot, resource_of, slim_metadata
 
 AFFINITY = "nodeAffinity"
 # Under this name a volume of a CSI driver keeps the driver's.

@@ -10,8 +10,7 @@ from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.eviction_rules import is_current, selects, stays_on_node
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
-from runup.checks.decide.wording import cause, since_suffix
-from runup.checks.writing import Snapshot, Unreadable
+from runup.checks.writing import Snapshot, Unreadable, cause, since_suffix
 
 
 def sorted_budgets(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
