@@ -6,6 +6,7 @@ import json
 
 import pytest
 from tests.factories import feature_gate
+from tests.release.decide.test_payload_loading import fnv1
 
 from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import generate_key
@@ -70,14 +71,6 @@ ALL = own(
 def test_which_manifests_the_cluster_gets(gate: FeatureGate | None, expected: list[str]) -> None:
     """Nothing is assumed."""
     assert names(ALL, gate) == expected
-
-
-def fnv1(data: bytes) -> int:
-    """FNV-1, 64 bits, as its authors describe it (draft-eastlake-fnv)."""
-    value = 14695981039346656037
-    for byte in data:
-        value = (value * 1099511628211) % 2**64 ^ byte
-    return value
 
 
 def test_the_hash_is_of_what_is_in() -> None:
