@@ -204,7 +204,7 @@ def of_plain_cluster() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, cluster.planted(Path(folder), older) as (plane, plants):
         # What is asked for in a version that goes is what the server counts.
         cluster.asked_before(plane.kubeconfig, plants)
-        report = cluster.judged(plane.kubeconfig, f"1.{minor}")
+        report = cluster.report_of(plane.kubeconfig, f"1.{minor}")
         popeyes_report = _report_of_popeye(program, plane.kubeconfig, folder)
     popeyes = set(told_of(popeyes_report))
     applying = [risk for risk in report["risks"] if risk["applies"] == "True"]

@@ -66,7 +66,7 @@ def must_gather(folder: Path, *, least: int, namespaces: tuple[str, ...]) -> Pat
     return folder
 
 
-async def judged(dump: Path, data: Path) -> CheckOutcome:
+async def outcome_on_server(dump: Path, data: Path) -> CheckOutcome:
     """What the check of budgets comes to on a server that holds the dump."""
     scenario = from_dump.scenario_of(load.read(dump), base=dump)
     objects: list[dict[str, Any]] = [obj for obj in scenario.objects if obj["kind"] == "PodDisruptionBudget"]
@@ -103,7 +103,9 @@ async def test_what_the_target_says(
     least: int, namespaces: tuple[str, ...], result: str, lacking: bool, tmp_path: Path
 ) -> None:
     """Clear only where the dump proves that there is no other budget; else Unknown, naming what it has."""
-    outcome = await judged(must_gather(tmp_path / "dump", least=least, namespaces=namespaces), tmp_path / "data")
+    outcome = await outcome_on_server(
+        must_gather(tmp_path / "dump", least=least, namespaces=namespaces), tmp_path / "data"
+    )
     assert outcome.result == result
     assert [finding.message for finding in outcome.findings] == [LACKING] * lacking
 
@@ -111,7 +113,7 @@ async def test_what_the_target_says(
 async def test_what_is_found_is_reported(tmp_path: Path) -> None:
     """Beside what cannot be told."""
     dump = must_gather(tmp_path / "dump", least=1, namespaces=("shop", "till"))
-    outcome = await judged(dump, tmp_path / "data")
+    outcome = await outcome_on_server(dump, tmp_path / "data")
     assert [finding.name for finding in outcome.findings] == [CHECK.name, CHECK.unknown_risk]
     assert outcome.result == "Applies"
     assert "shop/till" in outcome.findings[0].message

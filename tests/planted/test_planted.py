@@ -29,7 +29,7 @@ def read(cluster: str, name: str) -> Any:
 
 
 @cache
-def judged(cluster: str) -> Findings:
+def findings_of(cluster: str) -> Findings:
     """What a preflight of the next minor version says of the cluster."""
     return evaluate(dump=HERE / cluster / "cluster.tar.gz")
 
@@ -48,7 +48,7 @@ def _names(about: ReportedResource, text: str) -> bool:
     return its_pod and about.name.startswith(f"{name}-")
 
 
-def says(risk: Risk, plant: Plant) -> bool:
+def names_plant(risk: Risk, plant: Plant) -> bool:
     """Whether the risk is about the plant, or its words name an object of it."""
     names = [text.partition(" ")[2] for text in plant["objects"]]
     return is_about(risk, plant) or any(name in f"{risk.name} {risk.message}" for name in names)
@@ -68,10 +68,10 @@ def rows(kind: str) -> list[Any]:
 def test_a_risk(cluster: str, plant: Plant) -> None:
     """It is found under the name that is expected, or missed for a reason."""
     expected = read(cluster, "expected.yaml")
-    applying = [risk for risk in judged(cluster).risks if risk.applies == "True"]
+    applying = [risk for risk in findings_of(cluster).risks if risk.applies == "True"]
     if name := expected["found"].get(plant["id"]):
         # A name with what it is about in it is enough.
-        assert name in {risk.name for risk in applying if "-" in risk.name or says(risk, plant)}
+        assert name in {risk.name for risk in applying if "-" in risk.name or names_plant(risk, plant)}
     else:
         told = {risk.name for risk in applying if is_about(risk, plant)}
         assert told == set(expected["beside"].get(plant["id"], ()))
@@ -80,7 +80,7 @@ def test_a_risk(cluster: str, plant: Plant) -> None:
 @pytest.mark.parametrize(("cluster", "plant"), rows("lookalike"))
 def test_a_lookalike(cluster: str, plant: Plant) -> None:
     """Nothing is told of it, or for a reason."""
-    told = {risk.name for risk in judged(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
+    told = {risk.name for risk in findings_of(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
     assert told == set(read(cluster, "expected.yaml")["told"].get(plant["id"], {}))
 
 

@@ -26,7 +26,9 @@ IMAGE = "registry.example/ocp/release@sha256:" + "5a" * 32
 TIME = "2026-11-21T07:30:00Z"
 
 
-def found(name: str, message: str, severity: Any = "warning", applies: Any = "True", **more: Any) -> ReportedRisk:
+def reported_risk(
+    name: str, message: str, severity: Any = "warning", applies: Any = "True", **more: Any
+) -> ReportedRisk:
     """A risk as a target reports it."""
     url = f"https://docs.example/checks/{name.partition('-')[0]}"
     return ReportedRisk(name=name, message=message, severity=severity, applies=applies, url=url, **more)
@@ -37,14 +39,14 @@ def node_reference(name: str) -> ReportedResource:
     return ReportedResource(group="", kind="Node", namespace="", name=name)
 
 
-PAUSED = found(
+PAUSED = reported_risk(
     "MachineConfigPoolPaused-infra",
     "Machine config pool infra is paused: its 2 machines will not be updated to 5.2.0.",
     remediation='Resume it: `oc patch mcp/infra --type=merge -p \'{"spec":{"paused":false}}\'`.',
     resources=(node_reference("infra-0"), node_reference("infra-1")),
 )
 RISKS = (
-    found(
+    reported_risk(
         "DualStackIncompatible",
         "Cluster uses dual-stack networking configuration incompatible with 5.2.0.",
         "critical",
@@ -52,7 +54,7 @@ RISKS = (
         resources=(ReportedResource(group="config.openshift.io", kind="Network", namespace="", name="cluster"),),
     ),
     PAUSED,
-    found(
+    reported_risk(
         "PodDisruptionBudgetBlocksDrain",
         "PodDisruptionBudget shop/データベース allows no disruption: node worker-3 will not drain.",
         remediation="Add a replica, or let the budget allow one disruption.",
@@ -60,8 +62,10 @@ RISKS = (
             ReportedResource(group="policy", kind="PodDisruptionBudget", namespace="shop", name="データベース"),
         ),
     ),
-    found("EtcdMembersUnknown", "Etcd could not be read: etcds.operator.openshift.io is forbidden.", applies="Unknown"),
-    found("NodeCordoned", "Node worker-7 is cordoned.", "info", resources=(node_reference("worker-7"),)),
+    reported_risk(
+        "EtcdMembersUnknown", "Etcd could not be read: etcds.operator.openshift.io is forbidden.", applies="Unknown"
+    ),
+    reported_risk("NodeCordoned", "Node worker-7 is cordoned.", "info", resources=(node_reference("worker-7"),)),
 )
 CHECKS = tuple(
     ReportedCheck(name=name, result=result)

@@ -45,7 +45,7 @@ HERE = Release(version="5.0.0", image="i@sha256:0")
 QUERY = query_for(SPEC, HERE, configured_url="", architecture="amd64")
 
 
-def judged(name: str, status: Any = "True", message: str = "m", **changes: Any) -> JudgedRisk:
+def judged_risk(name: str, status: Any = "True", message: str = "m", **changes: Any) -> JudgedRisk:
     """A risk with its verdict."""
     rules = changes.pop("rules", ALWAYS)
     reason = changes.pop("reason", "Match")
@@ -67,21 +67,21 @@ def judged(name: str, status: Any = "True", message: str = "m", **changes: Any) 
 def test_of_two_verdicts_the_worse_counts(one: str, other: str, status: str) -> None:
     """Whichever comes first."""
     for first, second in ((one, other), (other, one)):
-        assert join(judged("R", first), judged("R", second)).applies.status == status
+        assert join(judged_risk("R", first), judged_risk("R", second)).applies.status == status
 
 
 def test_of_two_alike_the_first_verdict_counts() -> None:
     """Its words are those that were shown before."""
-    first, second = judged("R", reason="A"), judged("R", reason="B")
+    first, second = judged_risk("R", reason="A"), judged_risk("R", reason="B")
     assert join(first, second).applies.reason == "A"
 
 
 def test_two_risks_of_one_name_are_one() -> None:
     """Each line of their messages once; the link of the first, and its rules where it has any."""
     moon = (MatchingRule(type="Moon"),)
-    lines = join(judged("R", message="a\nb", rules=moon), judged("R", message="c\na")).risk
+    lines = join(judged_risk("R", message="a\nb", rules=moon), judged_risk("R", message="c\na")).risk
     assert (lines.message, lines.matching_rules, lines.url) == ("a\nb\nc", moon, "https://R/")
-    assert join(judged("R", rules=()), judged("R", rules=moon)).risk.matching_rules == ALWAYS
+    assert join(judged_risk("R", rules=()), judged_risk("R", rules=moon)).risk.matching_rules == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_two_risks_of_one_name_are_one() -> None:
 )
 def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bool, expected: bool) -> None:
     """The service's stays when the preflight goes."""
-    assert join(judged("R", from_preflight=one), judged("R", from_preflight=other)).from_preflight is expected
+    assert join(judged_risk("R", from_preflight=one), judged_risk("R", from_preflight=other)).from_preflight is expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bo
 )
 def test_what_holds_an_update_up(one: tuple[str, bool], other: tuple[str, bool], expected: bool) -> None:
     """A risk that applies or cannot be told, and is no mere information."""
-    first, second = (judged("R", status, holds_up=holds) for status, holds in (one, other))
+    first, second = (judged_risk("R", status, holds_up=holds) for status, holds in (one, other))
     assert join(first, second).holds_up is expected
     assert join(second, first).holds_up is expected
 
@@ -126,27 +126,34 @@ def test_the_newest_comes_first() -> None:
 
 def test_risks_are_in_the_order_of_their_names() -> None:
     """Those that are added among those that are there, each name once."""
-    found = add_risks(update("5.1.0", judged("C"), judged("A", "False")), [judged("B"), judged("A")])
+    found = add_risks(
+        update("5.1.0", judged_risk("C"), judged_risk("A", "False")), [judged_risk("B"), judged_risk("A")]
+    )
     assert [(risk.name, risk.applies.status) for risk in found.risks] == [("A", "True"), ("B", "True"), ("C", "True")]
-    every = by_name([update("5.2.0", judged("B", message="x")), update("5.1.0", judged("B", message="y"), judged("A"))])
+    every = by_name(
+        [
+            update("5.2.0", judged_risk("B", message="x")),
+            update("5.1.0", judged_risk("B", message="y"), judged_risk("A")),
+        ]
+    )
     assert [(risk.name, risk.risk.message) for risk in every] == [("A", "m"), ("B", "x\ny")]
 
 
 def test_what_only_informs_is_left_out() -> None:
     """Of what an update waits for."""
-    found = only_holding_risks(update("5.1.0", judged("A", holds_up=False), judged("B")))
+    found = only_holding_risks(update("5.1.0", judged_risk("A", holds_up=False), judged_risk("B")))
     assert [risk.name for risk in found.risks] == ["B"]
 
 
 @pytest.mark.parametrize(
     ("risk", "accepted", "expected"),
     [
-        pytest.param(judged("A"), (), ("A",), id="it applies"),
-        pytest.param(judged("A", "Unknown"), (), ("A",), id="nobody can tell"),
-        pytest.param(judged("A", "False"), (), (), id="it does not apply"),
-        pytest.param(judged("A", holds_up=False), (), (), id="it only informs"),
-        pytest.param(judged("A"), ("A",), (), id="it is accepted"),
-        pytest.param(judged("A"), ("B",), ("A",), id="another is accepted"),
+        pytest.param(judged_risk("A"), (), ("A",), id="it applies"),
+        pytest.param(judged_risk("A", "Unknown"), (), ("A",), id="nobody can tell"),
+        pytest.param(judged_risk("A", "False"), (), (), id="it does not apply"),
+        pytest.param(judged_risk("A", holds_up=False), (), (), id="it only informs"),
+        pytest.param(judged_risk("A"), ("A",), (), id="it is accepted"),
+        pytest.param(judged_risk("A"), ("B",), ("A",), id="another is accepted"),
     ],
 )
 def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
@@ -155,12 +162,12 @@ def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], e
 
 
 EVALUATION = "EvaluationFailed"
-ONE, TWO = judged("B-b"), judged("C-c")
-UNTOLD = judged("U", "Unknown", reason=EVALUATION)
+ONE, TWO = judged_risk("B-b"), judged_risk("C-c")
+UNTOLD = judged_risk("U", "Unknown", reason=EVALUATION)
 FOLDS: dict[str, tuple[tuple[JudgedRisk, ...], tuple[str, ...], tuple[str, str, str]]] = {
     "no risk": ((), (), ("True", "NotExposedToRisks", "The update is recommended, because none of")),
     "accepted, then one that does not apply": (
-        (ONE, judged("N", "False")),
+        (ONE, judged_risk("N", "False")),
         ("B-b",),
         ("True", "AllExposedRisksAccepted", "The update is recommended, because either"),
     ),
@@ -172,12 +179,12 @@ FOLDS: dict[str, tuple[tuple[JudgedRisk, ...], tuple[str, ...], tuple[str, str, 
     "two of no reason's name": ((ONE, TWO), (), ("False", "ExposedToRisks", "m https://B-b/\n\nm https://C-c/")),
     "exposed, then unknown": ((ONE, UNTOLD), (), ("False", "ExposedToRisks", "m https://B-b/\n\nU?")),
     "unknown for another reason, then exposed": (
-        (judged("U", "Unknown", reason="Stale"), ONE),
+        (judged_risk("U", "Unknown", reason="Stale"), ONE),
         (),
         ("False", "MultipleReasons", "U?\n\nm https://B-b/"),
     ),
-    "unknown for no reason": ((judged("U", "Unknown", reason=""),), (), ("Unknown", EVALUATION, "U?")),
-    "two unknown": ((UNTOLD, judged("V", "Unknown", reason=EVALUATION)), (), ("Unknown", EVALUATION, "U?\n\nV?")),
+    "unknown for no reason": ((judged_risk("U", "Unknown", reason=""),), (), ("Unknown", EVALUATION, "U?")),
+    "two unknown": ((UNTOLD, judged_risk("V", "Unknown", reason=EVALUATION)), (), ("Unknown", EVALUATION, "U?\n\nV?")),
     "unknown, then accepted": ((UNTOLD, TWO), ("C-c",), ("Unknown", EVALUATION, "U?")),
 }
 

@@ -17,7 +17,7 @@ def risk_texts(**changes: Any) -> list[tuple[str, str, str]]:
     return [(each.name, each.message, each.unknown) for each in risks(Cluster(version=cluster_version(), **changes))]
 
 
-def says(status: Any, message: str = "", reason: str = "") -> Any:
+def operator_upgradeable(status: Any, message: str = "", reason: str = "") -> Any:
     """Condition Upgradeable of an operator."""
     return cluster_operator(upgradeable=status, reason=reason, message=message)
 
@@ -29,12 +29,14 @@ NAME = "ClusterOperatorUpgradeable-etcd"
     ("operators", "found"),
     [
         pytest.param((), [], id="none"),
-        pytest.param((says("True", "m"),), [], id="upgradeable"),
-        pytest.param((says("Unknown", "m"),), [], id="unknown"),
-        pytest.param((says("False", "m", "R"),), [(NAME, "m", "")], id="not, with a message"),
-        pytest.param((says("False", "", "R"),), [(NAME, "R", "")], id="not, with a reason"),
+        pytest.param((operator_upgradeable("True", "m"),), [], id="upgradeable"),
+        pytest.param((operator_upgradeable("Unknown", "m"),), [], id="unknown"),
+        pytest.param((operator_upgradeable("False", "m", "R"),), [(NAME, "m", "")], id="not, with a message"),
+        pytest.param((operator_upgradeable("False", "", "R"),), [(NAME, "R", "")], id="not, with a reason"),
         pytest.param(
-            (says("False"),), [(NAME, "The operator says that it is not upgradeable.", "")], id="not, without a word"
+            (operator_upgradeable("False"),),
+            [(NAME, "The operator says that it is not upgradeable.", "")],
+            id="not, without a word",
         ),
     ],
 )
@@ -54,7 +56,7 @@ def test_an_operator_that_is_not_as_it_should_be() -> None:
     """It is told by its name, beside those that can be read."""
     bad = Undecodable("", "dns", "status is a text")
     why = f"ClusterOperator {bad}"
-    found = risk_texts(operators=(says("False", "m"),), unread=(bad,))
+    found = risk_texts(operators=(operator_upgradeable("False", "m"),), unread=(bad,))
     assert found == [
         ("ClusterOperatorUpgradeable-dns", f"Whether it allows the update is not known. {why}", why),
         (NAME, "m", ""),

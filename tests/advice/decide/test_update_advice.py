@@ -214,14 +214,14 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     assert evaluate_rules(both, NOTHING, NOW).status == "True"
 
 
-def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
+def judged_risk(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
     """A risk with its verdict."""
     risk = ConditionalUpdateRisk(name=name, message=f"{name}.", url="https://e/", matching_rules=ALWAYS)
     return JudgedRisk(risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
 
 
-A, B, C = judged("A", "True"), judged("B-b", "True"), judged("C", "True")
-NO, UNKNOWN = judged("N", "False"), judged("U", "Unknown", "EvaluationFailed")
+A, B, C = judged_risk("A", "True"), judged_risk("B-b", "True"), judged_risk("C", "True")
+NO, UNKNOWN = judged_risk("N", "False"), judged_risk("U", "Unknown", "EvaluationFailed")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def bad(name: str) -> dict[str, Any]:
     return config_map(name, {}, annotations=BAD)
 
 
-async def says(world: Cluster, name: str, *conditions: dict[str, str], ahead: int = 0) -> None:
+async def write_conditions(world: Cluster, name: str, *conditions: dict[str, str], ahead: int = 0) -> None:
     """What the controller says of a Deployment; with `ahead` already, of what will be put next."""
     found = await exists(world, DEPLOYMENTS, name, NAMESPACE)
     moment = {"lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}
@@ -52,13 +52,13 @@ async def test_components_that_fail_side_by_side(tmp_path: Path) -> None:
         },
     )
     async with at_first(tmp_path, own, target) as (world, _):
-        await says(world, "d", STUCK, ahead=1)
+        await write_conditions(world, "d", STUCK, ahead=1)
         await world.ask({"version": "5.0.3"})
         several = await world.until(lambda found: message(found, "Failing").count("\n* ") == 3)
         assert await there(world, CONFIG_MAPS, "fine", NAMESPACE) is not None
         assert await there(world, CONFIG_MAPS, "after", NAMESPACE) is None
         waits = await exists(world, CONFIG_MAPS, "c", NAMESPACE)
-        await says(world, "d")
+        await write_conditions(world, "d")
         fewer = await world.until(lambda found: message(found, "Failing").count("\n* ") == 2)
     heading, *lines = message(several, "Failing").split("\n* ")
     assert heading == HEADING
@@ -90,16 +90,16 @@ async def test_one_that_is_left_is_told_by_itself(tmp_path: Path) -> None:
     )
     async with at_first(tmp_path, own, target) as (world, _):
         for name in ("d", "e"):
-            await says(world, name, STUCK, ahead=1)
+            await write_conditions(world, name, STUCK, ahead=1)
         await world.ask({"version": "5.0.3"})
         await world.until(lambda found: "5.0.3" in message(found, "Progressing") and failing(found, "MultipleErrors"))
-        await says(world, "d")
+        await write_conditions(world, "d")
         left = await world.condition("Failing", "True", "WorkloadNotProgressing")
         assert (
             message(left, "Failing")
             == f"deployment {NAMESPACE}/e has some pods failing; (FailedCreate: quota exceeded)"
         )
-        await says(world, "e")
+        await write_conditions(world, "e")
         await operator_is_at(world, "b", "5.0.3")
         done = await world.until(completed("5.0.3"))
     assert state(done, "Failing")[0] == "False"

@@ -91,7 +91,7 @@ ROWS: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
-def judged(name: str, text: str, partly: str = "", complete_in: str = "") -> CheckOutcome:
+def outcome_of(name: str, text: str, partly: str = "", complete_in: str = "") -> CheckOutcome:
     """What the check comes to where of the kind `partly` only a part is known."""
     check = BY_NAME[name]
 
@@ -106,13 +106,13 @@ def judged(name: str, text: str, partly: str = "", complete_in: str = "") -> Che
 @pytest.mark.parametrize(("name", "text", "plural"), ROWS.values(), ids=list(ROWS))
 def test_what_is_missing_in_a_part_is_no_risk(name: str, text: str, plural: str) -> None:
     """With all of the kind it applies, with a part of it nobody can tell."""
-    assert (judged(name, text).result, judged(name, text, plural).result) == ("Applies", "Unknown")
+    assert (outcome_of(name, text).result, outcome_of(name, text, plural).result) == ("Applies", "Unknown")
 
 
 @pytest.mark.parametrize("row", ["a webhook whose Service has no pod", "a webhook without a Service"])
 def test_what_is_missing_in_a_namespace_that_is_known_in_full(row: str) -> None:
     """Is missing; elsewhere there may be others all the same."""
-    outcome = judged(*ROWS[row], complete_in="shop")
+    outcome = outcome_of(*ROWS[row], complete_in="shop")
     assert [finding.applies.value for finding in outcome.findings] == ["True", "Unknown"]
 
 
@@ -189,8 +189,8 @@ UNREAD: dict[str, tuple[str, str, str]] = {
 def test_what_could_not_be_decoded_may_be_why_there_is_no_risk(name: str, text: str, unread: str) -> None:
     """Without the object it applies; one that is there and cannot be read is Unknown, and no risk."""
     text = text or BY_NAME[name].example
-    outcome = judged(name, text + unread)
-    assert (judged(name, text).result, outcome.result) == ("Applies", "Unknown")
+    outcome = outcome_of(name, text + unread)
+    assert (outcome_of(name, text).result, outcome.result) == ("Applies", "Unknown")
     assert {finding.applies.value for finding in outcome.findings} == {"Unknown"}
 
 

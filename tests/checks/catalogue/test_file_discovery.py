@@ -51,7 +51,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
         delattr(network, name)
 
 
-def found() -> tuple[CatalogueCheck, ...]:
+def discovered_checks() -> tuple[CatalogueCheck, ...]:
     """The checks as an interpreter that starts now would find them."""
     return find_checks(catalogue.__name__, catalogue.__path__)
 
@@ -59,21 +59,21 @@ def found() -> tuple[CatalogueCheck, ...]:
 def test_a_new_file_is_a_new_check(add: Add) -> None:
     """Without an edit of any other file; the others stay where they are, and it comes last."""
     add("ingress_odd.py", check("IngressOdd"))
-    assert [each.name for each in found()] == [*(each.name for each in CHECKS), "IngressOdd"]
+    assert [each.name for each in discovered_checks()] == [*(each.name for each in CHECKS), "IngressOdd"]
 
 
 def test_a_rank_is_a_place(add: Add) -> None:
     """Between the two whose ranks are below and above it; equal ranks go by name."""
-    first, second = found()[:2]
+    first, second = discovered_checks()[:2]
     add("ingress_odd.py", check("IngressOdd", f", rank={first.rank + 1}"))
     add("ingress_even.py", check("IngressEven", f", rank={first.rank + 1}"))
-    assert [each.name for each in found()][:4] == [first.name, "IngressEven", "IngressOdd", second.name]
+    assert [each.name for each in discovered_checks()][:4] == [first.name, "IngressEven", "IngressOdd", second.name]
 
 
 def test_what_checks_share_declares_none(add: Add) -> None:
     """A folder `shared` is not looked into."""
     add("shared/helper.py", "raise AssertionError('imported')")
-    assert found() == CHECKS
+    assert discovered_checks() == CHECKS
 
 
 BAD = (
@@ -122,7 +122,7 @@ def test_a_module_that_is_not_as_the_others(add: Add, file: str, text: str, word
     """It is named, and what to do is said: a check that is silently left out would look like a pass."""
     add(file, text)
     with pytest.raises(BadCatalogue, match=words):
-        found()
+        discovered_checks()
 
 
 def test_the_order_of_lists_and_reports_is_kept() -> None:
@@ -133,5 +133,5 @@ def test_the_order_of_lists_and_reports_is_kept() -> None:
 
 def test_no_two_ranks_are_one() -> None:
     """Else a check that gets another name would move in the lists."""
-    ranks = [each.rank for each in found() if each.rank != LAST_RANK]
+    ranks = [each.rank for each in discovered_checks() if each.rank != LAST_RANK]
     assert len(set(ranks)) == len(ranks)

@@ -253,7 +253,7 @@ def test_risks(row: Row) -> None:
     judge(row)
 
 
-def found(check: Check, *objects: Object) -> tuple[Finding, ...]:
+def findings_of(check: Check, *objects: Object) -> tuple[Finding, ...]:
     """What a check finds before a minor update."""
     return run_check(check, snapshot(*objects), SKIP).findings
 
@@ -277,8 +277,8 @@ def minutes(number: float) -> Any:
 def test_how_grave_it_is_counts_how_long_it_lasts(check: Check, make: Any, patience: int, young: str, old: str) -> None:
     """A second-old condition is not critical, nor one of a clock ahead of ours; an unknown time is no excuse."""
     ages = {-5: young, 0: young, patience - 0.1: young, patience: old, patience * 100: old}
-    assert {age: found(check, make(minutes(age)))[0].severity for age in ages} == ages
-    assert found(check, make(None))[0].severity == old
+    assert {age: findings_of(check, make(minutes(age)))[0].severity for age in ages} == ages
+    assert findings_of(check, make(None))[0].severity == old
 
 
 ANNOTATED = {
@@ -296,7 +296,7 @@ def test_a_node_that_the_machine_config_operator_cordoned_is_not_to_be_uncordone
     """Each node stands under the remedy that fits it, however many others there are."""
     many = [node(f"a{number}", unschedulable=True) for number in range(9)]
     nodes = [node(name, unschedulable=True, annotations=annotations) for name, annotations in ANNOTATED.items()]
-    by_hand, stuck, going = found(node_health.CHECK, *many, *nodes)
+    by_hand, stuck, going = findings_of(node_health.CHECK, *many, *nodes)
     assert by_hand.remediation.startswith("Release a0, a1, a2, a3, a4 and 6 more with `oc adm uncordon NAME`")
     assert {item.name for item in by_hand.resources} == {"hand", "released", *(each.metadata.name for each in many)}
     assert stuck.remediation.startswith("Do not uncordon stuck: repair")
@@ -372,7 +372,7 @@ def test_control_plane_nodes_come_before_the_cut() -> None:
 )
 def test_remedies_fit_the_object(check: Check, objects: tuple[Object, ...], remediation: str) -> None:
     """What to do can be done, and helps."""
-    assert remediation in [finding.remediation for finding in found(check, *objects)]
+    assert remediation in [finding.remediation for finding in findings_of(check, *objects)]
 
 
 MESSAGES: tuple[tuple[Check, tuple[Object, ...], str], ...] = (
@@ -437,7 +437,7 @@ MESSAGES: tuple[tuple[Check, tuple[Object, ...], str], ...] = (
 @pytest.mark.parametrize(("check", "objects", "message"), MESSAGES, ids=[message[:50] for _, _, message in MESSAGES])
 def test_messages(check: Check, objects: tuple[Object, ...], message: str) -> None:
     """The cause before the time, so that a table which cuts the message still says it."""
-    (finding,) = found(check, *objects)
+    (finding,) = findings_of(check, *objects)
     assert finding.message == message
 
 
@@ -463,7 +463,7 @@ def test_why_nothing_can_be_told_of_etcd(objects: tuple[Object, ...], lacking: d
 
 def test_the_cause_is_cut_and_the_time_is_not() -> None:
     """Another component's words may be 32 KiB long."""
-    (finding,) = found(operator_health.CHECK, cluster_operator(degraded="True", message="x" * 32_768))
+    (finding,) = findings_of(operator_health.CHECK, cluster_operator(degraded="True", message="x" * 32_768))
     assert len(finding.message) < 800
     assert finding.message.endswith("x ... (since 2026-01-14T09:30:00Z).")
 
@@ -471,8 +471,8 @@ def test_the_cause_is_cut_and_the_time_is_not() -> None:
 def test_what_could_not_be_told_is_a_finding_apart_from_what_is_true() -> None:
     """Accepting one does not accept the other."""
     nodes = (node("a", kubelet=""), node("b", kubelet="v1.30.0"), node("c", ready=None), node("d", ready="False"))
-    assert [f.name for f in found(kubelet_skew.CHECK, *nodes)] == ["KubeletSkew", "KubeletSkewUnknown"]
-    assert [f.name for f in found(node_health.CHECK, *nodes)] == ["NodeNotReady", "NodeHealthUnknown"]
+    assert [f.name for f in findings_of(kubelet_skew.CHECK, *nodes)] == ["KubeletSkew", "KubeletSkewUnknown"]
+    assert [f.name for f in findings_of(node_health.CHECK, *nodes)] == ["NodeNotReady", "NodeHealthUnknown"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from runup.checks.decide.reads import namespace_of
 MINE = {check.name: check for check in CHECKS}
 
 
-def judged(check: Check) -> tuple[Snapshot, Context]:
+def example_of(check: Check) -> tuple[Snapshot, Context]:
     """A cluster about which the check has something to say."""
     return check_page.example(check) if check.about else (examples.snapshot_for(check), context())
 
@@ -47,7 +47,7 @@ def _right(resource: Resource) -> tuple[str, str, str]:
     return resource.group, resource.plural, namespace_of(resource)
 
 
-def says(outcome: CheckOutcome, resource: Resource) -> bool:
+def is_unknown_without(outcome: CheckOutcome, resource: Resource) -> bool:
     """Whether the outcome is that something could not be told, for want of that right."""
     return any(
         finding.applies is Applies.UNKNOWN and lacking(resource) in finding.message for finding in outcome.findings
@@ -98,7 +98,7 @@ def optional(name: str, resource: Resource) -> bool:
 @pytest.mark.parametrize("name", sorted(MINE))
 def test_with_its_rights_it_answers(name: str) -> None:
     """Nothing is missing, and what it looks at is declared."""
-    snapshot, given = judged(MINE[name])
+    snapshot, given = example_of(MINE[name])
     outcome = run_check(MINE[name], snapshot, given)
     assert outcome.result in ("Applies", "Clear")
     assert "must name it" not in outcome.message
@@ -107,16 +107,16 @@ def test_with_its_rights_it_answers(name: str) -> None:
 @pytest.mark.parametrize(("name", "resource"), list(pairs()), ids=lambda each: str(each))
 def test_without_a_right_it_says_which(name: str, resource: Resource) -> None:
     """Unknown, with the rule that is missing; unless it can do without."""
-    snapshot, given = judged(MINE[name])
+    snapshot, given = example_of(MINE[name])
     outcome = run_check(MINE[name], without(snapshot, resource), given)
-    assert says(outcome, resource) is not optional(name, resource)
+    assert is_unknown_without(outcome, resource) is not optional(name, resource)
 
 
 def test_a_right_that_a_check_does_not_declare_is_none_of_its_business() -> None:
     """Whatever else is taken away, it answers as before."""
     every = {read for check in CHECKS for read in check.reads}
     for check in CHECKS:
-        snapshot, given = judged(check)
+        snapshot, given = example_of(check)
         before = run_check(check, snapshot, given)
         declared = {_right(read) for read in check.reads}
         for resource in every:

@@ -145,7 +145,7 @@ def stranger() -> Snapshot:
     return snapshot(*nodes, pool("strange"), pod("s", "strange", on="s0"), pdb("s", "strange"), pdb("t", "strange"))
 
 
-def judged(seen: Snapshot) -> tuple[CheckOutcome, ...]:
+def outcomes_of(seen: Snapshot) -> tuple[CheckOutcome, ...]:
     """What all checks say."""
     return evaluate(CHECKS, seen, context())
 
@@ -154,11 +154,11 @@ def judged(seen: Snapshot) -> tuple[CheckOutcome, ...]:
 def test_what_is_remembered_of_the_last_snapshot_does_not_show(seed: int) -> None:
     """Check by check, change by change."""
     history = lived_through(random.Random(seed))
-    said = [judged(seen) for seen in history]
+    said = [outcomes_of(seen) for seen in history]
     assert len({str([outcome.findings for outcome in outcomes]) for outcomes in said}) > STEPS / 4, "it hardly changes"
     for seen, outcomes in zip(history, said, strict=True):
-        judged(stranger())
-        assert outcomes == judged(anew(seen))
+        outcomes_of(stranger())
+        assert outcomes == outcomes_of(anew(seen))
 
 
 class Item:

@@ -108,7 +108,7 @@ def test_an_error_on_one_line(text: str, told: str) -> None:
     assert one_line(ValueError(text)) == told
 
 
-def found(*findings: Finding) -> list[str]:
+def messages_of(*findings: Finding) -> list[str]:
     """What a check that finds this comes to, in messages."""
     outcome = run_check(
         Check(name="Example", component="tests", reads=(), run=lambda _snapshot, _context: findings),
@@ -124,7 +124,7 @@ def found(*findings: Finding) -> list[str]:
 def test_how_long_a_risks_name_may_be(length: int, taken: bool) -> None:
     """As long as ClusterVersion takes; the name that stands for a check, too."""
     name = "X" * length
-    assert (found(Finding(name=name, message="It is.")) == ["It is."]) is taken
+    assert (messages_of(Finding(name=name, message="It is.")) == ["It is."]) is taken
     check = Check(name="Other", component="tests", reads=(), run=lambda _snapshot, _context: (), unknown_risk=name)
     assert unknown_risk(check) == (name if taken else "Other")
 

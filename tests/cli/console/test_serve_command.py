@@ -70,7 +70,7 @@ def got(url: str, context: ssl.SSLContext | None = None) -> str:
         return read(answer.read().decode()).text
 
 
-def judged(url: str) -> str:
+def first_page(url: str) -> str:
     """What the first page says once every cluster was judged."""
     text: str = eventually(lambda: "Not judged yet" not in (page := got(url)) and page, "every cluster is judged")
     return text
@@ -87,7 +87,7 @@ def test_what_the_page_types(run: Run) -> None:
             assert run(*words).code == 2
             continue
         with serving(*words) as (url, _):
-            text = judged(url)
+            text = first_page(url)
             assert "Preflight of 3 clusters: 2 with risks that apply, 1 not all known" in text
             assert "WebhookBlocksUpdate" in got(f"{url}clusters/orchard")
             assert ("No history" in got(f"{url}history")) == ("--store" not in words)

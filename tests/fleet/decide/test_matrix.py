@@ -18,7 +18,7 @@ def risk(name: str, applies: str = "True", *, accepted: bool = False, severity: 
     return Risk(name=name, applies=applies, accepted=accepted, message=f"{name} is so.", url="", severity=severity)  # type: ignore[arg-type]
 
 
-def judged(*risks: Risk) -> Findings:
+def findings_with(*risks: Risk) -> Findings:
     """A cluster's findings."""
     return Findings(source="4.15.0", target="4.16.0", conditions=(DONE,), risks=risks)
 
@@ -34,10 +34,10 @@ def test_each_risk_has_the_clusters_where_it_is() -> None:
     """Applies, could not be told and accepted are three things; the gravest that applies somewhere comes first."""
     table = matrix(
         [
-            ("a", judged(risk("Ack", severity="critical"), risk("Paused"))),
-            ("b", judged(risk("Ack", "Unknown"), risk("Paused", accepted=True))),
-            ("c", judged(risk("Paused"), risk("Gone", "False"))),
-            ("d", judged(risk("SkewUnknown", "Unknown"))),
+            ("a", findings_with(risk("Ack", severity="critical"), risk("Paused"))),
+            ("b", findings_with(risk("Ack", "Unknown"), risk("Paused", accepted=True))),
+            ("c", findings_with(risk("Paused"), risk("Gone", "False"))),
+            ("d", findings_with(risk("SkewUnknown", "Unknown"))),
             ("e", failed("it is empty")),
         ]
     )
@@ -56,9 +56,9 @@ def test_clusters_with_the_same_open_risks_are_one_group() -> None:
     """What is accepted makes no difference to what is left to do; the largest group comes first."""
     table = matrix(
         [
-            ("a", judged(risk("Ack"))),
-            ("b", judged()),
-            ("c", judged(risk("Ack"), risk("Paused", accepted=True))),
+            ("a", findings_with(risk("Ack"))),
+            ("b", findings_with()),
+            ("c", findings_with(risk("Ack"), risk("Paused", accepted=True))),
             ("d", failed("gone")),
         ]
     )
@@ -70,7 +70,7 @@ RISKS = st.lists(
     st.builds(risk, NAMES, st.sampled_from(["True", "Unknown", "False"]), accepted=st.booleans()),
     unique_by=lambda each: each.name,
 )
-FOUND = st.one_of(RISKS.map(lambda risks: judged(*risks)), st.just(failed("no")))
+FOUND = st.one_of(RISKS.map(lambda risks: findings_with(*risks)), st.just(failed("no")))
 
 
 @given(st.lists(FOUND, max_size=8))

@@ -38,7 +38,7 @@ REGISTRIES = GivenRegistries(Access(attempts=1))
 X86, ARM = "5.14.0-427.el9_4.x86_64", "5.14.0-427.el9_4.aarch64"
 
 
-def says(kernel: str, real_time: str = "") -> bytes:
+def toolkit_release(kernel: str, real_time: str = "") -> bytes:
     """What a driver toolkit says of itself."""
     return json.dumps({"KERNEL_VERSION": kernel, "RHEL_VERSION": "9.4", "RT_KERNEL_VERSION": real_time}).encode()
 
@@ -51,8 +51,8 @@ def names(toolkit: str) -> bytes:
 def put_toolkit(layout: Layout) -> str:
     """A driver toolkit for two architectures; its digest."""
     base = [Made("usr/bin/gcc", b"x" * 100_000)]
-    amd = put_image(layout, base, [Made(TOOLKIT_FILE, says(X86, f"{X86}+rt"))])
-    arm = put_image(layout, base, [Made(TOOLKIT_FILE, says(ARM))], architecture="arm64")
+    amd = put_image(layout, base, [Made(TOOLKIT_FILE, toolkit_release(X86, f"{X86}+rt"))])
+    arm = put_image(layout, base, [Made(TOOLKIT_FILE, toolkit_release(ARM))], architecture="arm64")
     return put_index(layout, amd, arm).digest
 
 

@@ -38,7 +38,7 @@ MOVED = "mirror.example.com/moved@sha256:" + "5" * 64
 OTHER = "example.com/release@sha256:" + "6" * 64
 
 
-def says(type_: str, status: ConditionStatus, reason: str = "R", message: str = "") -> Condition:
+def status_condition(type_: str, status: ConditionStatus, reason: str = "R", message: str = "") -> Condition:
     """A condition."""
     return Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=NOW)
 
@@ -70,11 +70,15 @@ def report(target: str = "5.2.0", *risks: ReportedRisk, **changes: Any) -> Repor
 
 
 ASKED = Update(mode="Preflight", version="5.2.0")
-DONE = (says("PreflightCompleted", "True"), says("PreflightFailed", "False"), says("PreflightRunning", "True"))
-TRUE, UNKNOWN, FALSE = (says("Applies", status) for status in ("True", "Unknown", "False"))  # type: ignore[arg-type]
+DONE = (
+    status_condition("PreflightCompleted", "True"),
+    status_condition("PreflightFailed", "False"),
+    status_condition("PreflightRunning", "True"),
+)
+TRUE, UNKNOWN, FALSE = (status_condition("Applies", status) for status in ("True", "Unknown", "False"))  # type: ignore[arg-type]
 
 
-def found(name: str = "A", applies: ConditionStatus = "True", **changes: Any) -> Risk:
+def shown_risk(name: str = "A", applies: ConditionStatus = "True", **changes: Any) -> Risk:
     """A risk as it is shown."""
     return Risk(**{"name": name, "applies": applies, "accepted": False, "message": "m", "url": "", **changes})
 
@@ -83,14 +87,18 @@ def found(name: str = "A", applies: ConditionStatus = "True", **changes: Any) ->
     ("conditions", "risks", "code"),
     [
         pytest.param((), (), 1, id="no result"),
-        pytest.param((says("PreflightCompleted", "False"),), (), 1, id="not complete"),
-        pytest.param((says("PreflightCompleted", "Unknown"),), (), 1, id="nobody knows whether it is"),
+        pytest.param((status_condition("PreflightCompleted", "False"),), (), 1, id="not complete"),
+        pytest.param((status_condition("PreflightCompleted", "Unknown"),), (), 1, id="nobody knows whether it is"),
         pytest.param(DONE, (), 0, id="nothing"),
-        pytest.param(DONE, (found(applies="False"),), 0, id="what does not apply"),
-        pytest.param(DONE, (found(accepted=True), found("B", "Unknown", accepted=True)), 0, id="all accepted"),
-        pytest.param(DONE, (found(applies="Unknown"),), 3, id="unknown"),
-        pytest.param(DONE, (found(applies="Unknown"), found("B")), 2, id="one applies and one is unknown"),
-        pytest.param(DONE, (found(applies="Unknown"), found("B", accepted=True)), 3, id="what applies is accepted"),
+        pytest.param(DONE, (shown_risk(applies="False"),), 0, id="what does not apply"),
+        pytest.param(
+            DONE, (shown_risk(accepted=True), shown_risk("B", "Unknown", accepted=True)), 0, id="all accepted"
+        ),
+        pytest.param(DONE, (shown_risk(applies="Unknown"),), 3, id="unknown"),
+        pytest.param(DONE, (shown_risk(applies="Unknown"), shown_risk("B")), 2, id="one applies and one is unknown"),
+        pytest.param(
+            DONE, (shown_risk(applies="Unknown"), shown_risk("B", accepted=True)), 3, id="what applies is accepted"
+        ),
     ],
 )
 def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], code: int) -> None:
@@ -106,7 +114,7 @@ def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], 
         ({}, False),
         ({"image": IMAGE}, False),
         ({"conditions": DONE}, True),
-        ({"risks": (found(),)}, True),
+        ({"risks": (shown_risk(),)}, True),
         ({"checks": (ReportedCheck(name="Nodes", result="Clear"),)}, True),
         ({"observed": NOW}, True),
     ],
@@ -119,10 +127,12 @@ def test_whether_anything_is_known(changes: dict[str, Any], known: bool) -> None
 
 def test_the_conditions_of_a_preflight() -> None:
     """It has failed where that holds; how far it is, is told whatever its status."""
-    told = Findings(source="5.0.0", target="5.2.0", conditions=(says("PreflightFailed", "True", "OOMKilled"), DONE[2]))
+    told = Findings(
+        source="5.0.0", target="5.2.0", conditions=(status_condition("PreflightFailed", "True", "OOMKilled"), DONE[2])
+    )
     assert told.failed is told.conditions[0]
     assert told.running is told.conditions[1]
-    quiet = Findings(source="5.0.0", target="5.2.0", conditions=(says("PreflightFailed", "Unknown"),))
+    quiet = Findings(source="5.0.0", target="5.2.0", conditions=(status_condition("PreflightFailed", "Unknown"),))
     assert (quiet.failed, quiet.running, quiet.completed) == (None, None, False)
     assert Findings(source="5.0.0", target="5.2.0").failed is None
 
@@ -202,7 +212,7 @@ SEEN = ReportedRisk(
 
 def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report() -> None:
     """Which of the two says what, field by field."""
-    told = risk("A", says("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
+    told = risk("A", status_condition("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
     cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", told),))
     (alone,) = findings_of_target(cluster, History(), "5.2.0").risks
     assert alone == Risk(
@@ -248,7 +258,7 @@ def test_whether_a_preflight_has_ended(asked: Update | None, status: Any, ended:
 
 def test_only_a_preflight_s_own_conditions_are_about_it() -> None:
     """Of all that a cluster says."""
-    told = cluster_version(desired_update=ASKED, conditions=(says("Failing", "True"), *DONE))
+    told = cluster_version(desired_update=ASKED, conditions=(status_condition("Failing", "True"), *DONE))
     assert findings_of_target(told, History(), "5.2.0").conditions == DONE
     assert findings_of_target(told, History(), "5.1.0").conditions == ()
 
@@ -259,8 +269,8 @@ def test_only_a_preflight_s_own_conditions_are_about_it() -> None:
         (DONE, "True", "True"),
         (DONE, "Unknown", "Unknown"),
         (DONE, None, "Unknown"),
-        ((DONE[0], says("PreflightFailed", "True")), "True", "Unknown"),
-        ((says("PreflightCompleted", "False"), DONE[1]), "True", "Unknown"),
+        ((DONE[0], status_condition("PreflightFailed", "True")), "True", "Unknown"),
+        ((status_condition("PreflightCompleted", "False"), DONE[1]), "True", "Unknown"),
     ],
     ids=["the report says so", "the report does not know", "no word", "it failed since", "it is not complete"],
 )
@@ -292,7 +302,7 @@ def test_a_verdict_may_stand_beside_the_update() -> None:
 def accepting(*names: str) -> ClusterVersion:
     """A cluster that accepts these, and has a condition of noon."""
     wish = Update(accept_risks=tuple(AcceptRisk(name=name) for name in names))
-    return cluster_version(desired_update=wish, conditions=(says("Failing", "False"),))
+    return cluster_version(desired_update=wish, conditions=(status_condition("Failing", "False"),))
 
 
 def kept(name: str, until: Any = None) -> dict[str, str]:
@@ -320,7 +330,9 @@ def test_of_files_the_newest_time_that_the_cluster_tells_of_is_now() -> None:
     """Without any nothing has ended."""
     wish = Update(accept_risks=(AcceptRisk(name="A"),))
     times = (NOW, NOW + timedelta(hours=1), None)
-    conditions = tuple(replace(says(f"C{place}", "True"), last_transition_time=at) for place, at in enumerate(times))
+    conditions = tuple(
+        replace(status_condition(f"C{place}", "True"), last_transition_time=at) for place, at in enumerate(times)
+    )
     cluster = cluster_version(desired_update=wish, conditions=conditions)
     assert accepted(cluster, kept("A", NOW + timedelta(hours=1))) == {}
     assert why(accepted(cluster, kept("A", NOW + timedelta(hours=1, seconds=1)))) == {"A": "why A"}
@@ -363,14 +375,14 @@ def test_the_lines_of_a_target(message: str, line: str) -> None:
 def test_the_order_of_risks() -> None:
     """What stands in the way, of that what applies, the gravest on top, by name; an unknown severity is a warning."""
     risks = [
-        found("taken", severity="critical", accepted=True),
-        found("over", "False", severity="critical"),
-        found("dim", "Unknown", severity="critical"),
-        found("d-told", severity="info"),
-        found("c-unsaid"),
-        found("b-odd", severity="odd"),
-        found("a-warned", severity="warning"),
-        found("z-grave", severity="critical"),
+        shown_risk("taken", severity="critical", accepted=True),
+        shown_risk("over", "False", severity="critical"),
+        shown_risk("dim", "Unknown", severity="critical"),
+        shown_risk("d-told", severity="info"),
+        shown_risk("c-unsaid"),
+        shown_risk("b-odd", severity="odd"),
+        shown_risk("a-warned", severity="warning"),
+        shown_risk("z-grave", severity="critical"),
     ]
     names = ["z-grave", "a-warned", "b-odd", "c-unsaid", "d-told", "dim", "over", "taken"]
     assert [each.name for each in worst_first(risks)] == names
@@ -378,8 +390,13 @@ def test_the_order_of_risks() -> None:
 
 def test_counts_leave_out_what_does_not_apply() -> None:
     """Accepted or not."""
-    risks = [found(), found("B", "Unknown"), found("C", "Unknown"), found("D", "False", accepted=True)]
-    risks += [found("E", accepted=True), found("F", "Unknown", accepted=True), found("G", accepted=True)]
+    risks = [
+        shown_risk(),
+        shown_risk("B", "Unknown"),
+        shown_risk("C", "Unknown"),
+        shown_risk("D", "False", accepted=True),
+    ]
+    risks += [shown_risk("E", accepted=True), shown_risk("F", "Unknown", accepted=True), shown_risk("G", accepted=True)]
     assert count_risks(risks) == (1, 2, 3)
 
 
@@ -421,7 +438,7 @@ def test_reports_are_completed_by_what_counted_when_they_were_stored() -> None:
 def test_updates_that_are_not_recommended() -> None:
     """What says nothing, or says that it is, is none of them."""
     updates = tuple(
-        update(f"5.{place}.0", conditions=(says("Recommended", status),) if status else ())
+        update(f"5.{place}.0", conditions=(status_condition("Recommended", status),) if status else ())
         for place, status in enumerate(("False", "True", "Unknown", None))  # type: ignore[arg-type]
     )
     told = not_recommended(updates)

@@ -49,7 +49,7 @@ def event(reason: str, message: str = "why", *, of: str = "uid-one", kind: str =
     return codec.convert(Event, {"involvedObject": about, **said})
 
 
-def found(*pods: Pod, events: tuple[Event, ...] = (), of: Deployment | None = None) -> Found:
+def trouble_of(*pods: Pod, events: tuple[Event, ...] = (), of: Deployment | None = None) -> Found:
     """What is the matter, for whoever asks."""
     return lambda: find_trouble(of or deployment(), pods, events, name=NAME, now=NOW)
 
@@ -61,54 +61,57 @@ def refused(type_: str, status: str, reason: str) -> Deployment:
 
 PENDING = "TargetPending"
 REASONS: dict[str, tuple[Found, str]] = {
-    "the ReplicaSet is refused": (found(of=refused("ReplicaFailure", "True", "FailedCreate")), "FailedCreate"),
-    "it was refused once": (found(of=refused("ReplicaFailure", "False", "FailedCreate")), PENDING),
+    "the ReplicaSet is refused": (trouble_of(of=refused("ReplicaFailure", "True", "FailedCreate")), "FailedCreate"),
+    "it was refused once": (trouble_of(of=refused("ReplicaFailure", "False", "FailedCreate")), PENDING),
     "its reason is none that a condition may have": (
-        found(of=refused("ReplicaFailure", "True", "not a reason")),
+        trouble_of(of=refused("ReplicaFailure", "True", "not a reason")),
         "FailedCreate",
     ),
-    "its reason is as long as one may be": (found(of=refused("ReplicaFailure", "True", "R" * 100)), "R" * 100),
-    "its reason is a character longer": (found(of=refused("ReplicaFailure", "True", "R" * 101)), "FailedCreate"),
+    "its reason is as long as one may be": (trouble_of(of=refused("ReplicaFailure", "True", "R" * 100)), "R" * 100),
+    "its reason is a character longer": (trouble_of(of=refused("ReplicaFailure", "True", "R" * 101)), "FailedCreate"),
     "not even a ReplicaSet": (
-        found(of=refused("Progressing", "False", "ReplicaSetCreateError")),
+        trouble_of(of=refused("Progressing", "False", "ReplicaSetCreateError")),
         "ReplicaSetCreateError",
     ),
-    "a ReplicaSet could not be made once": (found(of=refused("Progressing", "True", "ReplicaSetCreateError")), PENDING),
-    "it progresses no more for another reason": (
-        found(of=refused("Progressing", "False", "ProgressDeadlineExceeded")),
+    "a ReplicaSet could not be made once": (
+        trouble_of(of=refused("Progressing", "True", "ReplicaSetCreateError")),
         PENDING,
     ),
-    "a pod was thrown out": (found(aged_pod(phase="Failed", reason="Evicted")), "Evicted"),
-    "a pod was thrown out for no reason": (found(aged_pod(phase="Failed")), "PodFailed"),
+    "it progresses no more for another reason": (
+        trouble_of(of=refused("Progressing", "False", "ProgressDeadlineExceeded")),
+        PENDING,
+    ),
+    "a pod was thrown out": (trouble_of(aged_pod(phase="Failed", reason="Evicted")), "Evicted"),
+    "a pod was thrown out for no reason": (trouble_of(aged_pod(phase="Failed")), "PodFailed"),
     "no node is told": (
-        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
+        trouble_of(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
         "Unschedulable",
     ),
     "a node was found after all": (
-        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}])),
+        trouble_of(aged_pod(conditions=[{"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}])),
         PENDING,
     ),
     "it is held back by a gate": (
-        found(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])),
+        trouble_of(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])),
         PENDING,
     ),
-    "an event of it": (found(aged_pod(), events=(event("FailedMount"),)), "FailedMount"),
-    "an event whose reason is none": (found(aged_pod(), events=(event("failed: mount"),)), "PodFailed"),
-    "an event without a reason": (found(aged_pod(), events=(event(""),)), PENDING),
-    "an event of another pod": (found(aged_pod(), events=(event("FailedMount", of="uid-two"),)), PENDING),
-    "the same of an older pod": (found(aged_pod(), events=(event("FailedMount", of="uid-a"),)), PENDING),
-    "what its state tells better": (found(aged_pod(), events=(event("FailedScheduling"),)), PENDING),
+    "an event of it": (trouble_of(aged_pod(), events=(event("FailedMount"),)), "FailedMount"),
+    "an event whose reason is none": (trouble_of(aged_pod(), events=(event("failed: mount"),)), "PodFailed"),
+    "an event without a reason": (trouble_of(aged_pod(), events=(event(""),)), PENDING),
+    "an event of another pod": (trouble_of(aged_pod(), events=(event("FailedMount", of="uid-two"),)), PENDING),
+    "the same of an older pod": (trouble_of(aged_pod(), events=(event("FailedMount", of="uid-a"),)), PENDING),
+    "what its state tells better": (trouble_of(aged_pod(), events=(event("FailedScheduling"),)), PENDING),
     "its container is being made": (
-        found(aged_pod(**container(state={"waiting": {"reason": "ContainerCreating"}}))),
+        trouble_of(aged_pod(**container(state={"waiting": {"reason": "ContainerCreating"}}))),
         PENDING,
     ),
     "its pod is being initialized": (
-        found(aged_pod(**container(state={"waiting": {"reason": "PodInitializing"}}))),
+        trouble_of(aged_pod(**container(state={"waiting": {"reason": "PodInitializing"}}))),
         PENDING,
     ),
-    "its container waits for nothing": (found(aged_pod(**container(state={"waiting": {}}))), PENDING),
+    "its container waits for nothing": (trouble_of(aged_pod(**container(state={"waiting": {}}))), PENDING),
     "a second container alone is being made": (
-        found(
+        trouble_of(
             aged_pod(
                 containerStatuses=[
                     {"name": "c", "restartCount": 0, "state": {"running": {}}},
@@ -119,38 +122,41 @@ REASONS: dict[str, tuple[Found, str]] = {
         "",
     ),
     "its container has been restarted": (
-        found(aged_pod(**container(restartCount=1, state={"waiting": {"reason": "ContainerCreating"}}))),
+        trouble_of(aged_pod(**container(restartCount=1, state={"waiting": {"reason": "ContainerCreating"}}))),
         "",
     ),
     "its container has ended before": (
-        found(aged_pod(**container(lastState={"terminated": {"exitCode": 1}}, state={"waiting": {"reason": ""}}))),
+        trouble_of(aged_pod(**container(lastState={"terminated": {"exitCode": 1}}, state={"waiting": {"reason": ""}}))),
         "",
     ),
-    "its container has ended": (found(aged_pod(**container(state={"terminated": {"exitCode": 1}}))), ""),
+    "its container has ended": (trouble_of(aged_pod(**container(state={"terminated": {"exitCode": 1}}))), ""),
     "its container waits for an image": (
-        found(aged_pod(**container(state={"waiting": {"reason": "ErrImagePull"}}))),
+        trouble_of(aged_pod(**container(state={"waiting": {"reason": "ErrImagePull"}}))),
         "",
     ),
-    "its pod is being deleted": (found(aged_pod(going=True)), ""),
-    "a pod that failed is being deleted": (found(aged_pod(going=True, phase="Failed", reason="Evicted")), ""),
-    "its pod should have ended a minute ago": (found(aged_pod(going=True, going_s=60)), "PodTerminating"),
-    "its pod should have ended a second less ago": (found(aged_pod(going=True, going_s=59)), ""),
-    "its pod has ended and waits for a finalizer": (found(aged_pod(going=True, going_s=900, phase="Succeeded")), ""),
+    "its pod is being deleted": (trouble_of(aged_pod(going=True)), ""),
+    "a pod that failed is being deleted": (trouble_of(aged_pod(going=True, phase="Failed", reason="Evicted")), ""),
+    "its pod should have ended a minute ago": (trouble_of(aged_pod(going=True, going_s=60)), "PodTerminating"),
+    "its pod should have ended a second less ago": (trouble_of(aged_pod(going=True, going_s=59)), ""),
+    "its pod has ended and waits for a finalizer": (
+        trouble_of(aged_pod(going=True, going_s=900, phase="Succeeded")),
+        "",
+    ),
     "one of two pods should have ended": (
-        found(aged_pod(going=True, going_s=90), aged_pod("two", going=True, going_s=1)),
+        trouble_of(aged_pod(going=True, going_s=90), aged_pod("two", going=True, going_s=1)),
         "PodTerminating",
     ),
     "another pod was created beside one that does not end": (
-        found(aged_pod(going=True, going_s=900), aged_pod("two", **container(state={"running": {}}))),
+        trouble_of(aged_pod(going=True, going_s=900), aged_pod("two", **container(state={"running": {}}))),
         "",
     ),
-    "its pod ended well": (found(aged_pod(phase="Succeeded")), ""),
-    "its pod is as old as nobody waits": (found(aged_pod(age_s=5)), PENDING),
-    "its pod is a second younger": (found(aged_pod(age_s=4), events=(event("FailedMount"),)), ""),
-    "no pod for as long as nobody waits": (found(of=deployment(age_s=5)), PENDING),
-    "no pod a second sooner": (found(of=deployment(age_s=4)), ""),
+    "its pod ended well": (trouble_of(aged_pod(phase="Succeeded")), ""),
+    "its pod is as old as nobody waits": (trouble_of(aged_pod(age_s=5)), PENDING),
+    "its pod is a second younger": (trouble_of(aged_pod(age_s=4), events=(event("FailedMount"),)), ""),
+    "no pod for as long as nobody waits": (trouble_of(of=deployment(age_s=5)), PENDING),
+    "no pod a second sooner": (trouble_of(of=deployment(age_s=4)), ""),
     "the ReplicaSet's events before that": (
-        found(of=deployment(age_s=5), events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1"),)),
+        trouble_of(of=deployment(age_s=5), events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1"),)),
         "FailedCreate",
     ),
 }
@@ -165,36 +171,36 @@ def test_what_is_the_matter(asked: Found, reason: str) -> None:
 
 TEXTS: dict[str, tuple[Found, str]] = {
     "refused": (
-        found(of=refused("ReplicaFailure", "True", "FailedCreate")),
+        trouble_of(of=refused("ReplicaFailure", "True", "FailedCreate")),
         "the target's pod could not be created: quota",
     ),
     "thrown out": (
-        found(aged_pod(phase="Failed", reason="Evicted", message="low on memory. ", node="n")),
+        trouble_of(aged_pod(phase="Failed", reason="Evicted", message="low on memory. ", node="n")),
         "the target's pod failed on node n (Evicted): low on memory",
     ),
     "thrown out of nowhere": (
-        found(aged_pod(phase="Failed", reason="Evicted", message="x")),
+        trouble_of(aged_pod(phase="Failed", reason="Evicted", message="x")),
         "the target's pod failed (Evicted): x",
     ),
     "not set up on a node": (
-        found(aged_pod(node="n"), events=(event("FailedMount", "no volume"),)),
+        trouble_of(aged_pod(node="n"), events=(event("FailedMount", "no volume"),)),
         "the target's pod cannot be set up on node n (FailedMount): no volume",
     ),
     "not set up nowhere": (
-        found(aged_pod(), events=(event("FailedMount", "no volume"),)),
+        trouble_of(aged_pod(), events=(event("FailedMount", "no volume"),)),
         "the target's pod cannot be set up (FailedMount): no volume",
     ),
     "not ended on a node": (
-        found(aged_pod(node="n", going=True, going_s=90)),
+        trouble_of(aged_pod(node="n", going=True, going_s=90)),
         f"its pod one on node n has been terminating since {iso_before(90)}; "
         "no other is created until the node confirms its end",
     ),
     "slow on a node": (
-        found(aged_pod(node="n")),
+        trouble_of(aged_pod(node="n")),
         f"its pod is being set up on node n since {iso_before(60)}; the image may still be on its way",
     ),
     "slow to be scheduled": (
-        found(aged_pod()),
+        trouble_of(aged_pod()),
         f"its pod waits for the scheduler since {iso_before(60)}; the image may still be on its way",
     ),
 }

@@ -110,7 +110,7 @@ def asked_before(kubeconfig: Path, every: Iterable[Plant]) -> dict[str, tuple[st
         return {plant.id: tuple(asking.ask(each, dry_run=True) for each in plant.before) for plant in every}
 
 
-def judged(kubeconfig: Path, target: str) -> JSON:
+def report_of(kubeconfig: Path, target: str) -> JSON:
     """The report of a preflight of that version."""
     words = ("preflight", "run", "--kubeconfig", str(kubeconfig), "--to", target, "--api-metrics", "-o", "json")
     ran = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=600)

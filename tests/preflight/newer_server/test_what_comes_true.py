@@ -23,8 +23,8 @@ from tests.preflight.newer_server.cluster import (
     Asking,
     asked_before,
     is_named,
-    judged,
     planted,
+    report_of,
     tried_risks_about,
 )
 from tests.preflight.newer_server.plants import Plant, Request, plants
@@ -75,7 +75,7 @@ def updated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Updated]:
     minor = build.version({build.KUBERNETES: build.NEWEST}).split(".")[1]
     with planted(tmp_path_factory.mktemp("newer-server"), older) as (plane, every):
         before = asked_before(plane.kubeconfig, every)
-        report = judged(plane.kubeconfig, f"1.{minor}")
+        report = report_of(plane.kubeconfig, f"1.{minor}")
         plane.restart_server(programs=newer)
         with SyncClient(config.load(str(plane.kubeconfig))) as client:
             asking = Asking(client)

@@ -21,7 +21,7 @@ def labelled(name: str, kubelet: str = "v1.34.0", **labels: str) -> Node:
     return with_fields(found, metadata=with_fields(found.metadata, labels=own))
 
 
-def found(check: str, target: str, *nodes: Node) -> tuple[Finding, ...]:
+def findings_of(check: str, target: str, *nodes: Node) -> tuple[Finding, ...]:
     """What a check finds on the way from 1.34."""
     update = with_fields(context("1.34.2", target, target), cluster=ClusterKind.KUBERNETES)
     (which,) = [each for each in CHECKS if each.name == check]
@@ -40,7 +40,7 @@ def found(check: str, target: str, *nodes: Node) -> tuple[Finding, ...]:
 )
 def test_kubelets(kubelet: str, target: str, names: list[str]) -> None:
     """Kubernetes' own policy: three minor versions (https://kubernetes.io/releases/version-skew-policy/#kubelet)."""
-    findings = found("KubeletSkew", target, node("a", kubelet=kubelet))
+    findings = findings_of("KubeletSkew", target, node("a", kubelet=kubelet))
     assert [each.name for each in findings] == names
     for each in findings:
         assert f"the API server of {target}" in each.message
@@ -78,8 +78,8 @@ def test_releases_that_are_mixed() -> None:
     """Within a group; the control plane is another one."""
     role = {"node-role_kubernetes_io__control-plane": ""}
     apart = (labelled("cp", "v1.34.2", **role), labelled("a", "v1.33.1"), labelled("b", "v1.33.1"))
-    assert found("NodeReleasesMixed", "1.35.0", *apart) == ()
-    (finding,) = found("NodeReleasesMixed", "1.35.0", *apart, labelled("c", "v1.32.0"))
+    assert findings_of("NodeReleasesMixed", "1.35.0", *apart) == ()
+    (finding,) = findings_of("NodeReleasesMixed", "1.35.0", *apart, labelled("c", "v1.32.0"))
     assert finding.name == "NodeReleasesMixed-workers"
     assert "node group workers" in finding.message
 
@@ -95,7 +95,7 @@ def test_releases_that_are_mixed() -> None:
 )
 def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
     """What a distribution names for a build of the same kubelet is no other release."""
-    findings = found("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
+    findings = findings_of("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
     assert [each.name for each in findings] == ["NodeReleasesMixed-workers"] * mixed
 
 
@@ -111,5 +111,5 @@ def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
 )
 def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severity: str | None) -> None:
     """What the steps of the way mend is no obstacle; the first step has none before it."""
-    findings = found("KubeletSkew", target, node("a", kubelet=kubelet))
+    findings = findings_of("KubeletSkew", target, node("a", kubelet=kubelet))
     assert [each.severity for each in findings] == [severity] * bool(severity)

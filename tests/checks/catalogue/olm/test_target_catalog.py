@@ -55,7 +55,7 @@ def catalog(*parts: dict[str, Any]) -> TargetCatalog:
     return TargetCatalog(INDEX, parse({"configs/cluster-logging/catalog.json": data}), looked_for=ALONE)
 
 
-def judged(objects: list[dict[str, Any]], catalogs: Catalogs, update: Context | None = None) -> CheckOutcome:
+def outcome_with(objects: list[dict[str, Any]], catalogs: Catalogs, update: Context | None = None) -> CheckOutcome:
     """What the check says of a cluster with OLM."""
     snapshot = snapshot_of(CHECK.reads, objects)
     return run_check(CHECK, snapshot, replace(update or context(), catalogs=catalogs))
@@ -133,7 +133,7 @@ OTHER = TargetCatalog(INDEX, {"other": Package("other")}, looked_for=ALONE)
 )
 def test_an_operator_and_the_next_catalog(found: TargetCatalog | None, result: str, words: str) -> None:
     """Whether there is a way on; where the catalog is not known, it is not fine."""
-    outcome = judged([SUBSCRIPTION], Catalogs(NAMED, {INDEX: found} if found else {}, "it is being read"))
+    outcome = outcome_with([SUBSCRIPTION], Catalogs(NAMED, {INDEX: found} if found else {}, "it is being read"))
     assert outcome.result == result, outcome
     assert words in " ".join(finding.message for finding in outcome.findings)
     assert [each.name for finding in outcome.findings for each in finding.resources] == ["logging"] * bool(words)
@@ -306,7 +306,7 @@ def test_a_cluster_and_the_catalogs_of_the_target(
     objects: list[dict[str, Any]], read: Mapping[str, TargetCatalog], expected: str
 ) -> None:
     """Found out from the cluster's own catalogs, without a flag."""
-    assert judged(objects, Catalogs(read=read)).result == expected
+    assert outcome_with(objects, Catalogs(read=read)).result == expected
 
 
 def test_only_operators_of_a_catalog_that_cannot_be_read_are_unknown() -> None:
@@ -319,7 +319,9 @@ def test_only_operators_of_a_catalog_that_cannot_be_read_are_unknown() -> None:
     }
     certified = source("certified-operators", "registry.example/certified:v5.0", managed=OWN)
     refused = TargetCatalog("registry.example/certified:v5.2", problem="it wants a login", looked_for=ALONE)
-    outcome = judged([FROM_MARKETPLACE, other, MOVED, certified], Catalogs(read={INDEX: GONE, refused.image: refused}))
+    outcome = outcome_with(
+        [FROM_MARKETPLACE, other, MOVED, certified], Catalogs(read={INDEX: GONE, refused.image: refused})
+    )
     assert [(found.name, found.applies.value) for found in outcome.findings] == [
         ("OperatorNotInTargetCatalog-logging", "True"),
         ("OperatorNotInTargetCatalogUnknown", "Unknown"),
@@ -337,8 +339,8 @@ def test_what_is_read_is_what_changes_and_is_installed() -> None:
 
 def test_an_empty_cluster_needs_no_catalog() -> None:
     """Nor does one without OLM, nor a patch; one whose Subscriptions may not be listed is Unknown."""
-    assert judged([], Catalogs()).result == "Clear"
-    assert judged([FROM_MARKETPLACE, MOVED], Catalogs(), context("5.2.0", "5.2.9")).result == "Skipped"
+    assert outcome_with([], Catalogs()).result == "Clear"
+    assert outcome_with([FROM_MARKETPLACE, MOVED], Catalogs(), context("5.2.0", "5.2.9")).result == "Skipped"
     forbidden = Snapshot(objects={DEFINITIONS: ()}, unreadable={resource_of(Subscription): "not allowed to list"})
     assert run_check(CHECK, forbidden, context()).result == "Unknown"
 

@@ -18,7 +18,7 @@ DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
 LOST = Condition(type=FAILED, status="True", reason="NotJudged", message="refused")
 
 
-def judged(name: str, *risks: Risk, **more: Any) -> ClusterResult:
+def cluster_result(name: str, *risks: Risk, **more: Any) -> ClusterResult:
     """A cluster's result."""
     return ClusterResult(
         name=name, findings=Findings(source="4.15.0", target="4.16.0", conditions=(DONE,), risks=risks, **more)
@@ -28,9 +28,9 @@ def judged(name: str, *risks: Risk, **more: Any) -> ClusterResult:
 def test_what_is_new_and_what_is_gone() -> None:
     """The gravest first, with the clusters; what is known or accepted is left out, and a name is no markup."""
     results = [
-        judged("a", risk("Skew", "1 node is old."), risk("Ack", "so", accepted=True)),
-        judged("b_*<b>", risk("Skew", "2 nodes are old."), risk("Lost", "so", "critical", fix="Add one.")),
-        judged("c", risk("NetUnknown", "?", applies="Unknown")),
+        cluster_result("a", risk("Skew", "1 node is old."), risk("Ack", "so", accepted=True)),
+        cluster_result("b_*<b>", risk("Skew", "2 nodes are old."), risk("Lost", "so", "critical", fix="Add one.")),
+        cluster_result("c", risk("NetUnknown", "?", applies="Unknown")),
     ]
     known = Baseline("last.json", {"a": {"Ack": "True", "Paused-x": "True"}, "b_*<b>": {"Paused-x": "True"}, "c": {}})
     assert markdown(results, known).splitlines() == [
@@ -52,8 +52,8 @@ def test_what_could_not_be_told_is_not_gone() -> None:
     """By the risk that says so, by the check's own result; and nothing is gone of a cluster that was not judged."""
     known = Baseline("f", {name: {"Paused-x": "True", "Old": "False"} for name in "abc"})
     results = [
-        judged("a", risk("PausedUnknown", "?", applies="Unknown", accepted=True)),
-        judged("b", checks=(ReportedCheck(name="Paused", result="Unknown"),)),
+        cluster_result("a", risk("PausedUnknown", "?", applies="Unknown", accepted=True)),
+        cluster_result("b", checks=(ReportedCheck(name="Paused", result="Unknown"),)),
         ClusterResult(name="c", findings=Findings(source="", target="", conditions=(LOST,))),
     ]
     assert markdown(results, known).splitlines() == [
@@ -68,5 +68,5 @@ def test_what_could_not_be_told_is_not_gone() -> None:
 
 def test_one_cluster_under_another_name() -> None:
     """As a dump has a new name each day; it is not named on each line."""
-    text = markdown([judged("today", risk("Skew", "so."))], Baseline("f", {"yesterday": {"Ack": "True"}}))
+    text = markdown([cluster_result("today", risk("Skew", "so."))], Baseline("f", {"yesterday": {"Ack": "True"}}))
     assert text.splitlines()[4:] == ["- [ ] new: **Skew** (warning)", "  so.", "- [x] gone: Ack"]
