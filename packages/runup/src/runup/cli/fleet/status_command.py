@@ -126,23 +126,18 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
         columns = tuple(
             Column(title=title) for title in ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")
         )
-        table = Table(
-            columns=(*columns, Column(title="FIRST", flows=True)),
-            rows=[Row(_row_cells(row)) for row in read_rows],
-            gap=2,
-        )
+        lines = []
+        for row in read_rows:
+            updating = {"True": "yes", "False": "no"}.get(row.updating, "unknown")
+            counts = (f"{done}/{total}" if total else "" for done, total in (row.operators, row.pools))
+            lines.append(Row((row.cluster, updating, row.target, *counts, str(row.attention), row.first)))
+        table = Table(columns=(*columns, Column(title="FIRST", flows=True)), rows=lines, gap=2)
         yield join_parts("\n", draw_table(table, screen))
     if len(read_rows) < len(rows):
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
                 yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
-
-
-def _row_cells(row: StatusRow) -> tuple[str, ...]:
-    updating = {"True": "yes", "False": "no"}.get(row.updating, "unknown")
-    operators, pools = (f"{done}/{total}" if total else "" for done, total in (row.operators, row.pools))
-    return row.cluster, updating, row.target, operators, pools, str(row.attention), row.first
 
 
 def data(rows: Sequence[StatusRow]) -> dict[str, Any]:

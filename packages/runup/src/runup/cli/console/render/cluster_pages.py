@@ -145,6 +145,13 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_
             verdict = f"{count} {'update' if count == 1 else 'updates'}, {risky} with known risks."
         else:
             verdict = f"No way leads to {paths.goal}."
+        lines = []
+        for number, step in enumerate(paths.way, 1):
+            state = _kind_badge("risky" if step.risks else "plain")
+            cells = (el("td", cell) for cell in (step.origin, step.to, state))
+            risks = el("td", ", ".join(step.risks), class_="wide")
+            lines.append(el("tr", el("th", str(number), scope="row"), *cells, risks))
+        caption, heads = "The updates of the way, in their order", ("Update", "From", "To", "State", "Risks")
         body = join(
             el(
                 "section",
@@ -155,7 +162,7 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_
                 class_="card",
             ),
             _draw_graph(paths),
-            long_section("The way", grid(_WAY, _WAY_HEADS, _way_lines(paths))) if paths.way else None,
+            long_section("The way", grid(caption, heads, lines)) if lines else None,
             _updates_table(update_way, paths),
         )
     return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
@@ -206,16 +213,6 @@ def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
         for column, minor in enumerate(sorted(by_minor))
         for row, version in enumerate(by_minor[minor])
     }
-
-
-_WAY, _WAY_HEADS = "The updates of the way, in their order", ("Update", "From", "To", "State", "Risks")
-
-
-def _way_lines(paths: UpdatePaths) -> Iterable[Markup]:
-    for number, step in enumerate(paths.way, 1):
-        state, risks = _kind_badge("risky" if step.risks else "plain"), el("td", ", ".join(step.risks), class_="wide")
-        cells = (el("td", cell) for cell in (step.origin, step.to, state))
-        yield el("tr", el("th", str(number), scope="row"), *cells, risks)
 
 
 def _version_key(version: str) -> tuple[tuple[int, ...], str]:

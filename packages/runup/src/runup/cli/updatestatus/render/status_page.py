@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from kubekit.api.conditions import find, status_of
-from runup.api.update_v1alpha1 import ClusterVersionInsight, ControlPlane, HealthInsight, UpdateStatusStatus, WorkerPool
+from runup.api.update_v1alpha1 import ClusterVersionInsight, ControlPlane, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html import markup
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import BAD, BUSY, GOOD, IDLE, WARN, Child, Markup, age, badge, el, join
@@ -59,6 +59,15 @@ def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
     pool_cards = [card for pool in status.worker_pools if (card := _pool_card(pool, pool.name))]
     if status.omitted_worker_pools:
         pool_cards.append(el("p", f"{status.omitted_worker_pools} more pools were left out.", class_="faint"))
+    insights = [insight for part in parts_of(status) for insight in merged_insights(part.informers)]
+    # Only a newer runup can read an insight without a member that is known here.
+    unread = {
+        i.type
+        for i in insights
+        if not (i.cluster_version or i.cluster_operator or i.machine_config_pool or i.node or i.health)
+    }
+    types = ", ".join(sorted(unread))
+    warning = f"This version of runup cannot read insights of the type {types}, which the object holds."
     return join(
         _head(status, control_plane, now),
         el("section", el("h2", "Not everything is known"), doubt_card) if doubts else None,
@@ -66,7 +75,7 @@ def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
         drawing and el("section", el("h2", "Timeline (UTC)"), el("div", drawing, class_="card long")),
         nodes and el("section", el("h2", "Nodes"), nodes),
         el("section", el("h2", "Worker pools"), *pool_cards) if pool_cards else None,
-        _unread_insights(status),
+        el("section", el("p", warning, class_="card issue warn")) if unread else None,
     )
 
 
@@ -152,8 +161,34 @@ def _attention(status: UpdateStatusStatus, now: datetime, *, all_known: bool) ->
     insights = [i.health for part in parts_of(status) for i in merged_insights(part.informers) if i.health]
     insights.sort(key=lambda insight: insight.started_at or insight.first_observed_at or _NEVER, reverse=True)
     insights.sort(key=lambda insight: -level_rank(insight.impact.level))
+    cards = []
+    for insight in insights:
+        impact, tone = insight.impact, _LEVEL_TONES.get(insight.impact.level, WARN)
+        about = impact.type
+        if since := insight.started_at or insight.first_observed_at:
+            label = "since" if insight.started_at else "first seen"
+            about += f" · {label} {markup.minute_text(since)} ({age(now - since)})"
+        references: list[Child] = []
+        if insight.scope.resources:
+            names: list[Child] = []
+            for ref in insight.scope.resources:
+                name = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+                kind = f"{ref.resource}.{ref.group} " if ref.group else f"{ref.resource} "
+                names += [", " if names else "", kind, el("strong", name)]
+            references.append(el("li", "Concerns ", *names))
+        if reference := insight.remediation.reference:
+            references.append(el("li", "Read on: ", markup.link(reference, reference)))
+        cards.append(
+            el(
+                "article",
+                el("div", el("h3", impact.summary), badge(impact.level, tone), class_="head"),
+                el("div", about, class_="faint"),
+                el("div", impact.description, class_="body") if impact.description else None,
+                el("ul", *references, class_="refs") if references else None,
+                class_=f"card issue {tone}",
+            )
+        )
     omitted = sum(part.omitted.health for part in parts_of(status))
-    cards = [_issue(insight, now) for insight in insights]
     if omitted:
         cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
     if not cards:
@@ -161,35 +196,6 @@ def _attention(status: UpdateStatusStatus, now: datetime, *, all_known: bool) ->
         cards = [el("p", message, class_="card")]
     title = f"Needs attention ({len(insights) + omitted})" if insights else "Needs attention"
     return el("section", el("h2", title), *cards)
-
-
-def _issue(insight: HealthInsight, now: datetime) -> Markup:
-    """Returns the card of a health insight."""
-    tone = _LEVEL_TONES.get(insight.impact.level, WARN)
-    since = insight.started_at or insight.first_observed_at
-    about = insight.impact.type
-    if since:
-        about += (
-            f" · {'since' if insight.started_at else 'first seen'} {markup.minute_text(since)} ({age(now - since)})"
-        )
-    references: list[Child] = []
-    if insight.scope.resources:
-        names: list[Child] = []
-        for ref in insight.scope.resources:
-            name = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
-            kind = f"{ref.resource}.{ref.group} " if ref.group else f"{ref.resource} "
-            names += [", " if names else "", kind, el("strong", name)]
-        references.append(el("li", "Concerns ", *names))
-    if reference := insight.remediation.reference:
-        references.append(el("li", "Read on: ", markup.link(reference, reference)))
-    return el(
-        "article",
-        el("div", el("h3", insight.impact.summary), badge(insight.impact.level, tone), class_="head"),
-        el("div", about, class_="faint"),
-        el("div", insight.impact.description, class_="body") if insight.impact.description else None,
-        el("ul", *references, class_="refs") if references else None,
-        class_=f"card issue {tone}",
-    )
 
 
 def _pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
@@ -249,18 +255,3 @@ def _node_table(rows: Sequence[NodeRow], caption: str) -> Markup:
     return markup.grid(
         caption, ("Node", "State", "Phase", "Version", "Needs", *(("Message",) if messages else ())), lines
     )
-
-
-def _unread_insights(status: UpdateStatusStatus) -> Markup | None:
-    """Returns a warning that names the insight types that only a newer runup can read, or None if there are none."""
-    insights = [insight for part in parts_of(status) for insight in merged_insights(part.informers)]
-    unread = {
-        i.type
-        for i in insights
-        if not (i.cluster_version or i.cluster_operator or i.machine_config_pool or i.node or i.health)
-    }
-    if not unread:
-        return None
-    types = ", ".join(sorted(unread))
-    message = f"This version of runup cannot read insights of the type {types}, which the object holds."
-    return el("section", el("p", message, class_="card issue warn"))

@@ -266,10 +266,17 @@ def changes(old: Report, new: Report) -> Iterator[str]:
         yield f"Control plane is updated to {new.target}"
     pools = {pool.name: pool for pool in old.pools}
     for pool in new.pools:
-        if pool.name in pools:
-            yield from _changed_pool(pools[pool.name], pool)
-        else:
+        if (old_pool := pools.get(pool.name)) is None:
             yield f"Pool {pool.name} has appeared: {pool.progress}"
+            continue
+        states = {node.name: node.state for node in old_pool.rows}
+        moved = [node for node in pool.rows if states.get(node.name, node.state) != node.state]
+        for node in moved[:_NAMED]:
+            yield f"Node {node.name}: {states[node.name]} -> {node.state}{f' ({node.message})' if node.message else ''}"
+        if len(moved) > _NAMED:
+            yield f"Pool {pool.name}: {len(moved) - _NAMED} more nodes changed"
+        if old_pool.done != pool.done:
+            yield f"Pool {pool.name}: {pool.done} of {pool.counts.total} nodes are updated"
     # A summary contains reasons and ages, which change; the check and its resources identify the row.
     before, after = (
         {(row.check, row.resources) if row.check else row.summary: row for row in report.health}
@@ -279,15 +286,3 @@ def changes(old: Report, new: Report) -> Iterator[str]:
         if key not in before or before[key].level != row.level:
             yield f"{row.level}: {row.summary}"
     yield from (f"Over: {row.summary}" for key, row in before.items() if key not in after)
-
-
-def _changed_pool(old: PoolReport, new: PoolReport) -> Iterator[str]:
-    """Yields the lines about one pool: Nodes whose state changed, and how many are updated."""
-    before = {row.name: row.state for row in old.rows}
-    moved = [row for row in new.rows if before.get(row.name, row.state) != row.state]
-    for row in moved[:_NAMED]:
-        yield f"Node {row.name}: {before[row.name]} -> {row.state}{f' ({row.message})' if row.message else ''}"
-    if len(moved) > _NAMED:
-        yield f"Pool {new.name}: {len(moved) - _NAMED} more nodes changed"
-    if old.done != new.done:
-        yield f"Pool {new.name}: {new.done} of {new.counts.total} nodes are updated"
