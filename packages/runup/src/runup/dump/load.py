@@ -15,16 +15,8 @@ from pathlib import Path
 
 from kubekit.lang.text import printable
 from runup.api.clusterversion_json import mapping
-from runup.dump import archive, dump_time
+from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
-from runup.dump.clusters import (
-    KubernetesVersion,
-    Sighting,
-    evidence_of_openshift,
-    is_version_file,
-    version_in,
-    why_several,
-)
 from runup.dump.completeness import CompleteKinds, complete_kinds
 from runup.dump.documents import JSON, guess_plural, identity
 from runup.dump.dump_files import BadDump, Layout, find
@@ -67,7 +59,7 @@ class Dump:
     problems: tuple[str, ...] = ()
     skipped: int = 0
     now: datetime | None = None
-    kubernetes: KubernetesVersion = field(default_factory=KubernetesVersion)
+    kubernetes: clusters.KubernetesVersion = field(default_factory=clusters.KubernetesVersion)
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
@@ -105,12 +97,12 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     broken: set[Path] = set()
     problems: list[str] = []
     skipped = 0
-    sightings: list[Sighting] = []
+    sightings: list[clusters.Sighting] = []
     memory = Memory(layout.name)
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
-        if any_kubernetes and is_version_file(file):
+        if any_kubernetes and clusters.is_version_file(file):
             continue
         contents = objects.read(file, layout.style, layout.root, packs=packs)
         lists[file] = contents.lists
@@ -121,7 +113,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
-                sightings.append(Sighting(_path_to_name(file, layout), raw))
+                sightings.append(clusters.Sighting(_path_to_name(file, layout), raw))
             obj, mended_problems = mend_object(raw)
             memory.take(obj, str(file))
             problems += mended_problems
@@ -141,7 +133,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
             plural = _plural_of(file, layout)
             if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
                 plurals.setdefault(key[:2], plural)
-    if why := why_several(layout.name, sightings):
+    if why := clusters.why_several(layout.name, sightings):
         raise BadDump(why, reason="SeveralClusters")
     for group, kind, _namespace, _name in objects_by_identity:
         plurals.setdefault((group, kind), guess_plural(kind))
@@ -158,7 +150,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     )
     if dump.has_cluster_version:
         return dump
-    kubernetes, why_not = _kubernetes(layout, loaded, broken) if any_kubernetes else (KubernetesVersion(), "")
+    kubernetes, why_not = _kubernetes(layout, loaded, broken) if any_kubernetes else (clusters.KubernetesVersion(), "")
     if why_not or not any_kubernetes:
         files = "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
         text = f"the dump {layout.name} ({files}) has no ClusterVersion 'version', so it does not describe a cluster"
@@ -167,12 +159,14 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     return replace(dump, kubernetes=kubernetes)
 
 
-def _kubernetes(layout: Layout, loaded: Sequence[JSON], broken: AbstractSet[Path]) -> tuple[KubernetesVersion, str]:
+def _kubernetes(
+    layout: Layout, loaded: Sequence[JSON], broken: AbstractSet[Path]
+) -> tuple[clusters.KubernetesVersion, str]:
     """Returns the Kubernetes of a cluster without a ClusterVersion, and why it is not known to be one, if it is not."""
-    version, why_not = version_in(layout, loaded), ""
+    version, why_not = clusters.version_in(layout, loaded), ""
     if any("clusterversion" in str(file.relative_to(layout.root)) for file in broken):
         why_not = "; a file in which it may be cannot be read"
-    elif sign := evidence_of_openshift(loaded):
+    elif sign := clusters.evidence_of_openshift(loaded):
         why_not = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
     elif not version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in loaded):
         why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"

@@ -23,16 +23,8 @@ from runup.dump.dump_files import BadDump, name_of
 from runup.dump.load import Dump, time_of_dump
 from runup.dump.load import read as read_dump
 from runup.evaluation import missing as missing_kinds
+from runup.evaluation import request as update_requests
 from runup.evaluation.evaluate import EvaluatedCluster, evaluate
-from runup.evaluation.request import (
-    RequestedUpdate,
-    kubernetes_request,
-    parse_version,
-    reads_of,
-    release_request,
-    requested_kubernetes_update,
-    target_version,
-)
 from runup.facts.facts import Facts
 from runup.facts.of_dump import acceptance_records, plurals_to_read, snapshot_of_dump
 from runup.facts.target_release import python_checks, with_kubernetes
@@ -42,7 +34,7 @@ from runup.process.names import operator_namespace
 from runup.report.report import Report
 
 
-def evaluate_dump(path: Path, requested: RequestedUpdate, now: datetime) -> EvaluatedCluster:
+def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     extra = python_checks()
     try:
@@ -57,7 +49,7 @@ def evaluate_dump(path: Path, requested: RequestedUpdate, now: datetime) -> Eval
 
 
 def _evaluate_openshift(
-    dump: Dump, requested: RequestedUpdate, now: datetime, extra: Sequence[Check]
+    dump: Dump, requested: update_requests.RequestedUpdate, now: datetime, extra: Sequence[Check]
 ) -> EvaluatedCluster:
     """Evaluates a dump with a ClusterVersion; `extra` are added to the built-in checks.
 
@@ -65,22 +57,22 @@ def _evaluate_openshift(
     """
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
-    target = target_version(
+    target = update_requests.target_version(
         requested.target, requested.source, release=requested.release, image=requested.image, cluster=cluster
     )
-    request, checks = release_request(
+    request, checks = update_requests.release_request(
         with_kubernetes(requested.release, target),
         cluster,
         codec.convert(FeatureGate, raw_gate) if raw_gate else None,
-        source=parse_version(requested.source or cluster.status.desired.version, "source"),
-        target=parse_version(target, "target"),
+        source=update_requests.parse_version(requested.source or cluster.status.desired.version, "source"),
+        target=update_requests.parse_version(target, "target"),
         target_version=target,
         extra=extra,
         image=requested.image,
         namespace=operator_namespace(),
         engine_version=__version__,
     )
-    facts = Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks)))
+    facts = Facts(snapshot=snapshot_of_dump(dump, update_requests.reads_of(request, checks)))
     if requested.access is not None and (requested.catalogs or requested.reads_catalogs):
         # The only part of a dump's evaluation that talks to anyone, and loads what that takes.
         from runup.facts import catalog_images
@@ -102,20 +94,24 @@ def _evaluate_openshift(
 
 
 def _evaluate_kubernetes(
-    dump: Dump, requested: RequestedUpdate, now: datetime, extra: Sequence[Check]
+    dump: Dump, requested: update_requests.RequestedUpdate, now: datetime, extra: Sequence[Check]
 ) -> EvaluatedCluster:
     """Evaluates a dump without a ClusterVersion, for an update of Kubernetes.
 
     Raises InputError and Terminal if the update cannot be determined.
     """
-    request, checks = kubernetes_request(
-        requested_kubernetes_update(requested, dump.kubernetes.version),
+    request, checks = update_requests.kubernetes_request(
+        update_requests.requested_kubernetes_update(requested, dump.kubernetes.version),
         extra=extra,
         namespace=operator_namespace(),
         engine_version=__version__,
     )
     report = evaluate(
-        Facts(snapshot=snapshot_of_dump(dump, reads_of(request, checks))), request, checks, now, outcome_of=run_logged
+        Facts(snapshot=snapshot_of_dump(dump, update_requests.reads_of(request, checks))),
+        request,
+        checks,
+        now,
+        outcome_of=run_logged,
     )
     return EvaluatedCluster(
         where=dump.name,
@@ -132,7 +128,7 @@ def evaluate_for_targets(
 
     Returns its ClusterVersion (None if it has none), the reports as an operator stores them, and the accepted names.
     """
-    results = [evaluate_dump(path, RequestedUpdate(target=target), now) for target in targets]
+    results = [evaluate_dump(path, update_requests.RequestedUpdate(target=target), now) for target in targets]
     reports: list[Report] = []
     for result in results:
         if result.report is None:

@@ -34,11 +34,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.kubernetes_path import (
-    contexts_on_the_way,
-    is_kubernetes,
-    update_of_kubernetes,
-)
+from runup.checks.decide.kubernetes_path import contexts_on_the_way, is_kubernetes, update_of_kubernetes
 from runup.checks.decide.model import Check
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
 from runup.checks.decide.results import Header, failed, progress_text, running_report

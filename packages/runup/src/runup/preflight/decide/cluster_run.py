@@ -17,25 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from runup.api.preflight_reads_v1 import Right
-from runup.preflight.decide.preflight_deployment import (
-    COMMAND,
-    ID_ANNOTATION,
-    TARGET_LABEL,
-    Quantities,
-    confined,
-    label_value,
-    report_map,
-    resources_of,
-)
-from runup.preflight.decide.service_account import (
-    CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING,
-    ROLE,
-    ROLE_BINDING,
-    SERVICE_ACCOUNT,
-    read_rules,
-    role_binding,
-)
+from runup.preflight.decide import preflight_deployment, service_account
 from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
 from runup.report import report
@@ -59,7 +41,16 @@ NETWORK_POLICY = Resource(
 NAMESPACES = RESOURCES["kubekit.api.core_v1.Namespace"]
 CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 # What a run is made of, in the order of deletion: the Job first, and what gives rights before the account.
-KINDS = (JOB, CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE, NETWORK_POLICY, SERVICE_ACCOUNT, CONFIG_MAP)
+KINDS = (
+    JOB,
+    service_account.CLUSTER_ROLE_BINDING,
+    service_account.ROLE_BINDING,
+    service_account.CLUSTER_ROLE,
+    service_account.ROLE,
+    NETWORK_POLICY,
+    service_account.SERVICE_ACCOUNT,
+    CONFIG_MAP,
+)
 
 CONTAINER = "preflight"
 DISRUPTED = "DisruptionTarget"
@@ -97,7 +88,7 @@ class Checking(msgspec.Struct, frozen=True, kw_only=True):
     prometheus_ca: str = ""
     reads_catalogs: bool = False
     inner_registries: tuple[str, ...] = ()
-    quantities: Quantities = Quantities()
+    quantities: preflight_deployment.Quantities = preflight_deployment.Quantities()
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,10 +126,17 @@ def objects(run: Run) -> tuple[Apply, ...]:
     expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
     marks = {
         "labels": PART_OF | {RUN_LABEL: run.id},
-        "annotations": {ID_ANNOTATION: run.id, EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
+        "annotations": {
+            preflight_deployment.ID_ANNOTATION: run.id,
+            EXPIRES_ANNOTATION: f"{expires:%Y-%m-%dT%H:%M:%SZ}",
+        },
     }
     access = account_objects(
-        run.name, run.rights, config_maps=(report_map(run.id),), verbs=("get", "create", "patch"), marks=marks
+        run.name,
+        run.rights,
+        config_maps=(preflight_deployment.report_map(run.id),),
+        verbs=("get", "create", "patch"),
+        marks=marks,
     )
     return (*access, Apply(resource=JOB, object=_with_marks(job(run), marks)))
 
@@ -171,7 +169,7 @@ def with_reports(objects: Iterable[tuple[Resource, JSON]]) -> tuple[tuple[Resour
 
 
 def _report_object(run: str) -> tuple[Resource, JSON]:
-    return CONFIG_MAP, {"name": report_map(run), "namespace": NAMESPACE}
+    return CONFIG_MAP, {"name": preflight_deployment.report_map(run), "namespace": NAMESPACE}
 
 
 def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:
@@ -197,15 +195,23 @@ def account_objects(
     rights = tuple(rights)
     own_rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [*config_maps], "verbs": list(verbs)}
     objects: list[tuple[Resource, JSON]] = [
-        (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
-        (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),
-        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **role_binding(CLUSTER_ROLE, name, NAMESPACE)}),
+        (service_account.SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
+        (service_account.CLUSTER_ROLE, {"metadata": {"name": name}, "rules": service_account.read_rules(rights)}),
+        (
+            service_account.CLUSTER_ROLE_BINDING,
+            {"metadata": {"name": name}, **service_account.role_binding(service_account.CLUSTER_ROLE, name, NAMESPACE)},
+        ),
     ]
     for namespace in sorted({right.namespace for right in rights} - {""} | {NAMESPACE}):
-        rules = ([own_rule] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
+        rules = ([own_rule] if namespace == NAMESPACE else []) + service_account.read_rules(rights, namespace)
         metadata = {"name": name, "namespace": namespace}
-        objects.append((ROLE, {"metadata": metadata, "rules": rules}))
-        objects.append((ROLE_BINDING, {"metadata": dict(metadata), **role_binding(ROLE, name, NAMESPACE)}))
+        objects.append((service_account.ROLE, {"metadata": metadata, "rules": rules}))
+        objects.append(
+            (
+                service_account.ROLE_BINDING,
+                {"metadata": dict(metadata), **service_account.role_binding(service_account.ROLE, name, NAMESPACE)},
+            )
+        )
     policy = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}, "policyTypes": ["Ingress"]}
     objects.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
     return tuple(
@@ -236,7 +242,11 @@ def job_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[str
     replaced.
     """
     labels = PART_OF | {"app.kubernetes.io/name": name}
-    labels |= {TARGET_LABEL: label_value(checking.target_version)} if checking.target_version else {}
+    labels |= (
+        {preflight_deployment.TARGET_LABEL: preflight_deployment.label_value(checking.target_version)}
+        if checking.target_version
+        else {}
+    )
     return {
         "backoffLimit": 0,
         # https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
@@ -253,15 +263,20 @@ def _pod_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[st
     """Returns the spec of the run's Pod."""
     security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     # It runs the checks once, or the command `args`.
-    checks = (COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}")
+    checks = (
+        preflight_deployment.COMMAND,
+        "--once",
+        f"--format={report.FORMAT}",
+        f"--check-timeout={checking.check_timeout_s:g}",
+    )
     container = {
         "name": CONTAINER,
         "image": checking.image,
         "imagePullPolicy": "IfNotPresent",
         "args": [*(args or checks)],
         "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
-        "resources": resources_of(checking.quantities),
-        "securityContext": confined(),
+        "resources": preflight_deployment.resources_of(checking.quantities),
+        "securityContext": preflight_deployment.confined(),
         # A process that fails says why in the last lines of its log, which then stand in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own

@@ -17,18 +17,8 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.oc_pull_spec import is_same_image
 from runup.advice.decide import lifting
+from runup.advice.decide import preflight_reasons as reasons
 from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepted_without_records, growth
-from runup.advice.decide.preflight_reasons import (
-    GIANT_HOP,
-    NOT_OFFERED,
-    OUTDATED,
-    PRECONDITION,
-    REPAIRED,
-    ROLLBACK,
-    SIGNATURE,
-    UPGRADEABLE,
-    is_preflights,
-)
 from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
@@ -42,11 +32,11 @@ MODE = "Preflight"
 _UPDATE_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
 # Severity and remedy of the operator's own refusals, for which the API has no field.
 _OWN_REFUSALS = {
-    NOT_OFFERED: ("critical", f"{_UPDATE_BY_WAY}, or choose a channel that offers this one."),
-    GIANT_HOP: ("critical", f"{_UPDATE_BY_WAY}."),
-    ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
-    UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
-    SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
+    reasons.NOT_OFFERED: ("critical", f"{_UPDATE_BY_WAY}, or choose a channel that offers this one."),
+    reasons.GIANT_HOP: ("critical", f"{_UPDATE_BY_WAY}."),
+    reasons.ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
+    reasons.UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
+    reasons.SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
 }
 
 
@@ -84,7 +74,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def informs(self) -> bool:
         """Reports whether the risk describes a failure that the update may repair (docs/decisions/0076)."""
-        return self.reason == REPAIRED
+        return self.reason == reasons.REPAIRED
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +169,7 @@ def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted
         if any((ended_target.target, ended_target.image) == (version, image) for ended_target in ended_targets):
             continue
         findings = findings_of_target(cluster, history, version, image, accepted=accepted)
-        if any(risk.reason == OUTDATED for risk in findings.risks):
+        if any(risk.reason == reasons.OUTDATED for risk in findings.risks):
             ended_targets.append(findings)
     return tuple(ended_targets)
 
@@ -324,7 +314,7 @@ def _risks_of_update(
                 reason=verdict.reason if verdict else "",
                 fix=fix or (detail.remediation if detail else ""),
                 severity=severity or (detail.severity if detail else ""),
-                from_preflight=is_preflights(risk),
+                from_preflight=reasons.is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=resources,
                 because=record.reason if record else "",
@@ -376,7 +366,7 @@ def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
         accepted=False,
         message=message,
         url=documentation.page(name),
-        reason=PRECONDITION,
+        reason=reasons.PRECONDITION,
         fix=fix,
         severity=severity,
         since=report.observed_time,

@@ -17,21 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.advice.decide import preflight_reasons as reasons
 from runup.advice.decide import promql
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
-from runup.advice.decide.preflight_reasons import (
-    FAILED,
-    IN_PROGRESS,
-    INCOMPLETE,
-    NOT_OFFERED,
-    OUTDATED,
-    PARTIAL,
-    PRECONDITION,
-    REPAIRED,
-    RUNNING,
-    STALE,
-    VALIDATION,
-)
 from runup.advice.decide.promql import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.report import documentation
@@ -87,19 +75,19 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
 def _unknown_state(checked: CheckedTarget) -> tuple[str, str, str, bool] | None:
     """Returns the risk for what is not known yet, or could not be determined: name, reason, text, whether it blocks."""
     if checked.stale:
-        return INCOMPLETE, STALE, checked.stale, checked.waits
+        return reasons.INCOMPLETE, reasons.STALE, checked.stale, checked.waits
     if checked.failed:
         # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
-        return INCOMPLETE, FAILED, checked.failed, False
+        return reasons.INCOMPLETE, reasons.FAILED, checked.failed, False
     if checked.running:
-        return IN_PROGRESS, RUNNING, checked.running, checked.waits
+        return reasons.IN_PROGRESS, reasons.RUNNING, checked.running, checked.waits
     report = checked.report
     unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
     # If a risk is Unknown already, it blocks the update by itself.
     if not report or not unknown or any(risk.applies != "True" for risk in report.risks):
         return None
     text = f"Could not be told: {', '.join(unknown)}."
-    return INCOMPLETE, OUTDATED if checked.ended else PARTIAL, text, not checked.ended
+    return reasons.INCOMPLETE, reasons.OUTDATED if checked.ended else reasons.PARTIAL, text, not checked.ended
 
 
 def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
@@ -111,7 +99,7 @@ def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[Judg
     informing = []
     for risk in risks:
         if risk.from_preflight and risk.holds_up and describes_failure(risk.name):
-            verdict = _applies_condition(risk.applies.status, REPAIRED, f"{risk.applies.message} {note}")
+            verdict = _applies_condition(risk.applies.status, reasons.REPAIRED, f"{risk.applies.message} {note}")
             risk = replace(risk, applies=verdict, holds_up=False)
         informing.append(risk)
     return tuple(informing)
@@ -139,12 +127,12 @@ def path_not_offered(
     step = f"an update from {source_version} to {release.version or release.image}"
     if answered:
         text = f"The update service does not offer {step}."
-        verdict = _applies_condition("True", VALIDATION, f"{text} Accepting it does not offer it.")
+        verdict = _applies_condition("True", reasons.VALIDATION, f"{text} Accepting it does not offer it.")
         text = f"{text} {way}"
     else:
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
-        verdict = _applies_condition("Unknown", PARTIAL, text)
-    risk = _published_entry(NOT_OFFERED, text, release.version, "")
+        verdict = _applies_condition("Unknown", reasons.PARTIAL, text)
+    risk = _published_entry(reasons.NOT_OFFERED, text, release.version, "")
     return JudgedRisk(risk=risk, applies=verdict, from_preflight=True, holds_up=holds_up, acceptable=False)
 
 
@@ -155,7 +143,7 @@ def guard_refuses(
 
     The guard refuses the update by itself, whatever is accepted.
     """
-    verdict = _applies_condition(status, PRECONDITION, verdict_text)
+    verdict = _applies_condition(status, reasons.PRECONDITION, verdict_text)
     return JudgedRisk(
         risk=_published_entry(name, message, target, ""), applies=verdict, from_preflight=True, acceptable=False
     )
@@ -172,7 +160,7 @@ def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tu
 
 def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
     """Returns the risk that stands for all risks for which an update has no room; `text` says how many they are."""
-    verdict = _applies_condition(status, VALIDATION if status == "True" else PARTIAL, text)
+    verdict = _applies_condition(status, reasons.VALIDATION if status == "True" else reasons.PARTIAL, text)
     if from_preflight:
         return JudgedRisk(risk=_published_entry(OMITTED, text, target, ""), applies=verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(
@@ -191,14 +179,14 @@ def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Con
     if checked.ended:
         text = f"Found by the preflight for {target} from {source} {when}, which has ended"
         again = f"Check again: runup upgrade --mode=preflight --to={target}"
-        return _applies_condition("Unknown", OUTDATED, f"{text}: whether it applies now is not known. {again}")
+        return _applies_condition("Unknown", reasons.OUTDATED, f"{text}: whether it applies now is not known. {again}")
     if checked.stale:
-        return _applies_condition("Unknown", STALE, f"Found {when}; since then: {checked.stale}")
+        return _applies_condition("Unknown", reasons.STALE, f"Found {when}; since then: {checked.stale}")
     if risk.applies == "True":
         text = f"Risk identified during preflight check for {target} from {source}."
-        return _applies_condition("True", VALIDATION, text)
+        return _applies_condition("True", reasons.VALIDATION, text)
     text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
-    return _applies_condition("Unknown", PARTIAL, f"{text}: {risk.message}")
+    return _applies_condition("Unknown", reasons.PARTIAL, f"{text}: {risk.message}")
 
 
 def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Condition:

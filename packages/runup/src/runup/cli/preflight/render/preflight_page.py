@@ -11,15 +11,8 @@ from datetime import datetime
 
 from runup.checks import risk_pages
 from runup.checks.decide.kubernetes_words import page_for_kubernetes
+from runup.cli.preflight.render import finding_texts
 from runup.cli.preflight.render.cause_texts import CauseReport, fix_of, missing_text, report_causes, short_kinds
-from runup.cli.preflight.render.finding_texts import (
-    STEPS,
-    open_risks,
-    severity_counts_text,
-    state,
-    steps_on,
-    verdict_parts,
-)
 from runup.cli.preflight.render.step_plan import plan
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import (
@@ -81,11 +74,15 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         el(
             "tr",
             el("th", f"{step.part} to {step.version}", scope="row"),
-            el("td", open_risks(findings, step), class_="wide"),
+            el("td", finding_texts.open_risks(findings, step), class_="wide"),
         )
         for step in findings.steps
     )
-    steps = el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
+    steps = el(
+        "section",
+        el("h2", "Steps"),
+        el("div", grid(finding_texts.STEPS, ("Step", "First meets"), lines), class_="card long"),
+    )
     # With boxes to tick off on screen or paper.
     articles = (
         el(
@@ -105,7 +102,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         result = _RESULTS[findings.exit_code]
     # The head of the page: source and target, result, verdict and its command.
     # The command is shown apart from the text, so that it can be copied.
-    text, *command = verdict_parts(findings)
+    text, *command = finding_texts.verdict_parts(findings)
     return join(
         el(
             "section",
@@ -121,7 +118,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
             class_="card",
         ),
-        steps if steps_on(findings) else None,
+        steps if finding_texts.steps_on(findings) else None,
         _titled_section(
             "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
         ),
@@ -175,7 +172,7 @@ def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     if any(risk.open for risk in findings.risks):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         unknown = count_risks(findings.risks)[1]
-        counts = (severity_counts_text(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
+        counts = (finding_texts.severity_counts_text(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
         yield "In the way", "; ".join(text for text in counts if text)
     checks_run = sum(check.result != "Skipped" for check in findings.checks)
     skipped = len(findings.checks) - checks_run
@@ -217,7 +214,7 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         el(
             "div",
             el("h3", f"{number}. {title}" if number else title),
-            el("span", badge(state(cause.lead), tone), grave),
+            el("span", badge(finding_texts.state(cause.lead), tone), grave),
             class_="head",
         ),
         el("p", prose(cause.words), class_="body"),
