@@ -1,8 +1,8 @@
 """Groups risks by what causes them, in the order in which causes stop an update (docs/decisions/0072 D38).
 
-A risk belongs to the cause of another risk if it follows from it, or is about the same object. `RULES` is the table of
-both, each with its source. Where a target's report names the cause of a risk, that counts. Other components' words are
-read only here, and only to group what is shown: no risk is dropped, renamed, accepted or judged by its group.
+A risk belongs to the cause of another risk if it follows from it, or is about the same object. `RULES` has the rules
+for both, each with its source. Where a target's report names the cause of a risk, that counts. Other components' words
+are read only here, and only to group what is shown: no risk is dropped, renamed, accepted or judged by its group.
 """
 
 from __future__ import annotations
@@ -147,6 +147,20 @@ class Rule(NamedTuple):
     source: str
 
 
+RULES: list[Rule] = []
+"""The first rule that returns a cause counts."""
+
+
+def _rule(*families: str, source: str) -> Callable[[ParentOf], ParentOf]:
+    """Adds the decorated function to `RULES`."""
+
+    def add(parent: ParentOf) -> ParentOf:
+        RULES.append(Rule(families, parent, source))
+        return parent
+
+    return add
+
+
 def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     """Returns the causes of the risks, in the order in which they stop an update; every risk belongs to one cause."""
     all_given = tuple(risks)
@@ -237,8 +251,35 @@ _WAITED_FOR = re.compile(
 _NOT_UPGRADEABLE = re.compile(r"Cluster operator (\S+) should not be upgraded")
 _OWN_REASON = re.compile(r": [A-Z][A-Za-z0-9_:]+: ")
 _SINCE = re.compile(r" \(since [^()]*\)\.?$")
+_OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
+# How Upgradeable=False begins where it has several reasons.
+_SUMMARY = re.compile(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
+# Words of Upgradeable=False, and the risk that they are about.
+_SUMMED_UP = {
+    "Disabling ownership": "ClusterVersionOverrides",
+    "An update is already in progress": "ClusterVersionUpdating",
+    "while resource deletions are in progress": "ResourceDeletionInProgress",
+}
+_QUOTED = ("ClusterOperatorUpgradeable", "AdminAck")
+# Why the machine-config operator is not upgradeable or degraded (pkg/operator/status.go, sync.go).
+_POOL_REASONS = {
+    "DegradedPool": "MachineConfigPoolDegraded",
+    "RequiredPoolsFailed": "MachineConfigPoolDegraded",
+    "PoolUpdating": "MachineConfigPoolUpdating",
+}
+# Risks about the health of a node. Others about nodes, such as an old kubelet, are problems of their own.
+_NODE_HEALTH = ("NodeNotReady", "NodePressure", "NodeUninitialized", "NodeCordoned")
+# There is one object of the name in any cluster, which has settings and conditions of all sorts.
+_SINGLETONS = frozenset({"cluster", "version"})
 
 
+@_rule(
+    *_OPERATOR_HEALTH,
+    "EtcdMembersUnhealthy",
+    source="openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are "
+    "degraded while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member "
+    "has its node's name",
+)
 def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
     node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
@@ -248,12 +289,22 @@ def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     return next((_Parent(node=node) for node in node_names if node in all_risks.broken_nodes), None)
 
 
+@_rule(
+    *_OPERATOR_HEALTH,
+    source="cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the "
+    "ClusterOperator",
+)
 def _parent_by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the risk of unhealthy etcd members if ClusterOperator etcd is degraded because of them."""
     is_etcd = risk.name.endswith("-etcd") and "EtcdMembers" in risk.message
     return _Parent("EtcdMembersUnhealthy") if is_etcd and all_risks.of_family("EtcdMembersUnhealthy") else None
 
 
+@_rule(
+    "ClusterVersionFailing",
+    "ClusterVersionUpdating",
+    source="docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
+)
 def _parent_by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
     lists = (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
@@ -270,6 +321,22 @@ def _parent_if_applying(family: str) -> ParentOf:
     return lambda _risk, all_risks: _Parent(family) if all_risks.of_family(family) else None
 
 
+_rule(
+    "ClusterVersionUpdating",
+    source="docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
+)(_parent_if_applying("ClusterVersionFailing"))
+_rule(
+    "UpdatePathNotOffered",
+    source="docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is "
+    "offered",
+)(_parent_if_applying("ClusterVersionGiantHop"))
+
+
+@_rule(
+    "ClusterVersionUpgradeable",
+    source="docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable "
+    "sums up operators, overrides, gates and the update in progress",
+)
 def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
     summed_up: list[Groupable] = []
@@ -290,6 +357,12 @@ def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return _Parent(min(summed_up, key=_sort_key).name) if summed_up else None
 
 
+@_rule(
+    "ClusterOperatorUpgradeable",
+    *_OPERATOR_HEALTH,
+    source="machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
+    "RequiredPoolsFailed",
+)
 def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
     wanted_pools = next((pools for phrase, pools in _POOL_REASONS.items() if phrase in risk.message), "")
@@ -297,6 +370,11 @@ def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return _Parent(pools[0].name) if pools else None
 
 
+@_rule(
+    "MachineConfigPoolUpdating",
+    source="docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the "
+    "release",
+)
 def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
     for update in all_risks.of_family("ClusterVersionUpdating"):
@@ -305,6 +383,11 @@ def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Par
     return None
 
 
+@_rule(
+    "ClusterOperatorUpgradeable",
+    *_OPERATOR_HEALTH,
+    source="openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
+)
 def _parent_by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
     name = risk.name.partition("-")[2]
@@ -316,6 +399,10 @@ def _parent_by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent |
     return None
 
 
+@_rule(
+    "NodeCordoned",
+    source="machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
+)
 def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of a pool that updates or is degraded, if its update cordoned the node."""
     pools = all_risks.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
@@ -324,6 +411,7 @@ def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
 
 
+@_rule(source="docs/decisions/0072 D38: what is about one object stands together")
 def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     applies = _does_apply(risk)
@@ -346,86 +434,6 @@ def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
         if not lacks and (not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)):
             return _Parent(other.name, follows=_adds_no_reason(risk, other))
     return None
-
-
-_OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
-# How Upgradeable=False begins where it has several reasons.
-_SUMMARY = re.compile(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
-# Words of Upgradeable=False, and the risk that they are about.
-_SUMMED_UP = {
-    "Disabling ownership": "ClusterVersionOverrides",
-    "An update is already in progress": "ClusterVersionUpdating",
-    "while resource deletions are in progress": "ResourceDeletionInProgress",
-}
-_QUOTED = ("ClusterOperatorUpgradeable", "AdminAck")
-# Why the machine-config operator is not upgradeable or degraded (pkg/operator/status.go, sync.go).
-_POOL_REASONS = {
-    "DegradedPool": "MachineConfigPoolDegraded",
-    "RequiredPoolsFailed": "MachineConfigPoolDegraded",
-    "PoolUpdating": "MachineConfigPoolUpdating",
-}
-# Risks about the health of a node. Others about nodes, such as an old kubelet, are problems of their own.
-_NODE_HEALTH = ("NodeNotReady", "NodePressure", "NodeUninitialized", "NodeCordoned")
-# There is one object of the name in any cluster, which has settings and conditions of all sorts.
-_SINGLETONS = frozenset({"cluster", "version"})
-# The first rule that returns a cause counts.
-RULES: tuple[Rule, ...] = (
-    Rule(
-        (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"),
-        _parent_by_node,
-        "openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are degraded "
-        "while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member has its "
-        "node's name",
-    ),
-    Rule(
-        _OPERATOR_HEALTH,
-        _parent_by_etcd_members,
-        "cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the ClusterOperator",
-    ),
-    Rule(
-        ("ClusterVersionFailing", "ClusterVersionUpdating"),
-        _parent_by_named_operators,
-        "docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
-    ),
-    Rule(
-        ("ClusterVersionUpdating",),
-        _parent_if_applying("ClusterVersionFailing"),
-        "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
-    ),
-    Rule(
-        ("UpdatePathNotOffered",),
-        _parent_if_applying("ClusterVersionGiantHop"),
-        "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
-    ),
-    Rule(
-        ("ClusterVersionUpgradeable",),
-        _parent_by_upgradeable,
-        "docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
-        "up operators, overrides, gates and the update in progress",
-    ),
-    Rule(
-        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _parent_by_pool_reason,
-        "machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
-        "RequiredPoolsFailed",
-    ),
-    Rule(
-        ("MachineConfigPoolUpdating",),
-        _parent_by_unfinished_update,
-        "docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the release",
-    ),
-    Rule(
-        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _parent_by_same_operator,
-        "openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
-    ),
-    Rule(
-        ("NodeCordoned",),
-        _parent_by_pool_update,
-        "machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
-    ),
-    Rule((), _parent_by_same_objects, "docs/decisions/0072 D38: what is about one object stands together"),
-)
 
 
 def _find_parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
