@@ -13,13 +13,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.request import Call, Request
+from kubekit.kube.request import Call
 from runup import __version__
 from runup.checks.decide.built_in_groups import has_definitions
 from runup.dump.completeness import CompleteKinds
@@ -81,13 +83,10 @@ class ClusterSource:
             return self.collected.covers((group, plural), namespace)
         if has_definitions(group) and _DEFINITIONS in self.collected.whole and (group, kind) not in self.defined:
             return True
+        singular = kind.lower()
+        plurals = {singular, f"{singular}s", f"{singular}es", f"{singular[:-1]}ies"}
         known_resources = (*self.collected.whole, *self.collected.absent)
-        return any(key[0] == group and _is_plural(key[1], kind) for key in known_resources)
-
-
-def _is_plural(plural: str, kind: str) -> bool:
-    singular = kind.lower()
-    return plural in {singular, f"{singular}s", f"{singular}es", f"{singular[:-1]}ies"}
+        return any(key[0] == group and key[1] in plurals for key in known_resources)
 
 
 def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
@@ -175,19 +174,18 @@ class _LiveReader:
             call = calls.list_raw(resource, limit=500, continue_=token)
             if key == _SECRETS:
                 headers = tuple(header for header in call.request.headers if header[0].lower() != "accept")
-                request_metadata = Request(
-                    method=call.request.method,
-                    path=call.request.path,
-                    query=call.request.query,
-                    headers=(*headers, ("Accept", _METADATA)),
-                    body=call.request.body,
-                )
-                call = Call(request_metadata, call.decode)
+                call = Call(replace(call.request, headers=(*headers, ("Accept", _METADATA))), call.decode)
             self.requests += 1
             page = await self._client.send(call)
             several = bool(token or page.continue_)
             for item in page.items:
-                obj = _drop_contents(resource, item) if key == _SECRETS else _drop_server_fields(item)
+                metadata = item["metadata"]
+                if key == _SECRETS:
+                    metadata = {name: metadata[name] for name in metadata if name in _KEPT_OF_SECRETS}
+                    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+                else:
+                    kept = {name: metadata[name] for name in metadata if name not in {"resourceVersion", "selfLink"}}
+                    obj = {**item, "metadata": kept}
                 # Thousands of one kind, such as pods, take a fifth of the memory as text.
                 self.objects.append(packed(obj) if several else obj)
             _refuse_too_many(len(self.objects), self._max_objects)
@@ -217,30 +215,15 @@ class _LiveReader:
             for entry in body.get("resources") or ():
                 # A name with a slash is a subresource, such as `pods/log`.
                 if "/" not in entry["name"] and {"list", "get"} <= set(entry.get("verbs") or ()):
-                    resource = Resource(
-                        group=group,
-                        version=version,
-                        kind=entry["kind"],
-                        plural=entry["name"],
-                        namespaced=entry["namespaced"],
-                    )
-                    resources.setdefault((group, entry["name"]), resource)
+                    kind, plural, namespaced = entry["kind"], entry["name"], entry["namespaced"]
+                    resource = Resource(group=group, version=version, kind=kind, plural=plural, namespaced=namespaced)
+                    resources.setdefault((group, plural), resource)
         return list(resources.values())
 
     async def _get_json(self, path: str) -> JSON:
         self.requests += 1
         answer: bytes = await self._client.send(calls.get_path(path))
         return codec.decode(dict[str, Any], answer)
-
-
-def _drop_contents(resource: Resource, item: JSON) -> JSON:
-    metadata = {key: value for key, value in item["metadata"].items() if key in _KEPT_OF_SECRETS}
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-
-
-def _drop_server_fields(item: JSON) -> JSON:
-    metadata = {key: value for key, value in item["metadata"].items() if key not in {"resourceVersion", "selfLink"}}
-    return {**item, "metadata": metadata}
 
 
 def _refuse_too_many(number: int, limit: int) -> None:

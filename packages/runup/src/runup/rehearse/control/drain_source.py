@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,13 +10,12 @@ from kubekit.api import codec
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterVersion
-from runup.rehearse.decide.drain_inputs import KINDS, Kind
+from runup.rehearse.decide.drain_inputs import KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kubekit.kube.client_sync import SyncClient
-    from runup.dump.load import Dump
 
 OPENSHIFT = "MachineConfigPool"
 VERSION = "ClusterVersion"
@@ -84,28 +82,18 @@ def read_dump_objects(path: Path) -> DrainSource:
                 source.why_no_version = f"it cannot be read: {error}"
         kind = kinds.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
         if kind is not None:
-            _add_object(source, kind, obj)
+            try:
+                source.objects.setdefault(obj["kind"], []).append(codec.convert(kind.type, obj))
+            except codec.DecodeError as error:
+                source.missing[obj["kind"]] = f"{obj['metadata'].get('name')} cannot be read: {error}"
+    # A kind is not known, or not wholly, unless the dump's form proves that it has all of it.
     for kind in KINDS:
-        if kind.resource.kind != OPENSHIFT or source.openshift:
-            _note_incomplete(source, kind, dump)
+        name, key = kind.resource.kind, (kind.resource.group, kind.resource.plural)
+        is_known = name in source.missing or dump.collected.covers(key) or key in dump.collected.absent
+        if is_known or (name == OPENSHIFT and not source.openshift):
+            continue
+        if name not in source.objects:
+            source.missing[name] = f"the dump holds no {kind.resource.name}"
+        elif key in dump.collected.partly:
+            source.missing[name] = dump.collected.why_partly(key)
     return source
-
-
-def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
-    """Adds one decoded object to `source`; notes its kind as missing if it cannot be decoded."""
-    name = kind.resource.kind
-    try:
-        source.objects.setdefault(name, []).append(codec.convert(kind.type, obj))
-    except codec.DecodeError as error:
-        source.missing[name] = f"{obj['metadata'].get('name')} cannot be read: {error}"
-
-
-def _note_incomplete(source: DrainSource, kind: Kind, dump: Dump) -> None:
-    """Notes that a kind is not known, or not wholly: the dump's form proves what it has all of."""
-    name, key = kind.resource.kind, (kind.resource.group, kind.resource.plural)
-    if name in source.missing or dump.collected.covers(key) or key in dump.collected.absent:
-        return
-    if name not in source.objects:
-        source.missing[name] = f"the dump holds no {kind.resource.name}"
-    elif key in dump.collected.partly:
-        source.missing[name] = dump.collected.why_partly(key)

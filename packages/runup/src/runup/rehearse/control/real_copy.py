@@ -31,12 +31,7 @@ from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import unpacked
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, account_user, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.real_server import (
-    RealServer,
-    ServerPrograms,
-    real_server,
-    service_range,
-)
+from runup.rehearse.control.real_server import RealServer, ServerPrograms, real_server, service_range
 from runup.rehearse.decide import differences
 from runup.rehearse.decide.rehearsal_outcome import Action, LeftOut, ObjectChange, StoredObject, WriteRefused
 from runup.release.decide.manifest import Identity
@@ -84,15 +79,9 @@ class RealCopy(ClusterCopy):
             for version in dict.fromkeys(versions):
                 path = f"/apis/{group}/{version}" if group else f"/api/{version}"
                 for entry in self._get_json(path).get("resources") or ():
-                    if "/" not in entry["name"] and "get" in entry["verbs"]:
-                        namespaced = bool(entry["namespaced"])
-                        yield Kind(
-                            group=group,
-                            version=version,
-                            kind=entry["kind"],
-                            plural=entry["name"],
-                            namespaced=namespaced,
-                        )
+                    kind, plural, namespaced = entry["kind"], entry["name"], bool(entry["namespaced"])
+                    if "/" not in plural and "get" in entry["verbs"]:
+                        yield Kind(group=group, version=version, kind=kind, plural=plural, namespaced=namespaced)
         except NotFound:
             return
 
@@ -130,18 +119,12 @@ class RealCopy(ClusterCopy):
 
     async def wait_for_served_versions(self, definition: JSON) -> None:
         """Waits until the kinds of a definition can be used: a real server takes a moment. Raises Terminal."""
-        names = definition["spec"]["names"]
-        group = definition["spec"]["group"]
-        versions = [version["name"] for version in definition["spec"]["versions"] if version.get("served")]
+        spec = definition["spec"]
+        group, kind, plural = spec["group"], spec["names"]["kind"], spec["names"]["plural"]
+        namespaced = spec.get("scope") == "Namespaced"
         deadline = self.server.clock.monotonic() + SERVED_S
-        for version in versions:
-            resource = Resource(
-                group=group,
-                version=version,
-                kind=names["kind"],
-                plural=names["plural"],
-                namespaced=definition["spec"].get("scope") == "Namespaced",
-            )
+        for version in (version["name"] for version in spec["versions"] if version.get("served")):
+            resource = Resource(group=group, version=version, kind=kind, plural=plural, namespaced=namespaced)
             while not await self._is_served(resource):
                 if self.server.clock.monotonic() > deadline:
                     raise Terminal(
@@ -149,7 +132,7 @@ class RealCopy(ClusterCopy):
                         reason="NotServed",
                     )
                 await asyncio.sleep(0.02)
-        self._kinds.pop((group, names["kind"]), None)
+        self._kinds.pop((group, kind), None)
 
     async def _is_served(self, resource: Resource) -> bool:
         """Reports whether the server lists the resource in discovery and answers a list of it."""
@@ -252,8 +235,10 @@ class RealCopy(ClusterCopy):
             sent = unpacked(obj)
             identity_ = Identity(*identity(sent))
             kind = self.kind_of(identity_.group, identity_.kind)
+            labels = sent["metadata"].get("labels")
             # The server's own roles are brought up to date by every start of one.
-            if kind is None or (identity_.group, identity_.kind) == ("", "Secret") or _is_bootstrapped(sent):
+            is_own = isinstance(labels, dict) and _BOOTSTRAPPED in labels
+            if kind is None or (identity_.group, identity_.kind) == ("", "Secret") or is_own:
                 continue
             version = str(sent["apiVersion"]).rpartition("/")[2]
             path = calls.path_of(_resource(replace(kind, version=version)), identity_.namespace, identity_.name)
@@ -329,11 +314,6 @@ def rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, 
             obj["metadata"].pop("resourceVersion", None)
             rows.append((registry_key(kind, entry.key), msgspec.json.encode(obj)))
     return rows
-
-
-def _is_bootstrapped(obj: JSON) -> bool:
-    labels = obj["metadata"].get("labels")
-    return isinstance(labels, dict) and _BOOTSTRAPPED in labels
 
 
 def _resource(kind: Kind) -> Resource:

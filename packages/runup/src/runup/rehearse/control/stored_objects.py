@@ -32,14 +32,33 @@ def webhooks(
     changes: Iterable[tuple[ObjectChange, JSON | None, JSON | None]],
 ) -> Iterator[Webhook]:
     """Yields every webhook that one of `changes` (with the object before and after) would be sent to."""
-    writes = [write for pair in changes if (write := _write_of_change(copied, *pair)) is not None]
+    writes: list[tuple[Identity, Write]] = []
+    for change, before, after in changes:
+        operation, identity = _OPERATIONS.get(change.action), change.identity
+        kind = copied.kind_of(identity.group, identity.kind)
+        # Without an operation nothing is written, and webhooks do not see exempt kinds.
+        if operation is not None and kind is not None and not is_exempt(kind):
+            write = Write(
+                operation=operation,
+                kind=kind,
+                namespace=identity.namespace,
+                name=identity.name,
+                user=User(""),
+                obj=after if operation != "DELETE" else None,
+                old=before,
+            )
+            writes.append((Identity(kind.group, kind.kind, identity.namespace, identity.name), write))
     labels = {obj["metadata"]["name"]: obj["metadata"].get("labels") or {} for obj in copied.all("", "Namespace")}
     for configuration in configurations:
         for webhook in configuration.get("webhooks") or ():
+            rules = webhook.get("rules") or ()
+            conditions = ("namespaceSelector", "objectSelector", "matchPolicy")
+            criteria = {"resourceRules": rules, **{key: webhook[key] for key in conditions if key in webhook}}
             reached = tuple(
-                Identity(write.kind.group, write.kind.kind, write.namespace, write.name)
-                for write in writes
-                if _is_called_for(webhook, write, labels)
+                identity
+                for identity, write in writes
+                if rules
+                and matches_criteria(criteria, write, labels.get(write.namespace, {}) if write.namespace else None)
             )
             if reached:
                 yield Webhook(
@@ -50,29 +69,6 @@ def webhooks(
                     conditions=bool(webhook.get("matchConditions")),
                     writes=reached,
                 )
-
-
-def _write_of_change(
-    copied: ClusterCopy, change: ObjectChange, before: JSON | None, after: JSON | None
-) -> Write | None:
-    """Returns the write that makes the change, None if there is none or webhooks do not see it."""
-    operation = _OPERATIONS.get(change.action)
-    kind = copied.kind_of(change.identity.group, change.identity.kind)
-    if operation is None or kind is None or is_exempt(kind):
-        return None
-    obj = after if operation != "DELETE" else None
-    namespace, name = change.identity.namespace, change.identity.name
-    return Write(operation=operation, kind=kind, namespace=namespace, name=name, user=User(""), obj=obj, old=before)
-
-
-def _is_called_for(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> bool:
-    """Reports whether the webhook's rules and selectors match the write."""
-    rules = webhook.get("rules") or ()
-    if not rules:
-        return False
-    conditions = ("namespaceSelector", "objectSelector", "matchPolicy")
-    criteria = {"resourceRules": rules, **{key: webhook[key] for key in conditions if key in webhook}}
-    return matches_criteria(criteria, write, labels.get(write.namespace, {}) if write.namespace else None)
 
 
 # The first minor version of Kubernetes that lets unchanged fields pass (CRDValidationRatcheting, beta and on).
@@ -129,6 +125,7 @@ def try_stored_objects(
     new = Definition(completed)
     removed_versions = tuple(sorted(set(before.served) - set(new.served))) if before is not None else ()
     group = str(new.spec["group"])
+    gone = {f"{group}/{version}" for version in removed_versions}
     objects: list[StoredObject] = []
     writers: list[tuple[str, Identity]] = []
     version = parse(kubernetes)
@@ -138,7 +135,9 @@ def try_stored_objects(
         tried += 1
         identity = Identity(group, str(names["kind"]), entry.namespace, entry.name)
         obj = entry.load()
-        writers += [(manager, identity) for manager in _writers_of_versions(obj, group, removed_versions)]
+        managed_fields = (obj.get("metadata") or {}).get("managedFields") or ()
+        in_gone = [each for each in managed_fields if isinstance(each, dict) and each.get("apiVersion") in gone]
+        writers += [(str(each.get("manager") or ""), identity) for each in in_gone]
         stored_object = _try_object(identity, obj, before, new, ratchets=ratchets)
         if stored_object is not None:
             objects.append(stored_object)
@@ -233,10 +232,3 @@ def _is_leaf(obj: JSON, path: str) -> bool:
 
 def _member_or_none(at: Any, key: str) -> Any:
     return at.get(key) if isinstance(at, dict) else None
-
-
-def _writers_of_versions(obj: JSON, group: str, removed_versions: tuple[str, ...]) -> Iterator[str]:
-    versions = {f"{group}/{version}" for version in removed_versions}
-    for entry in (obj.get("metadata") or {}).get("managedFields") or ():
-        if isinstance(entry, dict) and entry.get("apiVersion") in versions:
-            yield str(entry.get("manager") or "")

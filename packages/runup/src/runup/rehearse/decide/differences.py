@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -61,19 +62,12 @@ def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
         return fields.get(segment)
     keys = json.loads(segment.removeprefix("k:")).items()
     for key, below in fields.items():
-        # Items may be told apart by more than one field: a port by its number and protocol.
-        if key.startswith("k:") and keys <= _item_keys(key).items():
-            return below
+        if key.startswith("k:"):
+            # Items may be told apart by more than one field: a port by its number and protocol.
+            with contextlib.suppress(ValueError, RecursionError, AttributeError):
+                if keys <= json.loads(key.removeprefix("k:")).items():
+                    return below
     return None
-
-
-def _item_keys(segment: str) -> Mapping[str, Any]:
-    """Returns the fields that identify an item (`k:{...}`); none if the text is not JSON."""
-    try:
-        keys = json.loads(segment.removeprefix("k:"))
-    except (ValueError, RecursionError):
-        return {}
-    return keys if isinstance(keys, dict) else {}
 
 
 # What the API server keeps itself, and the label by which the operator knows its objects again.
@@ -163,15 +157,14 @@ def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Pat
 def _key_field(before: Sequence[Any], after: Sequence[Any]) -> str:
     """Returns the field that identifies the items of both lists, or an empty string."""
     for name in _NAMES:
-        if all(_is_key_field(items, name) for items in (before, after)):
+        for items in (before, after):
+            values = [item.get(name) for item in items if isinstance(item, dict)]
+            plain = all(isinstance(value, str | int) for value in values)
+            if len(values) != len(items) or not plain or len(set(values)) != len(values):
+                break
+        else:
             return name
     return ""
-
-
-def _is_key_field(items: Sequence[Any], name: str) -> bool:
-    values = [item.get(name) for item in items if isinstance(item, dict)]
-    plain = all(isinstance(value, str | int) for value in values)
-    return len(values) == len(items) and plain and len(set(values)) == len(values)
 
 
 def weight_of_field(identity: Identity, path: Path) -> Weight:

@@ -10,17 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace as with_fields
+
+from kubekit.api import scheduling
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheduling import (
-    CsiNode,
-    PersistentVolumeClaim,
-    PodsOwner,
-    ResourceQuota,
-    SchedulingPod,
-    SchedulingVolumeObject,
-    StorageClass,
-)
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.machineconfig_v1 import MachineConfigPool
@@ -29,13 +23,6 @@ from runup.rules.machine_config import allowed_unavailable, nodes_by_pool, pools
 from runup.rules.node_groups import CONTROL_PLANE, nodes_by_group
 
 ZONE = "topology.kubernetes.io/zone"
-_POOLS = Resource(
-    group="machineconfiguration.openshift.io",
-    version="v1",
-    kind="MachineConfigPool",
-    plural="machineconfigpools",
-    namespaced=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,89 +34,65 @@ class Kind:
     field: str
 
 
-def _core_resource(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
-    return Resource(group="", version="v1", kind=kind, plural=plural, namespaced=namespaced)
+def _v1(group: str, kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group=group, version="v1", kind=kind, plural=plural, namespaced=namespaced)
 
 
 KINDS = (
-    Kind(_core_resource("Node", "nodes", namespaced=False), Node, "nodes"),
-    Kind(_core_resource("Pod", "pods"), SchedulingPod, "pods"),
-    Kind(_core_resource("Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
+    Kind(_v1("", "Node", "nodes", namespaced=False), Node, "nodes"),
+    Kind(_v1("", "Pod", "pods"), scheduling.SchedulingPod, "pods"),
+    Kind(_v1("", "Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
+    Kind(_v1("policy", "PodDisruptionBudget", "poddisruptionbudgets"), PodDisruptionBudget, "budgets"),
+    Kind(_v1("apps", "ReplicaSet", "replicasets"), scheduling.PodsOwner, "owners"),
+    Kind(_v1("apps", "StatefulSet", "statefulsets"), scheduling.PodsOwner, "owners"),
+    Kind(_v1("", "ReplicationController", "replicationcontrollers"), scheduling.PodsOwner, "owners"),
+    Kind(_v1("", "PersistentVolumeClaim", "persistentvolumeclaims"), scheduling.PersistentVolumeClaim, "claims"),
     Kind(
-        Resource(
-            group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets", namespaced=True
-        ),
-        PodDisruptionBudget,
-        "budgets",
+        _v1("", "PersistentVolume", "persistentvolumes", namespaced=False), scheduling.SchedulingVolumeObject, "volumes"
     ),
+    Kind(_v1("storage.k8s.io", "StorageClass", "storageclasses", namespaced=False), scheduling.StorageClass, "classes"),
+    Kind(_v1("storage.k8s.io", "CSINode", "csinodes", namespaced=False), scheduling.CsiNode, "csi_nodes"),
+    Kind(_v1("", "ResourceQuota", "resourcequotas"), scheduling.ResourceQuota, "quotas"),
     Kind(
-        Resource(group="apps", version="v1", kind="ReplicaSet", plural="replicasets", namespaced=True),
-        PodsOwner,
-        "owners",
+        _v1("machineconfiguration.openshift.io", "MachineConfigPool", "machineconfigpools", namespaced=False),
+        MachineConfigPool,
+        "pools",
     ),
-    Kind(
-        Resource(group="apps", version="v1", kind="StatefulSet", plural="statefulsets", namespaced=True),
-        PodsOwner,
-        "owners",
-    ),
-    Kind(_core_resource("ReplicationController", "replicationcontrollers"), PodsOwner, "owners"),
-    Kind(_core_resource("PersistentVolumeClaim", "persistentvolumeclaims"), PersistentVolumeClaim, "claims"),
-    Kind(_core_resource("PersistentVolume", "persistentvolumes", namespaced=False), SchedulingVolumeObject, "volumes"),
-    Kind(
-        Resource(group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False),
-        StorageClass,
-        "classes",
-    ),
-    Kind(
-        Resource(group="storage.k8s.io", version="v1", kind="CSINode", plural="csinodes", namespaced=False),
-        CsiNode,
-        "csi_nodes",
-    ),
-    Kind(_core_resource("ResourceQuota", "resourcequotas"), ResourceQuota, "quotas"),
-    Kind(_POOLS, MachineConfigPool, "pools"),
 )
 
 
 def drained_cluster(
     objects: Mapping[str, Sequence[Any]], missing: Mapping[str, str], *, openshift: bool, surge: int = 0
 ) -> DrainedCluster:
-    """Returns the cluster with these objects, by kind; `missing` says which kinds are incomplete."""
+    """Returns the cluster with these objects, by kind; `missing` says which kinds are incomplete.
+
+    Its pools are in the order of an update: the machine config pools that have nodes, or groups of nodes.
+    """
     fields: dict[str, tuple[Any, ...]] = {}
     for kind in KINDS:
         if kind.field not in ("pools", "namespaces"):
             of_kind = objects.get(kind.resource.kind, ())
             if kind.field == "owners":
-                of_kind = [_with_kind(obj, kind.resource.kind) for obj in of_kind]
+                # Items of a list do not say their kind.
+                of_kind = [with_fields(obj, kind=kind.resource.kind) for obj in of_kind]
             fields[kind.field] = (*fields.get(kind.field, ()), *of_kind)
     namespaces = {each.metadata.name: each.metadata.labels for each in objects.get("Namespace", ())}
     cluster = DrainedCluster(**fields, namespaces=namespaces, missing=missing)
-    pools = objects.get("MachineConfigPool", ())
-    return replace(
-        cluster, pools=_config_pools(cluster.nodes, pools) if openshift else _pools_of_groups(cluster.nodes, surge)
-    )
-
-
-def _with_kind(owner: PodsOwner, kind: str) -> PodsOwner:
-    from msgspec.structs import replace as changed
-
-    # Items of a list do not say their kind.
-    return changed(owner, kind=kind)
-
-
-def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -> tuple[Pool, ...]:
-    """Returns the machine config pools that have nodes, the control plane's first."""
-    members = nodes_by_pool(nodes, [pools_of_node(node.metadata.labels, pools) for node in nodes])
-    listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
-    return tuple(
+    if not openshift:
+        return replace(cluster, pools=_pools_of_groups(cluster.nodes, surge))
+    listed: Sequence[MachineConfigPool] = objects.get("MachineConfigPool", ())
+    members = nodes_by_pool(cluster.nodes, [pools_of_node(node.metadata.labels, listed) for node in cluster.nodes])
+    pools = [
         Pool(
             name=pool.metadata.name,
-            nodes=_in_drain_order(members.get(pool.metadata.name, ())),
+            nodes=_in_drain_order(members[pool.metadata.name]),
             at_once=allowed_unavailable(pool),
             paused=pool.spec.paused,
         )
-        for pool in listed
+        for pool in sorted(listed, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
         if members.get(pool.metadata.name)
-    )
+    ]
+    return replace(cluster, pools=tuple(pools))
 
 
 def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:

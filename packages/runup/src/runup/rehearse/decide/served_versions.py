@@ -140,18 +140,14 @@ def _resource_covers(mine: str, theirs: str) -> bool:
 
 def rights_of(role: JSON | None) -> frozenset[Right]:
     """Returns the rights in a role's rules."""
-    return frozenset(right for rule in (role or {}).get("rules") or () for right in _rights_of_rule(rule))
-
-
-def _rights_of_rule(rule: JSON) -> Iterator[Right]:
-    """Yields each right of an RBAC rule: verb, group, resource and name, or verb and path."""
-    for verb in rule.get("verbs") or ():
-        for path in rule.get("nonResourceURLs") or ():
-            yield Right(verb, _PATH, path)
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                for name in rule.get("resourceNames") or ("",):
-                    yield Right(verb, group, resource, name)
+    rights: set[Right] = set()
+    for rule in (role or {}).get("rules") or ():
+        names, resources = rule.get("resourceNames") or ("",), rule.get("resources") or ()
+        for verb in rule.get("verbs") or ():
+            rights |= {Right(verb, _PATH, path) for path in rule.get("nonResourceURLs") or ()}
+            for group in rule.get("apiGroups") or ():
+                rights |= {Right(verb, group, resource, name) for resource in resources for name in names}
+    return frozenset(rights)
 
 
 def rights_beyond(rights: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
@@ -161,12 +157,11 @@ def rights_beyond(rights: Iterable[Right], held: frozenset[Right]) -> tuple[str,
 
 def subjects_of(binding: JSON | None) -> frozenset[str]:
     """Returns whom a binding names, as `KIND NAME`."""
-    return frozenset(_subject_name(subject) for subject in (binding or {}).get("subjects") or ())
-
-
-def _subject_name(subject: JSON) -> str:
-    namespace = f"{subject['namespace']}/" if subject.get("namespace") else ""
-    return f"{subject.get('kind')} {namespace}{subject.get('name')}"
+    subjects = set()
+    for subject in (binding or {}).get("subjects") or ():
+        namespace = f"{subject['namespace']}/" if subject.get("namespace") else ""
+        subjects.add(f"{subject.get('kind')} {namespace}{subject.get('name')}")
+    return frozenset(subjects)
 
 
 def role_of(binding: JSON) -> Identity:

@@ -178,73 +178,50 @@ def forecast(
     paused = tuple(f"pool {pool.name} is paused: it stays as it is" for pool in pools if pool.paused)
     unknown = (*paused, *(why_no_history,) * bool(why_no_history), *slow.unknown)
     if history is None:
-        return _total_of_pools_in_turn(tuple(parts.values()), quick, slow, unknown)
-    outside = _nodes_in_no_pool(pools, by_name)
-    why_open = [outside] if outside else []
+        # The groups of nodes go one after another, the control plane first.
+        open_ended = any(part.range.high_s is None for part in parts.values()) or bool(slow.unknown)
+        total = Range(quick.duration_s, None if open_ended else slow.duration_s)
+        return Forecast(total, tuple(parts.values()), unknown, any(part.guessed for part in parts.values()))
+    # Reasons why it has no known upper end, whatever earlier updates took.
+    why_open = []
+    if outside := sorted(by_name.keys() - {name for pool in pools for name in pool.nodes}):
+        names = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
+        why_open.append(f"no pool has {names}: nothing tells how they are updated")
     if any(pool.name == MASTER and pool.paused for pool in pools):
         # The machine-config operator does not report the new version before (its syncRequiredMachineConfigPools).
         why_open.append("pool master is paused: the update does not end before it is resumed")
     if slow.unknown:
         why_open.append(_NOT_ALL_IS_KNOWN)
-    # `why_open` are reasons why it has no known upper end, whatever earlier updates took.
-    master = parts.pop(MASTER, None)
-    updates = earlier_updates(history)
+    control_plane = _control_plane_part(parts.pop(MASTER, None), earlier_updates(history), why_open)
+    # The other pools go on side by side; they begin when the machine-config operator is updated, which is at the latest
+    # when the control plane is.
+    highs = [part.range.high_s for part in parts.values()]
+    known_highs = [high_s for high_s in highs if high_s is not None]
+    most = control_plane.range.high_s
+    high = most + max(known_highs, default=0) if most is not None and len(known_highs) == len(highs) else None
+    all_parts = (control_plane, *parts.values())
+    low = max(part.range.low_s for part in all_parts)
+    return Forecast(Range(low, high), all_parts, unknown, any(part.guessed for part in all_parts))
+
+
+def _control_plane_part(
+    master: ForecastPart | None, updates: Sequence[tuple[str, int]], why_open: Sequence[str]
+) -> ForecastPart:
+    """Returns the part of the control plane: as earlier updates went, else from the least that its pool takes."""
     if not updates:
         low = master.range.low_s if master is not None else 0
         no_update_text = "no earlier update is in the history of ClusterVersion"
         of_nodes = master.sources if master is not None else ()
-        control_plane = ForecastPart(
-            CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open)))
-        )
-    else:
-        took = range_of([seconds for _, seconds in updates])
-        sources = (_sentence_of_updates(updates),)
-        of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
-        blocks = tuple(dict.fromkeys((*of_master, *why_open)))
-        control_plane = ForecastPart(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
-    return _total_of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
-
-
-def _nodes_in_no_pool(pools: Sequence[Pool], nodes: Mapping[str, Node]) -> str:
-    """Returns what is not known of nodes that no pool updates, "" if each is in one."""
-    outside = sorted(nodes.keys() - {name for pool in pools for name in pool.nodes})
-    if not outside:
-        return ""
-    names = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
-    return f"no pool has {names}: nothing tells how they are updated"
-
-
-def _total_of_pools_in_turn(
-    parts: tuple[ForecastPart, ...], quick: DrainResult, slow: DrainResult, unknown: tuple[str, ...]
-) -> Forecast:
-    """Returns the forecast of a cluster whose groups of nodes go one after another, the control plane first."""
-    open_ended = any(part.range.high_s is None for part in parts) or bool(slow.unknown)
-    total = Range(quick.duration_s, None if open_ended else slow.duration_s)
-    return Forecast(total, parts, unknown, any(part.guessed for part in parts))
-
-
-def _total_of_control_plane_and_pools(
-    control_plane: ForecastPart, pools: tuple[ForecastPart, ...], unknown: tuple[str, ...]
-) -> Forecast:
-    """Returns the forecast of an OpenShift cluster.
-
-    The other pools go on side by side; they begin when the machine-config operator is updated, which is at the latest
-    when the control plane is.
-    """
-    lows = [part.range.low_s for part in (control_plane, *pools)]
-    highs = [part.range.high_s for part in pools]
-    most = control_plane.range.high_s
-    known_highs = [high_s for high_s in highs if high_s is not None]
-    high = most + max(known_highs, default=0) if most is not None and len(known_highs) == len(highs) else None
-    parts = (control_plane, *pools)
-    return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
-
-
-def _sentence_of_updates(updates: Sequence[tuple[str, int]]) -> str:
+        sources = tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open)))
+        return ForecastPart(CONTROL_PLANE, Range(low, None), sources)
+    took = range_of([seconds for _, seconds in updates])
     times = [f"{_minutes(seconds)} ({version})" for version, seconds in updates]
+    source = f"{len(times)} earlier updates took {', '.join(times[:-1])} and {times[-1]} minutes"
     if len(times) == 1:
-        return f"1 earlier update took {times[0]} minutes; of one, twice as long is reckoned with"
-    return f"{len(times)} earlier updates took {', '.join(times[:-1])} and {times[-1]} minutes"
+        source = f"1 earlier update took {times[0]} minutes; of one, twice as long is reckoned with"
+    of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
+    blocks = tuple(dict.fromkeys((*of_master, *why_open)))
+    return ForecastPart(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (source, *blocks))
 
 
 def _minutes(seconds: int) -> int:

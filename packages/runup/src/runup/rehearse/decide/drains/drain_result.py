@@ -153,7 +153,11 @@ def critical_path(nodes: Sequence[NodeDrain]) -> tuple[PathStep, ...]:
         if last_drain.back_s is not None:
             steps.append(PathStep(last_drain.drained_s, last_drain.back_s, f"update of {last_drain.node}"))
         steps.append(PathStep(last_drain.from_s, last_drain.drained_s, f"drain of {last_drain.node}", last_drain.last))
-        previous_drain = by_name.get(last_drain.after) or _last_drain_of_pool_before(nodes, last_drain)
+        previous_drain = by_name.get(last_drain.after)
+        if previous_drain is None and last_drain.from_s:
+            # The first node of its pool waited for one of another pool.
+            others = [node for node in nodes if node.pool != last_drain.pool and _end_s(node) <= last_drain.from_s]
+            previous_drain = max(others, key=_end_s, default=None)
         if previous_drain is not None and _end_s(previous_drain) < last_drain.from_s:
             steps.append(PathStep(_end_s(previous_drain), last_drain.from_s, "wait for the window"))
         if previous_drain is None and last_drain.from_s:
@@ -164,14 +168,6 @@ def critical_path(nodes: Sequence[NodeDrain]) -> tuple[PathStep, ...]:
 
 def _end_s(node: NodeDrain) -> int:
     return node.drained_s if node.back_s is None else node.back_s
-
-
-def _last_drain_of_pool_before(nodes: Sequence[NodeDrain], drain: NodeDrain) -> NodeDrain | None:
-    """Returns the node of another pool that this first node of its pool waited for."""
-    if not drain.from_s:
-        return None
-    earlier_drains = (node for node in nodes if node.pool != drain.pool and _end_s(node) <= drain.from_s)
-    return max(earlier_drains, key=_end_s, default=None)
 
 
 # Kind -> what is not known without it.
@@ -202,25 +198,18 @@ def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
         for kind, problem in sorted(cluster.missing.items())
         if _changes_result(kind, cluster)
     ]
-    silent = [node.metadata.name for node in cluster.nodes if not node.status.allocatable]
-    if silent:
+    if silent := [node.metadata.name for node in cluster.nodes if not node.status.allocatable]:
         reasons.append(f"room on {_first_names(silent)}: nothing allocatable is reported, so it is taken to be full")
-    other_schedulers = sorted(
-        {pod.spec.scheduler_name for pod in cluster.pods if pod.spec.scheduler_name not in ("", "default-scheduler")}
-    )
-    if other_schedulers:
-        reasons.append(
-            f"where scheduler {_first_names(other_schedulers)} puts its pods: they are placed as the default one would"
-        )
-    scoped = [
-        f"{quota.metadata.namespace}/{quota.metadata.name}" for quota in cluster.quotas if not is_simulated(quota)
-    ]
-    if scoped:
+    schedulers = {pod.spec.scheduler_name for pod in cluster.pods} - {"", "default-scheduler"}
+    if schedulers:
+        names = _first_names(sorted(schedulers))
+        reasons.append(f"where scheduler {names} puts its pods: they are placed as the default one would")
+    if scoped := [
+        f"{each.metadata.namespace}/{each.metadata.name}" for each in cluster.quotas if not is_simulated(each)
+    ]:
         reasons.append(f"quotas with scopes ({_first_names(scoped)}): they are not simulated")
-    missing_nodes = sorted(
-        {pod.spec.node_name for pod in cluster.pods if pod.spec.node_name}
-        - {node.metadata.name for node in cluster.nodes}
-    )
+    present = {"", *(node.metadata.name for node in cluster.nodes)}
+    missing_nodes = sorted({pod.spec.node_name for pod in cluster.pods} - present)
     if missing_nodes and "Node" not in cluster.missing:
         reasons.append(f"pods on {_first_names(missing_nodes)}: these nodes are not there")
     return tuple(reasons)

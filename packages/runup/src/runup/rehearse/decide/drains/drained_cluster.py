@@ -6,16 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
+from kubekit.api import scheduling
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheduling import (
-    CsiNode,
-    PersistentVolumeClaim,
-    PodsOwner,
-    ResourceQuota,
-    SchedulingPod,
-    SchedulingVolumeObject,
-    StorageClass,
-)
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 
 
@@ -76,14 +68,14 @@ class DrainedCluster:
     """A cluster's objects. `missing` says of each kind that is not known, or not wholly, why."""
 
     nodes: tuple[Node, ...] = ()
-    pods: tuple[SchedulingPod, ...] = ()
+    pods: tuple[scheduling.SchedulingPod, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
-    owners: tuple[PodsOwner, ...] = ()
-    claims: tuple[PersistentVolumeClaim, ...] = ()
-    volumes: tuple[SchedulingVolumeObject, ...] = ()
-    classes: tuple[StorageClass, ...] = ()
-    csi_nodes: tuple[CsiNode, ...] = ()
-    quotas: tuple[ResourceQuota, ...] = ()
+    owners: tuple[scheduling.PodsOwner, ...] = ()
+    claims: tuple[scheduling.PersistentVolumeClaim, ...] = ()
+    volumes: tuple[scheduling.SchedulingVolumeObject, ...] = ()
+    classes: tuple[scheduling.StorageClass, ...] = ()
+    csi_nodes: tuple[scheduling.CsiNode, ...] = ()
+    quotas: tuple[scheduling.ResourceQuota, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     pools: tuple[Pool, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)

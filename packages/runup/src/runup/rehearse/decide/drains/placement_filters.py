@@ -11,22 +11,9 @@ import msgspec
 
 from kubekit.api.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from kubekit.rules.node_rules import first_untolerated, is_selected
-from runup.rehearse.decide.drains import claim_rules
+from runup.rehearse.decide.drains import claim_rules, pod_shapes
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
-from runup.rehearse.decide.drains.pod_shapes import (
-    HARD,
-    AffinityCount,
-    BudgetState,
-    Count,
-    CountedNode,
-    Namespaces,
-    Pair,
-    PodSelection,
-    Shape,
-    SpreadCount,
-    with_own_labels,
-)
 
 C = TypeVar("C")
 
@@ -34,11 +21,11 @@ C = TypeVar("C")
 class Counts:
     """The counts of a cluster, all zero: created from the shapes before any pod is put on a node."""
 
-    def __init__(self, shapes: Iterable[Shape], namespaces: Namespaces) -> None:
+    def __init__(self, shapes: Iterable[pod_shapes.Shape], namespaces: pod_shapes.Namespaces) -> None:
         self._namespaces = namespaces
-        self._counts: dict[object, Count | AffinityCount] = {}
-        self._holders: dict[object, Count] = {}
-        self._spreads: dict[object, SpreadCount] = {}
+        self._counts: dict[object, pod_shapes.Count | pod_shapes.AffinityCount] = {}
+        self._holders: dict[object, pod_shapes.Count] = {}
+        self._spreads: dict[object, pod_shapes.SpreadCount] = {}
         all_shapes = tuple(shapes)
         for shape in all_shapes:
             self._make_counts(shape)
@@ -63,39 +50,43 @@ class Counts:
             if spread_count.honors_taints or not taints_alone:
                 spread_count.look_again(listed)
 
-    def _make_counts(self, shape: Shape) -> None:
+    def _make_counts(self, shape: pod_shapes.Shape) -> None:
         """Creates the counts of the shape's required terms, or gives it those of an equal term in its namespace."""
         affinity = shape.spec.affinity
         beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
         apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
         if beside:
             key = (shape.namespace, msgspec.json.encode(beside, order="sorted"))
-            terms = tuple((PodSelection(term, shape.namespace, self._namespaces), term.topology_key) for term in beside)
-            count = self._counts.setdefault(("beside", key), AffinityCount(terms))
-            assert isinstance(count, AffinityCount)
+            terms = tuple(
+                (pod_shapes.PodSelection(term, shape.namespace, self._namespaces), term.topology_key) for term in beside
+            )
+            count = self._counts.setdefault(("beside", key), pod_shapes.AffinityCount(terms))
+            assert isinstance(count, pod_shapes.AffinityCount)
             shape.affinity_count = count
         if apart:
             keyed = [(shape.namespace, msgspec.json.encode(term, order="sorted"), term) for term in apart]
             counts = [
                 self._counts.setdefault(("apart", ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
             ]
-            shape.anti_counts = tuple(count for count in counts if isinstance(count, Count))
+            shape.anti_counts = tuple(count for count in counts if isinstance(count, pod_shapes.Count))
             # The same terms the other way round: where are the pods that keep the selected ones away?
             shape.holds = tuple(
                 self._holders.setdefault((ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
             )
-        hard = [each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
+        hard = [each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == pod_shapes.HARD]
         if hard:
             keys = tuple(each.topology_key for each in hard)
             shape.spread = tuple((each, self._spread_count(each, shape, keys)) for each in hard)
             shape.self_matches = tuple(count.selects_itself(shape.labels) for _, count in shape.spread)
 
-    def _count_of_term(self, term: PodAffinityTerm, namespace: str) -> Count:
-        return Count(PodSelection(term, namespace, self._namespaces), term.topology_key)
+    def _count_of_term(self, term: PodAffinityTerm, namespace: str) -> pod_shapes.Count:
+        return pod_shapes.Count(pod_shapes.PodSelection(term, namespace, self._namespaces), term.topology_key)
 
-    def _spread_count(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
+    def _spread_count(
+        self, constraint: TopologySpreadConstraint, shape: pod_shapes.Shape, keys: tuple[str, ...]
+    ) -> pod_shapes.SpreadCount:
         """Returns the count of a constraint; `keys` are the node labels that all constraints of the shape need."""
-        selector = with_own_labels(constraint, shape.labels)
+        selector = pod_shapes.with_own_labels(constraint, shape.labels)
         honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
         encoded = msgspec.json.encode(selector, order="sorted")
         node_rules_key = shape.static if any(honors) else b""
@@ -103,7 +94,7 @@ class Counts:
         spread_count = self._spreads.get(key)
         if spread_count is None:
             counts_node = _node_filter(shape, keys, *honors)
-            spread_count = SpreadCount(
+            spread_count = pod_shapes.SpreadCount(
                 shape.namespace, selector, constraint.topology_key, counts_node, honors_taints=honors[1]
             )
             self._spreads[key] = spread_count
@@ -111,8 +102,8 @@ class Counts:
 
 
 def _node_filter(
-    shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
-) -> Callable[[CountedNode], bool]:
+    shape: pod_shapes.Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
+) -> Callable[[pod_shapes.CountedNode], bool]:
     """Returns a function that says whether a spread constraint of the shape takes a node into account.
 
     The node must have all labels of `keys`; by the constraint's policies it must also match the pod's node selector and
@@ -121,7 +112,7 @@ def _node_filter(
     spec = shape.spec
     affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
-    def counts_node(node: CountedNode) -> bool:
+    def counts_node(node: pod_shapes.CountedNode) -> bool:
         """Reports whether the constraint counts the node, by its keys and its inclusion policies."""
         if not all(key in node.labels for key in keys):
             return False
@@ -132,12 +123,12 @@ def _node_filter(
     return counts_node
 
 
-def _lookup_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
+def _lookup_keys(count: pod_shapes.Count | pod_shapes.AffinityCount) -> list[tuple[str | None, pod_shapes.Pair]]:
     """Returns the pairs of namespace and label under which `_Index` files a count; namespace None is every namespace.
 
     Of several affinity terms only the first is used: a pod counts only if it matches all of them, and so this one too.
     """
-    first_term = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
+    first_term = count.terms[0] if isinstance(count, pod_shapes.AffinityCount) else count.selecting
     if first_term.namespaces is None:
         return [(None, first_term.pair)]
     return [(namespace, first_term.pair) for namespace in first_term.namespaces]
@@ -146,13 +137,13 @@ def _lookup_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
 class _Index(Generic[C]):
     """Counts by namespace and by one label that they demand, so that few have to be tried for each shape."""
 
-    def __init__(self, counts: Iterable[tuple[C, Iterable[tuple[str | None, Pair]]]]) -> None:
-        self._by_key: dict[tuple[str | None, Pair], list[C]] = {}
+    def __init__(self, counts: Iterable[tuple[C, Iterable[tuple[str | None, pod_shapes.Pair]]]]) -> None:
+        self._by_key: dict[tuple[str | None, pod_shapes.Pair], list[C]] = {}
         for count, keys in counts:
             for key in keys:
                 self._by_key.setdefault(key, []).append(count)
 
-    def candidates(self, shape: Shape) -> Iterable[C]:
+    def candidates(self, shape: pod_shapes.Shape) -> Iterable[C]:
         """Yields each count that may select the shape, once."""
         for namespace in (shape.namespace, None):
             for pair in (None, *shape.labels.items()):
@@ -225,7 +216,7 @@ class Filters:
         """Takes into account that nodes were cordoned or uncordoned."""
         self._counts.look_again(self.nodes, taints_alone=True)
 
-    def feasible(self, shape: Shape) -> Iterator[NodeRoom]:
+    def feasible(self, shape: pod_shapes.Shape) -> Iterator[NodeRoom]:
         """Yields the nodes on which a pod of the shape may be placed now."""
         if self.why_nowhere(shape):
             return
@@ -233,19 +224,19 @@ class Filters:
             if self.takes(shape, node):
                 yield node
 
-    def why_nowhere(self, shape: Shape) -> str:
+    def why_nowhere(self, shape: pod_shapes.Shape) -> str:
         """Returns why the pod is not even tried on a node, or an empty string."""
         return GATED if shape.spec.scheduling_gates else self._claims.why_nowhere(shape)
 
-    def admitting(self, shape: Shape) -> list[NodeRoom]:
+    def admitting(self, shape: pod_shapes.Shape) -> list[NodeRoom]:
         """Returns the nodes whose labels, taints and volumes admit the shape, cordons apart."""
         return self._admitting_nodes(shape)[0]
 
-    def admits(self, shape: Shape, node: NodeRoom) -> bool:
+    def admits(self, shape: pod_shapes.Shape, node: NodeRoom) -> bool:
         """Returns whether the labels, taints and volumes of the node admit the shape, cordons apart."""
         return node in self._admitting_nodes(shape)[1]
 
-    def _admitting_nodes(self, shape: Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
+    def _admitting_nodes(self, shape: pod_shapes.Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
         """Returns the nodes that admit the shape, as a list in the cluster's order and as a set; computed once."""
         key = (shape.static, self._claims.node_key(shape) if shape.claims else b"")
         admitting = self._static.get(key)
@@ -254,7 +245,7 @@ class Filters:
             admitting = self._static[key] = (nodes, frozenset(nodes))
         return admitting
 
-    def takes(self, shape: Shape, node: NodeRoom) -> bool:
+    def takes(self, shape: pod_shapes.Shape, node: NodeRoom) -> bool:
         """Returns whether a node that admits the shape has what it needs now."""
         if (node.cordoned and not shape.tolerates_cordon) or node.removed or not node.has_room(shape):
             return False
@@ -264,7 +255,7 @@ class Filters:
             return True
         return not self._volume_reason(shape, node) and not self._pods_reason(shape, node)
 
-    def _static_reason(self, shape: Shape, node: NodeRoom) -> str:
+    def _static_reason(self, shape: pod_shapes.Shape, node: NodeRoom) -> str:
         """Returns why the node's labels, taints or volumes do not admit the shape, "" if they do."""
         spec = shape.spec
         taint = first_untolerated(node.own_taints, spec.tolerations)
@@ -275,13 +266,13 @@ class Filters:
             return SELECTOR
         return self._claims.why_not(shape, node) if shape.claims else ""
 
-    def _volume_reason(self, shape: Shape, node: NodeRoom) -> str:
+    def _volume_reason(self, shape: pod_shapes.Shape, node: NodeRoom) -> str:
         """Returns why the shape's volumes cannot be attached to the node now, "" if they can."""
         if any(self._single[key] > 0 for key in self._claims.single_claims(shape)):
             return claim_rules.ONE_POD
         return claim_rules.TOO_MANY if node.exceeds_attachments(self._claims.csi_volume_handles(shape)) else ""
 
-    def _pods_reason(self, shape: Shape, node: NodeRoom) -> str:
+    def _pods_reason(self, shape: pod_shapes.Shape, node: NodeRoom) -> str:
         """Returns why the node's other pods keep the pod away (spread, affinity); empty if they do not."""
         for (constraint, count), matches in zip(shape.spread, shape.self_matches, strict=True):
             value = node.labels.get(constraint.topology_key)
@@ -297,7 +288,7 @@ class Filters:
             return APART
         return KEPT_APART if any(count.has_any(node) for count in shape.held) else ""
 
-    def why_not(self, shape: Shape, node: NodeRoom) -> tuple[str, ...]:
+    def why_not(self, shape: pod_shapes.Shape, node: NodeRoom) -> tuple[str, ...]:
         """Returns why the node does not take the pod: the words of the first filter that refuses it."""
         if shape.named_nodes and node.name not in shape.named_nodes:
             # The scheduler asks no filter about the nodes that a pod does not name.
@@ -316,7 +307,7 @@ class Filters:
         reason = self._volume_reason(shape, node) or static or self._pods_reason(shape, node)
         return (reason,) if reason else ()
 
-    def can_be_helped(self, shape: Shape, node: NodeRoom) -> bool:
+    def can_be_helped(self, shape: pod_shapes.Shape, node: NodeRoom) -> bool:
         """Returns whether pods that go from the node could make room for the shape (preemption tries no others)."""
         reasons = self.why_not(shape, node)
         if any(reason in _LASTING or reason.startswith(_TAINTED) for reason in reasons):
@@ -324,7 +315,9 @@ class Filters:
         # More than the whole node has, no pod's going gives.
         return all(value <= node.allocatable.get(name, 0) for name, value in shape.requested.items() if value)
 
-    def explanation(self, shape: Shape, why_not: Callable[[Shape, NodeRoom], tuple[str, ...]] | None = None) -> str:
+    def explanation(
+        self, shape: pod_shapes.Shape, why_not: Callable[[pod_shapes.Shape, NodeRoom], tuple[str, ...]] | None = None
+    ) -> str:
         """Returns why no node takes the pod, counted by reason, as the scheduler writes it into the pod's condition.
 
         `why_not` tells it of one node, in place of the method of that name.
@@ -353,12 +346,12 @@ class Candidate:
     violations: int
 
 
-def preempts(shape: Shape) -> bool:
+def preempts(shape: pod_shapes.Shape) -> bool:
     """Returns whether a pod of the shape may make others go."""
     return shape.spec.preemption_policy != "Never" and not shape.spec.scheduling_gates
 
 
-def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
+def candidates(shape: pod_shapes.Shape, filters: Filters) -> list[Candidate]:
     """Returns the nodes on which the pod can be placed once others have gone."""
     candidates_: list[Candidate] = []
     if not preempts(shape) or filters.why_nowhere(shape):
@@ -392,7 +385,7 @@ def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
     return candidate.violations, top, sum(priority + 2**31 for priority in priorities), len(priorities), -earliest
 
 
-def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
+def _candidate_on_node(shape: pod_shapes.Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
     """Returns the fewest victims that make room on the node, None if even all lesser pods do not."""
     lesser = [pod for pod in node.pods.values() if pod.shape.spec.priority < shape.spec.priority]
     for pod in lesser:
@@ -403,7 +396,7 @@ def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candid
             return None
         # The more important are spared first, and before all those whose budgets would be violated.
         lesser.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
-        evictions: Counter[BudgetState] = Counter()
+        evictions: Counter[pod_shapes.BudgetState] = Counter()
         violating: set[int] = set()
         for pod in lesser:
             for budget in pod.shape.budgets:

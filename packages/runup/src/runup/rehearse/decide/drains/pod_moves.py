@@ -8,16 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 
+from runup.rehearse.decide.drains import cluster_state
 from runup.rehearse.decide.drains import placement_filters as preemption
-from runup.rehearse.decide.drains.cluster_state import (
-    GONE,
-    PENDING,
-    RUNNING,
-    STARTING,
-    TERMINATING,
-    NodeRoom,
-    PodState,
-)
 from runup.rehearse.decide.drains.drain_result import Outage, Preempted, Unplaced
 from runup.rehearse.decide.drains.pod_shapes import Shape
 from runup.rehearse.decide.drains.starting_state import StartingState
@@ -58,47 +50,47 @@ class PodMoves:
 
     def __init__(self, state: StartingState, agenda: EventQueue) -> None:
         self._state, self._agenda, self._filters = state, agenda, state.filters
-        self.budget_grew: Callable[[PodState], None] = lambda _pod: None
-        self.pod_gone: Callable[[PodState, NodeRoom], None] = lambda _pod, _node: None
+        self.budget_grew: Callable[[cluster_state.PodState], None] = lambda _pod: None
+        self.pod_gone: Callable[[cluster_state.PodState, cluster_state.NodeRoom], None] = lambda _pod, _node: None
         # The pods that wait for a place, by shape.
-        self._waiting: dict[int, deque[PodState]] = {}
-        self._unmade: dict[str, list[PodState]] = defaultdict(list)
+        self._waiting: dict[int, deque[cluster_state.PodState]] = {}
+        self._unmade: dict[str, list[cluster_state.PodState]] = defaultdict(list)
         # Pods that come back to their node, by its name.
-        self._away: dict[str, list[PodState]] = defaultdict(list)
+        self._away: dict[str, list[cluster_state.PodState]] = defaultdict(list)
         self._freed = dict(state.nodes)
         self._moved = True
         self._turn: dict[bytes, int] = {}
         # The nodes on which pods end for another one, and those other pods by the name of the node.
-        self._nominated: dict[int, NodeRoom] = {}
-        self._awaited: dict[str, dict[int, PodState]] = {}
+        self._nominated: dict[int, cluster_state.NodeRoom] = {}
+        self._awaited: dict[str, dict[int, cluster_state.PodState]] = {}
         self._hopeless: tuple[int, set[int]] = (-1, set())
         # What was placed lately, with the time, the last first.
-        self._placed: deque[tuple[int, PodState]] = deque(maxlen=_MOST_RIVALS)
+        self._placed: deque[tuple[int, cluster_state.PodState]] = deque(maxlen=_MOST_RIVALS)
         self._lowest = min((pod.shape.spec.priority for pod in state.pods), default=0)
         self._unplaced: list[Unplaced] = []
         self._preempted: list[Preempted] = []
         self._next_id = len(state.pods)
         self.evicted = 0
         for pod in state.pods:
-            if pod.phase == PENDING:
+            if pod.phase == cluster_state.PENDING:
                 self._add_to_waiting(pod)
-            elif pod.phase == TERMINATING:
+            elif pod.phase == cluster_state.TERMINATING:
                 agenda.at(pod.shape.grace_s, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
 
-    def terminate(self, pod: PodState, reason: str) -> None:
+    def terminate(self, pod: cluster_state.PodState, reason: str) -> None:
         """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
         node = pod.node
         assert node is not None
         self.evicted += 1
         self._filters.count_spread(pod, node, -1)
-        pod.phase = TERMINATING
+        pod.phase = cluster_state.TERMINATING
         self._pod_not_ready(pod, reason)
         now, grace = self._agenda.now, pod.shape.grace_s
         self._agenda.at(now + grace, lambda: self._end_pod(pod))
         if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
             self._make_again(pod)
 
-    def node_is_back(self, node: NodeRoom) -> None:
+    def node_is_back(self, node: cluster_state.NodeRoom) -> None:
         """Takes into account that a node takes pods again."""
         self._freed[node.name] = node
         for pod in self._away.pop(node.name, ()):
@@ -145,14 +137,14 @@ class PodMoves:
         ]
         return tuple(merge_same_waits(self._unplaced)), tuple(outages), tuple(self._preempted)
 
-    def _end_pod(self, pod: PodState) -> None:
+    def _end_pod(self, pod: cluster_state.PodState) -> None:
         """Removes a terminated pod from its node, and lets its workload make it again."""
         node = pod.node
-        if pod.phase != TERMINATING or node is None:
+        if pod.phase != cluster_state.TERMINATING or node is None:
             return
         self._filters.remove(pod, node)
         self._state.quotas.take(pod.shape, -1)
-        pod.phase, pod.node = GONE, None
+        pod.phase, pod.node = cluster_state.GONE, None
         self._moved = True
         self._freed[node.name] = node
         if pod.workload is not None and pod.workload.on_node:
@@ -163,13 +155,13 @@ class PodMoves:
             self._create_pod(unmade)
         self.pod_gone(pod, node)
 
-    def _make_again(self, pod: PodState, node: str = "") -> None:
+    def _make_again(self, pod: cluster_state.PodState, node: str = "") -> None:
         assert pod.workload is not None
         self._create_pod(self._successor_of(pod, node or (pod.node.name if pod.node else "")))
 
-    def _successor_of(self, pod: PodState, node: str) -> PodState:
+    def _successor_of(self, pod: cluster_state.PodState, node: str) -> cluster_state.PodState:
         """Returns the next pod of the workload, as it is made when this one leaves the node."""
-        new = PodState(self._next_id, pod.name, pod.shape, pod.workload)
+        new = cluster_state.PodState(self._next_id, pod.name, pod.shape, pod.workload)
         self._next_id += 1
         new.moved_from = node
         new.is_new = True
@@ -177,7 +169,7 @@ class PodMoves:
         new.since = self._agenda.now
         return new
 
-    def _create_pod(self, pod: PodState) -> None:
+    def _create_pod(self, pod: cluster_state.PodState) -> None:
         """Makes a pod and tries to place it; a pod that a quota refuses is kept until the quota has room."""
         pod.why = self._state.quotas.why_not(pod.shape)
         if pod.why:
@@ -189,7 +181,7 @@ class PodMoves:
         elif pod.since != self._agenda.now:
             self._note_placed(pod, "a quota had no room for it")
 
-    def _add_to_waiting(self, pod: PodState) -> None:
+    def _add_to_waiting(self, pod: cluster_state.PodState) -> None:
         waiting = self._waiting.setdefault(pod.shape.id, deque())
         last = waiting[-1] if waiting else None
         alike = last if last is not None and (last.since, last.is_new) == (pod.since, pod.is_new) else None
@@ -217,16 +209,16 @@ class PodMoves:
                 if pod.workload is first.workload:
                     pod.rivals = tuple(sorted({*pod.rivals, *rivals}))
 
-    def _placed_since(self, moment: int) -> list[PodState]:
+    def _placed_since(self, moment: int) -> list[cluster_state.PodState]:
         """Returns the pods that were placed at that time or later."""
         return [pod for placed_at, pod in takewhile(lambda each: each[0] >= moment, self._placed)]
 
-    def _rivals_of(self, pod: PodState, placed: Iterable[PodState]) -> tuple[str, ...]:
+    def _rivals_of(self, pod: cluster_state.PodState, placed: Iterable[cluster_state.PodState]) -> tuple[str, ...]:
         """Returns the workloads of those `placed` pods that have the room which the pod would have got."""
         shape, filters = pod.shape, self._filters
         if filters.why_nowhere(shape):
             return ()
-        by_node: dict[NodeRoom, list[PodState]] = defaultdict(list)
+        by_node: dict[cluster_state.NodeRoom, list[cluster_state.PodState]] = defaultdict(list)
         for other in placed:
             # Of two pods of different priority the more important one gets the room in either order.
             is_no_rival = other.workload is pod.workload or other.shape.spec.priority != shape.spec.priority
@@ -241,7 +233,7 @@ class PodMoves:
             rivals.update(map(_owner_name, alone or others))
         return tuple(sorted(rivals))
 
-    def _takes_without(self, shape: Shape, node: NodeRoom, others: list[PodState]) -> bool:
+    def _takes_without(self, shape: Shape, node: cluster_state.NodeRoom, others: list[cluster_state.PodState]) -> bool:
         """Returns whether the node would take a pod of the shape if some of its pods were not there."""
         for other in others:
             self._filters.remove(other, node)
@@ -250,12 +242,12 @@ class PodMoves:
             self._filters.add(other, node)
         return taken
 
-    def _note_placed(self, pod: PodState, reason: str) -> None:
+    def _note_placed(self, pod: cluster_state.PodState, reason: str) -> None:
         if not (pod.is_new or self._agenda.now):
             return
         self._unplaced.append(_unplaced_entry(pod, self._agenda.now, reason))
 
-    def _try_to_place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
+    def _try_to_place(self, pod: cluster_state.PodState, nodes: list[cluster_state.NodeRoom]) -> bool:
         """Binds the pod to a node, or begins a preemption for it; reports whether it was bound."""
         node = self._find_node(pod, nodes)
         if node is None:
@@ -264,9 +256,9 @@ class PodMoves:
         self._bind_to_node(pod, node)
         return True
 
-    def _bind_to_node(self, pod: PodState, node: NodeRoom) -> None:
+    def _bind_to_node(self, pod: cluster_state.PodState, node: cluster_state.NodeRoom) -> None:
         """Puts a pod on its node, where it starts."""
-        pod.phase, pod.node = STARTING, node
+        pod.phase, pod.node = cluster_state.STARTING, node
         self._nominate(pod, None)
         self._filters.add(pod, node)
         self._placed.appendleft((self._agenda.now, pod))
@@ -277,7 +269,9 @@ class PodMoves:
         if start is not None:
             self._agenda.at(self._agenda.now + start, lambda: self._pod_started(pod))
 
-    def _find_node(self, pod: PodState, nodes: list[NodeRoom]) -> NodeRoom | None:
+    def _find_node(
+        self, pod: cluster_state.PodState, nodes: list[cluster_state.NodeRoom]
+    ) -> cluster_state.NodeRoom | None:
         """Returns the emptiest of some nodes that take the pod; where to begin to look goes round."""
         shape, filters = pod.shape, self._filters
         if not nodes or ((shape.claims or shape.spec.scheduling_gates) and filters.why_nowhere(shape)):
@@ -303,7 +297,7 @@ class PodMoves:
                 break
         return best
 
-    def _preempt_for(self, pod: PodState) -> None:
+    def _preempt_for(self, pod: cluster_state.PodState) -> None:
         """Makes pods of lower priority end, where that gives the pod a place."""
         shape = pod.shape
         if shape.spec.priority <= self._lowest or self._waits_for_victims(pod):
@@ -319,11 +313,11 @@ class PodMoves:
             self._hopeless[1].add(shape.id)
             return
         for victim in candidate.victims:
-            if victim.phase in (RUNNING, STARTING):
+            if victim.phase in (cluster_state.RUNNING, cluster_state.STARTING):
                 self._preempted.append(Preempted(victim.key, _owner_name(pod), candidate.node.name, self._agenda.now))
                 self.terminate(victim, f"preempted by {_owner_name(pod)}")
 
-    def _nominate(self, pod: PodState, node: NodeRoom | None) -> None:
+    def _nominate(self, pod: cluster_state.PodState, node: cluster_state.NodeRoom | None) -> None:
         """Notes on which node pods end for this one; None for no node any more."""
         before = self._nominated.pop(pod.id, None)
         if before is not None:
@@ -335,7 +329,7 @@ class PodMoves:
             self._nominated[pod.id] = node
             self._awaited.setdefault(node.name, {})[pod.id] = pod
 
-    def _is_kept_for_others(self, shape: Shape, node: NodeRoom) -> bool:
+    def _is_kept_for_others(self, shape: Shape, node: cluster_state.NodeRoom) -> bool:
         """Reports whether the node would not take the shape once the more important pods that await room there have it.
 
         As kube-scheduler does: kubernetes, `pkg/scheduler/framework/runtime/framework.go`
@@ -345,7 +339,7 @@ class PodMoves:
             return not self._filters.takes(shape, node)
 
     @contextmanager
-    def _important_added(self, shape: Shape, node: NodeRoom) -> Iterator[None]:
+    def _important_added(self, shape: Shape, node: cluster_state.NodeRoom) -> Iterator[None]:
         """Counts the more important pods that await room on the node as if they were there."""
         awaiting = self._awaited.get(node.name, {}).values()
         important = [pod for pod in awaiting if pod.shape.spec.priority > shape.spec.priority]
@@ -360,25 +354,25 @@ class PodMoves:
     def _explanation(self, shape: Shape) -> str:
         """Returns why no node takes the pod, in the scheduler's words; room that is kept for others is not free."""
 
-        def why_not(shape: Shape, node: NodeRoom) -> tuple[str, ...]:
+        def why_not(shape: Shape, node: cluster_state.NodeRoom) -> tuple[str, ...]:
             with self._important_added(shape, node):
                 return self._filters.why_not(shape, node)
 
         return self._filters.explanation(shape, why_not if self._awaited else None)
 
-    def _waits_for_victims(self, pod: PodState) -> bool:
+    def _waits_for_victims(self, pod: cluster_state.PodState) -> bool:
         """Reports whether the pod's node is nominated and its victims are still terminating."""
         node = self._nominated.get(pod.id)
         return node is not None and any(
-            other_pod.phase == TERMINATING and other_pod.shape.spec.priority < pod.shape.spec.priority
+            other_pod.phase == cluster_state.TERMINATING and other_pod.shape.spec.priority < pod.shape.spec.priority
             for other_pod in node.pods.values()
         )
 
-    def _pod_started(self, pod: PodState) -> None:
+    def _pod_started(self, pod: cluster_state.PodState) -> None:
         """Counts the pod as ready, for its budgets and for its workload."""
-        if pod.phase != STARTING:
+        if pod.phase != cluster_state.STARTING:
             return
-        pod.phase, pod.ready = RUNNING, True
+        pod.phase, pod.ready = cluster_state.RUNNING, True
         for budget in pod.shape.budgets:
             budget.healthy += 1
         workload = pod.workload
@@ -391,7 +385,7 @@ class PodMoves:
         if pod.shape.budgets:
             self.budget_grew(pod)
 
-    def _pod_not_ready(self, pod: PodState, reason: str) -> None:
+    def _pod_not_ready(self, pod: cluster_state.PodState, reason: str) -> None:
         """Counts the pod as not ready; the workload is down for `reason` if it was the last one."""
         if not pod.ready:
             return
@@ -410,11 +404,11 @@ def _free_share(free: int, of: int) -> float:
     return free / of if of else 0.0
 
 
-def _owner_name(pod: PodState) -> str:
+def _owner_name(pod: cluster_state.PodState) -> str:
     return pod.workload.named if pod.workload is not None else f"Pod {pod.key}"
 
 
-def _unplaced_entry(pod: PodState, to_s: int | None, reason: str) -> Unplaced:
+def _unplaced_entry(pod: cluster_state.PodState, to_s: int | None, reason: str) -> Unplaced:
     moved_from = (pod.moved_from,) if pod.moved_from else ()
     return Unplaced(
         workload=_owner_name(pod),

@@ -14,16 +14,8 @@ from kubekit.api.scheduling import SchedulingPod
 from kubekit.rules.eviction_rules import ENDED, is_evicted_without_budget, is_of_virtual_machine, selects, stays_on_node
 from kubekit.rules.node_rules import is_ready
 from kubekit.rules.owners import controller_of
+from runup.rehearse.decide.drains import cluster_state
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
-from runup.rehearse.decide.drains.cluster_state import (
-    PENDING,
-    RUNNING,
-    TERMINATING,
-    NodeRoom,
-    PodState,
-    Quotas,
-    Workload,
-)
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 from runup.rehearse.decide.drains.placement_filters import Counts, Filters
 from runup.rehearse.decide.drains.pod_shapes import BudgetState, Shapes
@@ -41,13 +33,13 @@ class StartingState:
     long they take to become ready, `never_ready` that of those none of whose pods is.
     """
 
-    nodes: dict[str, NodeRoom]
+    nodes: dict[str, cluster_state.NodeRoom]
     filters: Filters
-    pods: list[PodState]
+    pods: list[cluster_state.PodState]
     staying: set[int]
-    workloads: dict[tuple[str, str, str], Workload]
+    workloads: dict[tuple[str, str, str], cluster_state.Workload]
     budgets: tuple[BudgetState, ...]
-    quotas: Quotas
+    quotas: cluster_state.Quotas
     without_history: int
     never_ready: int
 
@@ -55,16 +47,18 @@ class StartingState:
 def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> StartingState:
     """Returns the state of the cluster before the first drain."""
     csi = {csi_node.metadata.name: csi_node for csi_node in cluster.csi_nodes}
-    nodes = {each.metadata.name: NodeRoom(each, csi.get(each.metadata.name)) for each in cluster.nodes}
+    nodes = {each.metadata.name: cluster_state.NodeRoom(each, csi.get(each.metadata.name)) for each in cluster.nodes}
     shapes, workloads = Shapes(), _Workloads(cluster)
-    pods: list[PodState] = []
+    pods: list[cluster_state.PodState] = []
     sources: list[SchedulingPod] = []
     staying: set[int] = set()
     for source in cluster.pods:
         if source.status.phase in ENDED:
             continue
         owner = controller_of(source.metadata.owner_references)
-        pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.workload_of(source, owner))
+        pod = cluster_state.PodState(
+            len(pods), source.metadata.name, shapes.of(source), workloads.workload_of(source, owner)
+        )
         pod.begun_s = _timestamp_s(source.status.start_time or source.metadata.creation_timestamp)
         if stays_on_node(source.metadata.owner_references, source.metadata.annotations):
             staying.add(pod.id)
@@ -83,7 +77,7 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
         _add_pod(pod, source, nodes, filters)
     _set_desired_healthy(budgets, pods, workloads)
     without_history, never_ready = workloads.learn_starts(pods, sources, settings.default_start_s)
-    quotas = Quotas(cluster.quotas, pods)
+    quotas = cluster_state.Quotas(cluster.quotas, pods)
     return StartingState(
         nodes=nodes,
         filters=filters,
@@ -112,14 +106,16 @@ def is_guard(pod: SchedulingPod) -> bool:
     )
 
 
-def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
+def _add_pod(
+    pod: cluster_state.PodState, source: SchedulingPod, nodes: dict[str, cluster_state.NodeRoom], filters: Filters
+) -> None:
     """Puts a pod on its node and counts it for its budgets and its workload; one without a node is pending."""
     node = nodes.get(source.spec.node_name)
     if node is None:
-        pod.phase, pod.is_new = PENDING, False
+        pod.phase, pod.is_new = cluster_state.PENDING, False
         return
-    pod.phase = TERMINATING if source.metadata.deletion_timestamp is not None else RUNNING
-    pod.ready = pod.phase == RUNNING and status_of(source.status.conditions, "Ready") == "True"
+    pod.phase = cluster_state.TERMINATING if source.metadata.deletion_timestamp is not None else cluster_state.RUNNING
+    pod.ready = pod.phase == cluster_state.RUNNING and status_of(source.status.conditions, "Ready") == "True"
     pod.is_pending = is_evicted_without_budget(source.status.phase, deleted=False)
     pod.node = node
     filters.add(pod, node)
@@ -134,13 +130,13 @@ class _Workloads:
     """The workloads of a cluster by namespace, kind and name: those of ReplicaSets are their Deployments."""
 
     def __init__(self, cluster: DrainedCluster) -> None:
-        self.by_key: dict[tuple[str, str, str], Workload] = {}
+        self.by_key: dict[tuple[str, str, str], cluster_state.Workload] = {}
         self._owners = {(owner.metadata.namespace, owner.kind, owner.metadata.name): owner for owner in cluster.owners}
         self._nodes_down = {node.metadata.name for node in cluster.nodes if not is_ready(node)}
         # By workload, the replicas of each owner of its pods (-1: not known), from which budgets are computed.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
-    def workload_of(self, pod: SchedulingPod, owner: OwnerReference | None) -> Workload | None:
+    def workload_of(self, pod: SchedulingPod, owner: OwnerReference | None) -> cluster_state.Workload | None:
         """Returns the workload of the pod, or None if nothing makes it again."""
         namespace = pod.metadata.namespace
         if owner is None:
@@ -155,35 +151,35 @@ class _Workloads:
         workload = self.by_key.get(key)
         if workload is None:
             display_name = f"{key[1]} {namespace}/{key[2]}"
-            workload = self.by_key[key] = Workload(display_name, one_by_one=owner.kind == _STATEFUL_SET)
+            workload = self.by_key[key] = cluster_state.Workload(display_name, one_by_one=owner.kind == _STATEFUL_SET)
         workload.pods += 1
         self.scales[id(workload)][made_by] = source.spec.replicas if source is not None else -1
         return workload
 
-    def _guard_workload(self, pod: SchedulingPod) -> Workload:
+    def _guard_workload(self, pod: SchedulingPod) -> cluster_state.Workload:
         key = (pod.metadata.namespace, "Pod", pod.metadata.name)
-        guard = self.by_key[key] = Workload(f"Pod {key[0]}/{key[2]}", one_by_one=False, on_node=True)
+        guard = self.by_key[key] = cluster_state.Workload(f"Pod {key[0]}/{key[2]}", one_by_one=False, on_node=True)
         guard.pods = 1
         return guard
 
-    def scale(self, workload: Workload) -> int:
+    def scale(self, workload: cluster_state.Workload) -> int:
         """Returns the sum of the replicas of the pods' owners; the number of pods if an owner is not known."""
         scales = self.scales[id(workload)].values()
         return sum(scales) if all(scale >= 0 for scale in scales) else workload.pods
 
     def learn_starts(
-        self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int
+        self, pods: Iterable[cluster_state.PodState], sources: Iterable[SchedulingPod], default_s: int
     ) -> tuple[int, int]:
         """Sets how many seconds the pods of each workload take to be ready; `default_s` where no pod shows it.
 
         Where pods run and none is ready, the next ones will not be either, unless their nodes are to blame. Returns how
         many workloads do not show it, and how many there are of the last kind.
         """
-        running: set[Workload] = set()
+        running: set[cluster_state.Workload] = set()
         for pod, source in zip(pods, sources, strict=True):
             if pod.workload is None:
                 continue
-            if pod.phase == RUNNING and source.spec.node_name not in self._nodes_down:
+            if pod.phase == cluster_state.RUNNING and source.spec.node_name not in self._nodes_down:
                 running.add(pod.workload)
             if (seconds := _observed_start_s(source)) is not None:
                 pod.workload.started_s.append(seconds)
@@ -214,10 +210,12 @@ def _observed_start_s(pod: SchedulingPod) -> int | None:
     return seconds if 0 <= seconds <= _LONGEST_START_S else None
 
 
-def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
+def _set_desired_healthy(
+    budgets: Iterable[BudgetState], pods: Iterable[cluster_state.PodState], workloads: _Workloads
+) -> None:
     """Sets how many healthy pods each budget asks for, by its pods and the scale of their owners."""
     selected: Counter[BudgetState] = Counter()
-    owners: dict[BudgetState, set[Workload]] = defaultdict(set)
+    owners: dict[BudgetState, set[cluster_state.Workload]] = defaultdict(set)
     for pod in pods:
         for budget in pod.shape.budgets:
             selected[budget] += 1
