@@ -21,8 +21,10 @@ from tests.factories import (
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import RESOURCES
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.lang.version import Version
+from kubesandbox.apiserver.served_kinds import BUILTIN
 from runup.api.cluster_settings_v1 import FeatureGate, Network
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
@@ -614,3 +616,11 @@ def test_every_check_declares_what_it_reads(check: Check) -> None:
     only_declared = {resource: objects for resource, objects in snapshot().objects.items() if resource in check.reads}
     outcome = run_check(check, type(snapshot())(only_declared), SKIP)
     assert "must name it in `reads`" not in outcome.message
+
+
+def test_what_checks_read_is_namespaced_where_the_kind_is() -> None:
+    """A list under the wrong path is a 404, which looks like a kind that the cluster lacks."""
+    known = {(kind.group, kind.plural): kind.namespaced for kind in (*BUILTIN, *RESOURCES.values())}
+    reads = {read for check in CHECKS for read in check.reads}
+    assert len(reads) >= 100
+    assert [read for read in reads if known.get((read.group, read.plural), read.namespaced) != read.namespaced] == []
