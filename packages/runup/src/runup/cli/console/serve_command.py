@@ -23,13 +23,9 @@ from runup import __version__
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
-from runup.console.control import worker_tasks
-from runup.console.control.cluster_actions import ClusterActions
-from runup.console.control.judging_process import JudgingProcess
-from runup.console.control.login import Logins
+from runup.console.control import cluster_actions, judging_process, login, web_server, worker_tasks
 from runup.console.control.reports import JUDGE, Members, Reports
 from runup.console.control.statuses import STATUS, Statuses
-from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
 from runup.evaluation.request import RequestedUpdate
@@ -129,12 +125,12 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
         for _ in works:
-            process = JudgingProcess(
+            process = judging_process.JudgingProcess(
                 works, parallel=named_members.parallel or 0, limit_s=float(named_members.timeout_s)
             )
             ending.callback(process.close)
             processes.append(process)
-        actions = ClusterActions(connection, door.cluster) if flags.allow_actions else None
+        actions = cluster_actions.ClusterActions(connection, door.cluster) if flags.allow_actions else None
         return 128 + asyncio.run(
             _serve(door, members, pages=pages, processes=processes, flags=flags, actions=actions, from_store=from_store)
         )
@@ -223,9 +219,9 @@ async def _serve(
     door: _Endpoint,
     members: Members,
     pages: ConsolePages,
-    processes: Sequence[JudgingProcess],
+    processes: Sequence[judging_process.JudgingProcess],
     flags: ServeFlags,
-    actions: ClusterActions | None,
+    actions: cluster_actions.ClusterActions | None,
     *,
     from_store: bool,
 ) -> int:
@@ -239,9 +235,9 @@ async def _serve(
     ) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
-        logins = Logins(client, clock) if client is not None else None
+        logins = login.Logins(client, clock) if client is not None else None
         key = secrets.token_urlsafe() if actions and not logins else ""
-        server = ConsoleServer(
+        server = web_server.ConsoleServer(
             reports, statuses, pages=pages, clock=clock, hosts=door.hosts, logins=logins, actions=actions, enter_key=key
         )
         # A future whose result is the number of the first signal that ends the command.

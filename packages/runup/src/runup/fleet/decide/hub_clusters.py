@@ -14,14 +14,7 @@ from functools import partial
 
 from kubekit.api.conditions import find
 from kubekit.lang.text import cut, one_line
-from runup.api.hub_v1 import (
-    ADDON_LABEL,
-    CLUSTER_SET_LABEL,
-    ManagedCluster,
-    ManagedClusterSet,
-    ManifestStatus,
-    ManifestWork,
-)
+from runup.api import hub_v1
 from runup.fleet.decide import newest_status, status_schedule
 from runup.fleet.decide.hub_addon import NAMES
 from runup.fleet.decide.members import BadFleet, Doubt, Member
@@ -44,8 +37,8 @@ _MAX_TEXT = 400
 
 
 def members_with_reports(
-    clusters: Iterable[ManagedCluster],
-    works: Iterable[ManifestWork],
+    clusters: Iterable[hub_v1.ManagedCluster],
+    works: Iterable[hub_v1.ManifestWork],
     now: datetime,
     *,
     unreadable: Mapping[str, str],
@@ -57,7 +50,7 @@ def members_with_reports(
     to be about; those about another one say nothing of it.
     """
 
-    def judge(cluster: ManagedCluster, its_works: Sequence[ManifestWork]) -> Member:
+    def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
         try:
             found = [
@@ -82,15 +75,15 @@ def members_with_reports(
 
 
 def members_with_status(
-    clusters: Iterable[ManagedCluster],
-    works: Iterable[ManifestWork],
+    clusters: Iterable[hub_v1.ManagedCluster],
+    works: Iterable[hub_v1.ManifestWork],
     now: datetime,
     *,
     unreadable: Mapping[str, str],
 ) -> tuple[Member, ...]:
     """Returns a member for each cluster; `unreadable` says of clusters why an object about them cannot be read."""
 
-    def judge(cluster: ManagedCluster, its_works: Sequence[ManifestWork]) -> Member:
+    def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
         try:
             found = [
@@ -112,7 +105,7 @@ def members_with_status(
     return judge_each(clusters, works, unreadable, judge)
 
 
-def _why_no_status(works: Sequence[ManifestWork]) -> str:
+def _why_no_status(works: Sequence[hub_v1.ManifestWork]) -> str:
     """Returns why nothing is known although the add-on is applied, in the agent's words where it has some."""
     read = [each for work in works for each in manifests_of(work, newest_status.NAME)]
     for manifest in read:
@@ -122,19 +115,19 @@ def _why_no_status(works: Sequence[ManifestWork]) -> str:
                 return f"its agent cannot read ConfigMap {newest_status.NAME}: {brief(condition.message)}"
     if read:
         return "it has no status yet"
-    if any(work.metadata.labels.get(ADDON_LABEL) == NAMES["kubernetes"] for work in works):
+    if any(work.metadata.labels.get(hub_v1.ADDON_LABEL) == NAMES["kubernetes"] for work in works):
         return "it is not an OpenShift: without a ClusterVersion there is no update that it could tell of"
     return "its add-on takes no status: print it again with `runup fleet addon`, not with --status-every never"
 
 
 def judge_each(
-    clusters: Iterable[ManagedCluster],
-    works: Iterable[ManifestWork],
+    clusters: Iterable[hub_v1.ManagedCluster],
+    works: Iterable[hub_v1.ManifestWork],
     unreadable: Mapping[str, str],
-    judge: Callable[[ManagedCluster, Sequence[ManifestWork]], Member],
+    judge: Callable[[hub_v1.ManagedCluster, Sequence[hub_v1.ManifestWork]], Member],
 ) -> tuple[Member, ...]:
     """Returns the member that `judge` makes of each cluster and its works; an `unreadable` one is not judged."""
-    by_cluster: dict[str, list[ManifestWork]] = defaultdict(list)
+    by_cluster: dict[str, list[hub_v1.ManifestWork]] = defaultdict(list)
     for work in works:
         by_cluster[work.metadata.namespace].append(work)
     members = []
@@ -147,11 +140,13 @@ def judge_each(
     return tuple(members)
 
 
-def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet) -> tuple[ManagedCluster, ...]:
+def clusters_of_set(
+    clusters: Sequence[hub_v1.ManagedCluster], found: hub_v1.ManagedClusterSet
+) -> tuple[hub_v1.ManagedCluster, ...]:
     """Returns the clusters of a set. Raises BadFleet if it has none, or chooses them in a way that is not known."""
     name, selector = found.metadata.name, found.spec.cluster_selector
     if selector.selector_type == "ExclusiveClusterSetLabel":
-        chosen = tuple(each for each in clusters if each.metadata.labels.get(CLUSTER_SET_LABEL) == name)
+        chosen = tuple(each for each in clusters if each.metadata.labels.get(hub_v1.CLUSTER_SET_LABEL) == name)
     elif selector.selector_type == "LabelSelector":
         chosen = tuple(each for each in clusters if selector.label_selector.matches(each.metadata.labels))
     else:
@@ -166,13 +161,13 @@ def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet
     return chosen
 
 
-def silence_doubts(cluster: ManagedCluster) -> tuple[Doubt, ...]:
+def silence_doubts(cluster: hub_v1.ManagedCluster) -> tuple[Doubt, ...]:
     """Returns the doubt about a cluster that is silent, none about another one."""
     silent = silence(cluster)
     return (Doubt(SILENT, f"The hub does not hear of the cluster: {silent}."),) if silent else ()
 
 
-def silence(cluster: ManagedCluster) -> str:
+def silence(cluster: hub_v1.ManagedCluster) -> str:
     """Returns why nobody knows whether the cluster is there, empty if its agent says that it is."""
     available = find(cluster.status.conditions, AVAILABLE)
     if available is None:
@@ -183,7 +178,7 @@ def silence(cluster: ManagedCluster) -> str:
     return f"it is not available{since} ({brief(available.message or available.reason or 'no reason is given')})"
 
 
-def why_nothing_travelled(cluster: ManagedCluster, works: Sequence[ManifestWork]) -> str:
+def why_nothing_travelled(cluster: hub_v1.ManagedCluster, works: Sequence[hub_v1.ManifestWork]) -> str:
     """Returns why nothing of the add-on can have travelled, empty if something could."""
     if not cluster.spec.hub_accepts_client:
         return "the hub has not accepted it (spec.hubAcceptsClient)"
@@ -197,7 +192,7 @@ def why_nothing_travelled(cluster: ManagedCluster, works: Sequence[ManifestWork]
     return ""
 
 
-def value_in(work: ManifestWork, config_map: str, name: str) -> str | None:
+def value_in(work: hub_v1.ManifestWork, config_map: str, name: str) -> str | None:
     """Returns the value that the agent has read out of one of the add-on's ConfigMaps, None if there is none."""
     for manifest in manifests_of(work, config_map):
         for value in manifest.status_feedback.values:
@@ -206,7 +201,7 @@ def value_in(work: ManifestWork, config_map: str, name: str) -> str | None:
     return None
 
 
-def manifests_of(work: ManifestWork, config_map: str) -> tuple[ManifestStatus, ...]:
+def manifests_of(work: hub_v1.ManifestWork, config_map: str) -> tuple[hub_v1.ManifestStatus, ...]:
     """Returns what the agent says of one of the add-on's ConfigMaps: one status, or none."""
     wanted = ("", "ConfigMap", NAMESPACE, config_map)
     return tuple(
@@ -216,7 +211,7 @@ def manifests_of(work: ManifestWork, config_map: str) -> tuple[ManifestStatus, .
     )
 
 
-def interval_of(work: ManifestWork, cron_job: str) -> timedelta | None:
+def interval_of(work: hub_v1.ManifestWork, cron_job: str) -> timedelta | None:
     """Returns how often a CronJob of the work starts, None if the work does not say so."""
     for manifest in work.spec.workload.manifests:
         metadata = manifest.get("metadata")

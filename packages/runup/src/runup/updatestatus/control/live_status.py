@@ -30,26 +30,9 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.process import clusterversion_client as clusters
 from runup.rules.machine_config import is_drain_wanted
-from runup.updatestatus.control import thanos
-from runup.updatestatus.control.status_reading import (
-    StatusReading,
-    age_sentence,
-    alerts_note,
-    read_instead,
-    with_ago,
-    with_current_condition,
-)
+from runup.updatestatus.control import status_reading, thanos
+from runup.updatestatus.decide import freshness
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
-from runup.updatestatus.decide.freshness import (
-    LEASE,
-    NAMESPACE,
-    OLD,
-    UNKNOWN,
-    Freshness,
-    LeaseRecord,
-    freshness,
-    no_lease,
-)
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.read_status import report as read_report
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, sort_pools
@@ -158,7 +141,7 @@ _REFUSED = (Forbidden, NotFound)
 
 def read(
     client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False
-) -> StatusReading:
+) -> status_reading.StatusReading:
     """Returns the status now; `whole` asks for every node, which a large cluster's object does not hold.
 
     With `following`, a server error for one kind is raised, because the next read follows soon: otherwise a kind that
@@ -172,47 +155,58 @@ def read(
     age = _age_of_report(client, clock, tolerated)
     now = clock()
     report = read_report(stored_status)
-    if age.state != OLD and is_outdated(client, report, now):
-        age = Freshness(OLD, age.confirmed_at, _OUTDATED)
-    if age.state != OLD and not (whole and (_condition(stored_status, "Complete").get("status") == "False")):
-        doubt = age_sentence(age)
+    if age.state != freshness.OLD and is_outdated(client, report, now):
+        age = freshness.Freshness(freshness.OLD, age.confirmed_at, _OUTDATED)
+    if age.state != freshness.OLD and not (whole and (_condition(stored_status, "Complete").get("status") == "False")):
+        doubt = status_reading.age_sentence(age)
         reachable = _condition(stored_status, "AlertsReachable")
         is_reachable = reachable.get("status", "True") == "True"
-        alerts_problem = "" if is_reachable else alerts_note(str(reachable.get("message", "")))
-        return StatusReading(
-            obj=with_current_condition(stored_status, age, now),
+        alerts_problem = "" if is_reachable else status_reading.alerts_note(str(reachable.get("message", "")))
+        return status_reading.StatusReading(
+            obj=status_reading.with_current_condition(stored_status, age, now),
             now_ns=to_ns(now),
             notes=_notes(doubt),
             alerts_problem=alerts_problem,
             read=report,
             doubt=doubt,
         )
-    if age.state != OLD:
+    if age.state != freshness.OLD:
         return _compute_status(client, now, tolerated, stored_status)
     try:
         computed = _compute_status(client, now, tolerated, stored_status)
     except Forbidden as error:
-        doubt = f"{age_sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
-        computed = StatusReading(obj=with_current_condition(stored_status, age, now), now_ns=to_ns(now), read=report)
+        refused = f"The cluster itself may not be read ({error.message}), so the old report is shown"
+        doubt = f"{status_reading.age_sentence(age)}. {refused}"
+        computed = status_reading.StatusReading(
+            obj=status_reading.with_current_condition(stored_status, age, now), now_ns=to_ns(now), read=report
+        )
     else:
-        doubt = f"{age_sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
-        computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
-    return replace(computed, notes=_notes(with_ago(doubt, age, now)), doubt=doubt)
+        hint = f"So the cluster itself was read; see whether the controller runs in {freshness.NAMESPACE}"
+        doubt = f"{status_reading.age_sentence(age)}. {hint}"
+        computed = replace(computed, obj=status_reading.read_instead(computed.obj, doubt, age, now))
+    return replace(computed, notes=_notes(status_reading.with_ago(doubt, age, now)), doubt=doubt)
 
 
-def _age_of_report(client: SyncClient, clock: Callable[[], datetime], refused: Refusals) -> Freshness:
+def _age_of_report(client: SyncClient, clock: Callable[[], datetime], refused: Refusals) -> freshness.Freshness:
     """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
     try:
         lease = codec.convert(
-            LeaseRecord, client.send(calls.get_raw(RESOURCES["kubekit.api.workloads_v1.Lease"], LEASE, NAMESPACE))
+            freshness.LeaseRecord,
+            client.send(
+                calls.get_raw(RESOURCES["kubekit.api.workloads_v1.Lease"], freshness.LEASE, freshness.NAMESPACE)
+            ),
         )
     except NotFound:
-        return no_lease()
+        return freshness.no_lease()
     except refused as error:
-        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error.message}")
+        return freshness.Freshness(
+            freshness.UNKNOWN, None, f"Lease {freshness.NAMESPACE}/{freshness.LEASE} could not be read: {error.message}"
+        )
     except codec.DecodeError as error:
-        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error}")
-    return freshness(lease, clock())
+        return freshness.Freshness(
+            freshness.UNKNOWN, None, f"Lease {freshness.NAMESPACE}/{freshness.LEASE} could not be read: {error}"
+        )
+    return freshness.freshness(lease, clock())
 
 
 def _notes(problem_text: str) -> tuple[str, ...]:
@@ -221,20 +215,22 @@ def _notes(problem_text: str) -> tuple[str, ...]:
 
 def _compute_status(
     client: SyncClient, now: datetime, tolerated: Refusals, stored_status: JSON | None = None
-) -> StatusReading:
+) -> status_reading.StatusReading:
     """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises.
 
     Times that the cluster does not record are taken from `stored_status`, the controller's object.
     """
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
-    from runup.updatestatus.control.status_reading import complete_status
+    from runup.updatestatus.control import status_reading
 
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
-    problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
+    problem = status_reading.alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     now_ns = to_ns(now)
-    return StatusReading(
-        obj=complete_status(snapshot, now_ns, stored_status=stored_status), now_ns=now_ns, alerts_problem=problem
+    return status_reading.StatusReading(
+        obj=status_reading.complete_status(snapshot, now_ns, stored_status=stored_status),
+        now_ns=now_ns,
+        alerts_problem=problem,
     )
 
 

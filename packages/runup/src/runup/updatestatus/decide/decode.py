@@ -13,17 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition, Wire
-from runup.api.update_v1alpha1 import (
-    ControlPlane,
-    HealthImpact,
-    HealthInsight,
-    HealthScope,
-    Informer,
-    Insight,
-    Omitted,
-    ResourceRef,
-    UpdateStatusStatus,
-)
+from runup.api import update_v1alpha1 as api
 from runup.updatestatus.decide.finding import SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IMPACT
 
 JSON = dict[str, Any]
@@ -39,7 +29,7 @@ _MEMBERS = {
 _ALIASES = {"UpdateHealth": "Health"}
 
 
-def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
+def decode(obj: JSON) -> tuple[api.UpdateStatusStatus, tuple[str, ...]]:
     """Returns what can be decoded, and the types of the insights that cannot.
 
     Raises codec.DecodeError if what is around the insights cannot be decoded either.
@@ -60,12 +50,12 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
         decodable["omittedWorkerPools"] = status["omittedWorkerPools"]
     if isinstance(control_plane := status.get("controlPlane"), dict):
         decodable["controlPlane"] = _layer(control_plane, unknown)
-    return codec.convert(UpdateStatusStatus, decodable), tuple(unknown)
+    return codec.convert(api.UpdateStatusStatus, decodable), tuple(unknown)
 
 
 # Placeholder for a pool's reference that cannot be read; the pool's name is in its own field.
 _NOWHERE = {"resource": "unknown", "name": "unknown"}
-_PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": ResourceRef, "omitted": Omitted}
+_PARTS: dict[str, type[Wire]] = {"resource": api.ResourceRef, "poolResource": api.ResourceRef, "omitted": api.Omitted}
 
 
 def _layer(layer: JSON, unknown: list[str]) -> JSON:
@@ -82,7 +72,7 @@ def _layer(layer: JSON, unknown: list[str]) -> JSON:
                 flat["type"] = type_ = _ALIASES[type_]
                 flat.setdefault("health", flat.get("updateHealth"))
             member = _MEMBERS.get(type_)
-            if member and flat.get(member) is not None and _is_decodable(Insight, flat):
+            if member and flat.get(member) is not None and _is_decodable(api.Insight, flat):
                 insights.append(flat)
             else:
                 unknown.append(str(flat.get("type") or "none"))
@@ -109,16 +99,16 @@ def _is_decodable(kind: type[Wire], value: Any) -> bool:
     return True
 
 
-def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
+def unknown_insights(types: Iterable[str]) -> Iterator[api.HealthInsight]:
     """Yields a health insight for each type in `types`, which says how many of them could not be read."""
     counts: dict[str, int] = {}
     for type_ in types:
         counts[type_] = counts.get(type_, 0) + 1
     for type_, number in sorted(counts.items()):
         insights_text = f"{number} insights" if number > 1 else "1 insight"
-        yield HealthInsight(
-            scope=HealthScope(type=SCOPE_CLUSTER),
-            impact=HealthImpact(
+        yield api.HealthInsight(
+            scope=api.HealthScope(type=SCOPE_CLUSTER),
+            impact=api.HealthImpact(
                 level=UNKNOWN,
                 type=UNKNOWN_IMPACT,
                 summary=f"{insights_text} of type {type_} cannot be read by this version of runup",
@@ -129,14 +119,14 @@ def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
         )
 
 
-def with_unknown(status: UpdateStatusStatus, unknown: Iterable[str], now: datetime) -> UpdateStatusStatus:
+def with_unknown(status: api.UpdateStatusStatus, unknown: Iterable[str], now: datetime) -> api.UpdateStatusStatus:
     """Returns `status` with a health insight for each type in `unknown`, for callers that show insights themselves."""
     added = tuple(
-        Insight(uid=f"unknown-{i}", acquired_at=now, type="Health", health=health)
+        api.Insight(uid=f"unknown-{i}", acquired_at=now, type="Health", health=health)
         for i, health in enumerate(unknown_insights(unknown))
     )
     if not added:
         return status
-    layer = status.control_plane or ControlPlane()
-    informers = (*layer.informers, Informer(name="unknown", insights=added))
+    layer = status.control_plane or api.ControlPlane()
+    informers = (*layer.informers, api.Informer(name="unknown", insights=added))
     return replace(status, control_plane=replace(layer, informers=informers))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.lang.gotext import datetime_of_ns
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
-from runup.cli.console.render.frame import ONLY_SHOWS, Site, commands, how_old, message, path_of, whole_page
+from runup.cli.console.render import frame
 from runup.cli.preflight.render.preflight_page import page_body
 from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join, long_section, minute_text
 from runup.cli.updatestatus.render import status_page
@@ -32,20 +32,20 @@ def preflight_page(
     now: datetime,
     max_age: timedelta,
     notes: Sequence[str] = (),
-    site: Site = ONLY_SHOWS,
+    site: frame.Site = frame.ONLY_SHOWS,
 ) -> str:
     """Returns the page of cluster `name`; `findings` is what counts of it now."""
     entry = board.entries[name]
     judged, last_good = entry.judged, entry.last_good
     if judged is None:
-        parts = [message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")]
+        parts = [frame.message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")]
     elif not findings.completed:
         # Why there is no result, and the findings of the last preflight that had one.
         problem = findings.failed.message if findings.failed else "it has no result yet"
         known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
-        parts = [message("Could not be judged", f"Tried {how_old(entry.at, now)}: {problem}", known_text)]
+        parts = [frame.message("Could not be judged", f"Tried {frame.how_old(entry.at, now)}: {problem}", known_text)]
         if last_good is not None:
-            when = how_old(last_good.observed, now)
+            when = frame.how_old(last_good.observed, now)
             parts.append(el("p", f"What follows is what was found {when}. It does not count any more."))
             parts.append(page_body(replace(last_good, ended=True)))
     else:
@@ -72,11 +72,11 @@ def preflight_page(
         if findings.target:
             lines.append(("Start the update, once nothing stands in its way", f"runup upgrade{flags}{to}"))
     can_act = site.acts and can_be_changed(member, kept=board.kept)
-    return whole_page(
+    return frame.whole_page(
         "Preflight",
         *parts,
         _actions_section(member, findings) if can_act else None,
-        commands(lines if flags else ()),
+        frame.commands(lines if flags else ()),
         now=now,
         current_path="cluster",
         cluster=name,
@@ -87,7 +87,7 @@ def preflight_page(
 
 def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     """Returns how old the findings are, as a warning if they no longer count as known."""
-    age_text = f"As the cluster was {how_old(findings.observed, now)}."
+    age_text = f"As the cluster was {frame.how_old(findings.observed, now)}."
     if findings.of_dump:
         age_text += " A dump is of one moment: what has changed since is not in it."
     elif findings.observed and is_to_come(findings.observed, now):
@@ -119,7 +119,7 @@ def _actions_section(member: Member, findings: Findings) -> Markup | None:
     if findings.completed and findings.target:
         links.append((f"Start the update to {findings.target}", link_to(START, findings.target)))
     links.append(("Start an update", link_to(START)))
-    items = (el("li", el("a", words, href=path_of(member.name, page))) for words, page in links)
+    items = (el("li", el("a", words, href=frame.path_of(member.name, page))) for words, page in links)
     words = "By your own rights on the cluster. Each is confirmed on a page of its own, which has the command, too."
     return el("section", el("h2", "To do from here"), el("p", words), el("ul", *items, class_="refs"), class_="card")
 
@@ -129,10 +129,10 @@ _TONES = {"plain": GOOD, "risky": WARN, "blocked": BAD}
 _WORDS = {"plain": "no known risks", "risky": "with risks", "blocked": "blocked"}
 
 
-def way_page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOWS) -> str:
+def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site = frame.ONLY_SHOWS) -> str:
     """Returns the page of cluster `name`."""
     if update_way.paths is None:
-        body = message("The way is not known", update_way.why)
+        body = frame.message("The way is not known", update_way.why)
     else:
         # The section with the start, the goal, the number of updates between them, and the source.
         paths = update_way.paths
@@ -165,7 +165,7 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_
             long_section("The way", grid(caption, heads, lines)) if lines else None,
             _updates_table(update_way, paths),
         )
-    return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
+    return frame.whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
 
 
 def _draw_graph(paths: UpdatePaths) -> Markup:
@@ -243,12 +243,14 @@ def _kind_badge(kind: str) -> Markup:
     return badge(_WORDS[kind], _TONES[kind])
 
 
-def update_page(board: Board, name: str, live: Markup | None, now: datetime, site: Site = ONLY_SHOWS) -> str:
+def update_page(
+    board: Board, name: str, live: Markup | None, now: datetime, site: frame.Site = frame.ONLY_SHOWS
+) -> str:
     """Returns the page; `live` is its live part, None if nothing was read yet."""
     member = board.entries[name].member
     shown = None
     if board.kept:
-        body = message("Not known", "The console reads kept reports, which do not say how an update goes.")
+        body = frame.message("Not known", "The console reads kept reports, which do not say how an update goes.")
     elif member.problem:
         body = problem_part(member.problem)
     else:
@@ -256,19 +258,19 @@ def update_page(board: Board, name: str, live: Markup | None, now: datetime, sit
         lines = [("The same in a terminal", f"runup upgrade status{flags}")]
         if member.dump:
             note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
-            waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
+            waiting = frame.message("Not read yet", "The dump is being read. Reload this page in a moment.")
             body = join(el("p", note, class_="faint"), el("div", live if live is not None else waiting))
         else:
             lines.append(("Follow it there", f"runup upgrade status --watch{flags}"))
-            waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
-            events = path_of(name, "update/events")
+            waiting = frame.message("Not read yet", "The cluster is being read; this page renews itself.")
+            events = frame.path_of(name, "update/events")
             body = join(
                 el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
                 # The script replaces this with each event of the stream.
                 el("div", live if live is not None else waiting, id="live", data_events=events),
             )
-        shown = commands(lines)
-    return whole_page("Update", body, shown, now=now, current_path="update", cluster=name, site=site)
+        shown = frame.commands(lines)
+    return frame.whole_page("Update", body, shown, now=now, current_path="update", cluster=name, site=site)
 
 
 def status_part(reading: StatusReading) -> Markup:
@@ -293,4 +295,4 @@ def status_part(reading: StatusReading) -> Markup:
 
 def problem_part(reason: str) -> Markup:
     """Returns what stands instead of a status that could not be read."""
-    return message("The status is not known", f"It could not be read: {reason}")
+    return frame.message("The status is not known", f"It could not be read: {reason}")

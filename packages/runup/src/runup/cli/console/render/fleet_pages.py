@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from runup.cli.console.render.frame import (
-    ONLY_SHOWS,
-    Site,
-    cluster_link,
-    commands,
-    how_old,
-    message,
-    path_of,
-    whole_page,
-)
+from runup.cli.console.render import frame
 from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
 from runup.cli.render.html.markup import BAD, BUSY, GOOD, WARN, Markup, badge, el, grid, join, long_section, minute_text
@@ -34,7 +25,7 @@ def board_page(
     now: datetime,
     max_age: timedelta,
     notes: Sequence[str] = (),
-    site: Site = ONLY_SHOWS,
+    site: frame.Site = frame.ONLY_SHOWS,
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
     table = matrix([(result.name, result.findings) for result in results])
@@ -51,10 +42,10 @@ def board_page(
         fleet_page.summary_card(table),
         el("p", waiting_text, class_="card issue warn") if waiting_text else None,
         long_section(f"Clusters ({len(results)})", clusters),
-        fleet_page.sections(table, cluster_link),
-        commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
+        fleet_page.sections(table, frame.cluster_link),
+        frame.commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
     )
-    return whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes), site=site)
+    return frame.whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes), site=site)
 
 
 def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
@@ -72,16 +63,16 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     # How old the result is, or the last one that there was.
     age_text = ""
     if entry.judged is not None and findings.completed:
-        age_text = how_old(observed, now)
+        age_text = frame.how_old(observed, now)
         if findings.ended and not to_come:
             age_text += f": older than {max_age.total_seconds() / 3600:g} h"
     elif entry.judged is not None:
-        age_text = f"tried {how_old(entry.at, now)}"
+        age_text = f"tried {frame.how_old(entry.at, now)}"
         if entry.last_good:
-            age_text += f"; last judged as it was {how_old(entry.last_good.observed, now)}"
+            age_text += f"; last judged as it was {frame.how_old(entry.last_good.observed, now)}"
     return el(
         "tr",
-        el("th", cluster_link(entry.member.name), scope="row"),
+        el("th", frame.cluster_link(entry.member.name), scope="row"),
         el("td", result_badge),
         el("td", findings.source),
         el("td", findings.target),
@@ -95,15 +86,15 @@ _LINES = 200
 _NOTES = 20
 
 
-def no_store_page(now: datetime, notes: Sequence[str], site: Site = ONLY_SHOWS) -> str:
+def no_store_page(now: datetime, notes: Sequence[str], site: frame.Site = frame.ONLY_SHOWS) -> str:
     """Returns the page of a console that was given no store."""
     no_store_text = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
     body = join(
-        message("No history", no_store_text),
+        frame.message("No history", no_store_text),
         el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
         el("pre", el("code", "runup serve --store reports")),
     )
-    return whole_page("History", body, now=now, current_path="history", notes=notes, site=site)
+    return frame.whole_page("History", body, now=now, current_path="history", notes=notes, site=site)
 
 
 def history_page(
@@ -113,7 +104,7 @@ def history_page(
     *,
     weeks: bool,
     notes: Sequence[str],
-    site: Site = ONLY_SHOWS,
+    site: frame.Site = frame.ONLY_SHOWS,
 ) -> str:
     """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
     steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
@@ -133,12 +124,12 @@ def history_page(
     missing = [*begun, *missing_lines[:_NOTES], *more_lines]
     if not ordered:
         of_cluster = "of this cluster yet" if cluster else "yet"
-        body = message(
+        body = frame.message(
             "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
         )
     else:
         body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
-    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
+    return frame.whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
 
 
 def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
@@ -166,7 +157,7 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
     )
     other_grouping_link = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
     names = sorted({step.cluster for step in steps})
-    paths = ((name, path_of(name).replace("/clusters/", "/history?cluster=", 1)) for name in names)
+    paths = ((name, frame.path_of(name).replace("/clusters/", "/history?cluster=", 1)) for name in names)
     clusters = (el("li", el("a", name, href=path)) for name, path in paths)
     return join(
         el("section", el("h1", "What came and went"), el("p", other_grouping_link), class_="card"),
@@ -200,7 +191,9 @@ def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
         heads,
         lines[:_LINES],
     )
-    links = el("p", el("a", "Its preflight", href=path_of(cluster)), " ", el("a", "All clusters", href="/history"))
+    links = el(
+        "p", el("a", "Its preflight", href=frame.path_of(cluster)), " ", el("a", "All clusters", href="/history")
+    )
     return join(
         el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
         long_section(f"Reports ({len(lines)})", table),
