@@ -17,6 +17,7 @@ from kubekit.error_types import InputError
 from kubekit.kube.clock import SystemClock
 from kubesandbox.sandbox_error import SandboxError
 from runup.cli.sandbox import command
+from runup.sandbox.processes import lifecycle
 from runup.sandbox.processes.lifecycle import Progress
 from runup.sandbox.scenario import folder as scenarios
 from runup.sandbox.setup import settings
@@ -217,7 +218,7 @@ def test_logs_by_their_names(run: Run, logs: Path) -> None:
     """All are listed; a whole name goes before a part, of several that fit the last is printed."""
     names = ["apiserver", "cluster", "ns/cluster-a/main", "ns/web-0/main"]
     assert run("sandbox", "logs", "--data", logs).out.splitlines() == names
-    assert sorted(command.log_files(logs)) == names
+    assert sorted(lifecycle.log_files(logs)) == names
     for typed, said in (
         ("cluster", "of cluster\n"),
         ("clus", "of ns_cluster-a_1\n"),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.cli.sandbox.demo import Interrupts
 from runup.process.ending_signals import ending_signals
+from runup.sandbox.demo_cluster import Interrupts
 
 
 @pytest.fixture(autouse=True)

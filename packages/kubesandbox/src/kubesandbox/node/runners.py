@@ -16,7 +16,7 @@ from typing import Any
 
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import remove_tree
-from kubesandbox.node import runner_interface  # fmt: skip
+from kubesandbox.node import runner_interface
 
 JSON = dict[str, Any]
 NAMES = ("runc", "bubblewrap", "process")

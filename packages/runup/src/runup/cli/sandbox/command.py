@@ -185,7 +185,9 @@ def list_() -> int:
 
 
 def _logs(ctx: click.Context) -> Iterable[str]:
-    return sorted(log_files(folder_of(ctx.params.get("data"))))
+    from runup.sandbox.processes import lifecycle
+
+    return sorted(lifecycle.log_files(folder_of(ctx.params.get("data"))))
 
 
 @sandbox.command()
@@ -200,10 +202,11 @@ def logs(component: str, follow: bool, data: str | None) -> int:
       runup sandbox logs cluster-version-operator -f
     """
     from kubekit.kube.clock import SystemClock
+    from runup.sandbox.processes import lifecycle
 
     def run() -> int:
         folder = folder_of(data)
-        logs_by_name = log_files(folder)
+        logs_by_name = lifecycle.log_files(folder)
         if not component:
             click.echo("\n".join(sorted(logs_by_name)) or f"no logs in {folder}")
             return 0
@@ -270,15 +273,6 @@ def how_to_use(folder: Path, ready: Ready) -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-def log_files(folder: Path) -> dict[str, Path]:
-    """Returns the log of each component and of each `namespace/pod/container`."""
-    logs_by_name = {file.stem: file for file in (folder / "logs").glob("*.log")}
-    for file in (folder / "pods").glob("*/*.log"):
-        namespace, pod, _ = file.parent.name.split("_", 2)
-        logs_by_name[f"{namespace}/{pod}/{file.stem}"] = file
-    return logs_by_name
 
 
 def print_log(file: Path, *, follow: bool, clock: Any) -> None:

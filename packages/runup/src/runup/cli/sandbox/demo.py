@@ -18,11 +18,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 import click
@@ -32,6 +31,8 @@ from kubekit.lang.text import printable
 from runup.cli.lazy import Command
 from runup.cli.output import without_printable
 from runup.process.ending_signals import ending_signals
+from runup.sandbox import demo_cluster
+from runup.sandbox.demo_cluster import Interrupts, StepFailed
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -46,10 +47,6 @@ READER_LEFT = 141
 """The exit code of a command whose output is no longer read, as under `runup demo | head` (128 + SIGPIPE)."""
 
 UNPAUSE_COMMAND = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
-
-
-class StepFailed(Exception):
-    """A step did not end as expected."""
 
 
 @click.command("demo", cls=Command)
@@ -105,56 +102,6 @@ def remove(folder: Path, but: str) -> None:
         remove_tree(folder)
 
 
-class Interrupts:
-    """A handler that turns what ends a command into one KeyboardInterrupt, never while a process is being started.
-
-    Raised there, it would leave the process behind, running and holding our output. Raised twice, the second one would
-    interrupt the clean-up after the first. So interrupts are held at first, and held again from the first one on.
-    """
-
-    def __init__(self) -> None:
-        self._held = True
-        self._waiting = False
-        for number in ending_signals():
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
-        self._waiting = True
-        if not self._held:
-            self._held = True
-            raise KeyboardInterrupt
-
-    def _let_through(self) -> None:
-        """Stops holding interrupts; raises KeyboardInterrupt if one is pending."""
-        if self._waiting:
-            raise KeyboardInterrupt
-        self._held = False
-
-    def guarding(self, work: Callable[[], None]) -> None:
-        """Runs `work`, which an interrupt ends; afterwards interrupts are held, however it ended."""
-        try:
-            self._let_through()
-            work()
-        finally:
-            self._held = True
-
-    def run(self, command: Sequence[str], environment: Mapping[str, str], **capture: Any) -> tuple[int, str, str]:
-        """Runs `command` to its end and returns exit code, stdout and stderr as far as `capture` captures them.
-
-        On an interrupt the process is killed first.
-        """
-        self._held = True
-        process = subprocess.Popen(command, env=dict(environment), text=True, **capture)
-        try:
-            self._let_through()
-            out, err = process.communicate()
-            return process.returncode, out or "", err or ""
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-
-
 @dataclass(slots=True)
 class Demo:
     """The steps of the demo, and the sandbox in `folder` that they use; `started` once that has to be stopped."""
@@ -208,7 +155,8 @@ class Demo:
         clock = SystemClock()
         started_at = clock.monotonic()
         self._wait_until(
-            lambda cluster: PAUSED_POOL_RISK not in _risk_names(cluster, TARGET), f"{PAUSED_POOL_RISK} goes away"
+            lambda cluster: PAUSED_POOL_RISK not in demo_cluster.risk_names(cluster, TARGET),
+            f"{PAUSED_POOL_RISK} goes away",
         )
         say(f"The target goes on watching: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
 
@@ -237,14 +185,16 @@ class Demo:
 
         self._kubectl(("kubectl", "-n", namespace(), "get", "deployments"))
         say("The preflight's Deployment went first, then the update began, manifest by manifest:")
-        self._wait_until(lambda cluster: _has_begun(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied")
+        self._wait_until(
+            lambda cluster: demo_cluster.has_begun(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied"
+        )
         self._runup("upgrade", "status")
 
     def _arrive(self) -> None:
         """Waits until the first step is completed, and shows the state."""
         say(f"On the way {FIRST_STEP}'s own operator took over from 5.0.0's. Now every component has to get there.")
         self._wait_until(
-            lambda cluster: _has_completed(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed"
+            lambda cluster: demo_cluster.has_completed(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed"
         )
         self._runup("upgrade")
 
@@ -259,12 +209,7 @@ class Demo:
 
     def _open_risks(self) -> list[str]:
         """Returns the names of the target's risks that are not accepted, from the JSON output."""
-        data = json.loads(self._run_quietly("upgrade", "-o", "json"))
-        accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
-        for update in data["conditionalUpdates"]:
-            if update["release"]["version"] == TARGET:
-                return [name for name in _names_of_open(update) if name not in accepted]
-        return []
+        return demo_cluster.open_risks(json.loads(self._run_quietly("upgrade", "-o", "json")), TARGET)
 
     def _runup(self, *words: str, expect: int = 0) -> None:
         """Shows and runs a runup command. Raises StepFailed if it ends with another exit code than `expect`."""
@@ -278,13 +223,7 @@ class Demo:
         show(arguments)
         click.echo("(kubectl is not installed; runup sends the same request)")
         if arguments == UNPAUSE_COMMAND:
-            from kubekit.api.scheme import resource_of
-            from kubekit.kube import calls, config
-            from kubekit.kube.client_sync import SyncClient
-            from runup.api.machineconfig_v1 import MachineConfigPool
-
-            with SyncClient(config.load(str(self.kubeconfig))) as client:
-                client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
+            demo_cluster.resume_pool(self.kubeconfig, "infra")
 
     def _run_shown(self, command: Sequence[str], arguments: Sequence[str], expect: int) -> None:
         """Shows a command and runs it. Raises StepFailed if it ends with another code than `expect`."""
@@ -305,26 +244,7 @@ class Demo:
         return out
 
     def _wait_until(self, holds: Callable[[Any], bool], state_text: str) -> None:
-        """Waits until `holds` is true of the ClusterVersion; `state_text` says that in words.
-
-        Raises StepFailed after `STEP_TIMEOUT_S` seconds.
-        """
-        from kubekit.kube import config
-        from kubekit.kube.client_sync import SyncClient
-        from kubekit.kube.clock import SystemClock
-        from runup.clusterversion.control.upgrade_wait import changes
-        from runup.process import clusterversion_client as clusters
-
-        clock = SystemClock()
-        deadline = clock.monotonic() + STEP_TIMEOUT_S
-        with SyncClient(config.load(str(self.kubeconfig))) as client:
-            latest = clusters.read(client)
-            for look in changes(client, latest, clock):
-                latest = look.cluster or latest
-                if holds(latest):
-                    return
-                if clock.monotonic() > deadline:
-                    raise StepFailed(f"waited {STEP_TIMEOUT_S:.0f} s until {state_text}")
+        demo_cluster.wait_until(self.kubeconfig, holds, state_text, timeout_s=STEP_TIMEOUT_S)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
@@ -346,37 +266,3 @@ def show(arguments: Sequence[str]) -> None:
 def _print_styled(text: str, stream: TextIO, **style: Any) -> None:
     """Prints `text` in a style; bypasses the filter that escapes control characters, so the text is escaped here."""
     click.secho(printable(text), file=without_printable(stream), **style)
-
-
-def _names_of_open(update: dict[str, Any]) -> list[str]:
-    """Returns the names of the risks that apply or may apply."""
-    names = []
-    for risk in update.get("risks", ()):
-        verdict = next((c["status"] for c in risk.get("conditions", ()) if c["type"] == "Applies"), "Unknown")
-        if verdict != "False":
-            names.append(risk["name"])
-    return names
-
-
-def _risk_names(cluster: Any, version: str) -> set[str]:
-    """Returns the names of the risks of the conditional update to `version`."""
-    for update in cluster.status.conditional_updates:
-        if update.release.version == version:
-            return {risk.name for risk in update.risks}
-    return set()
-
-
-def _has_begun(cluster: Any, version: str) -> bool:
-    """Returns whether some or all manifests of that release are applied."""
-    from kubekit.api.conditions import find
-
-    progressing = find(cluster.status.conditions, "Progressing")
-    return _has_completed(cluster, version) or bool(
-        progressing and version in progressing.message and " done (" in progressing.message
-    )
-
-
-def _has_completed(cluster: Any, version: str) -> bool:
-    """Returns whether the newest update of the cluster's history is to `version` and is completed."""
-    newest = next(iter(cluster.status.history), None)
-    return newest is not None and (newest.version, newest.state) == (version, "Completed")

@@ -272,3 +272,12 @@ def _is_alive(pid: int) -> bool:
 def state(data: Path) -> tuple[int, Settings | None, Ready | None]:
     """Returns process id (0: not running), settings and the cluster's `ready.json`."""
     return settings.running_pid(data), settings.load(data), settings.ready(data)
+
+
+def log_files(folder: Path) -> dict[str, Path]:
+    """Returns the log of each component and of each `namespace/pod/container`."""
+    logs_by_name = {file.stem: file for file in (folder / "logs").glob("*.log")}
+    for file in (folder / "pods").glob("*/*.log"):
+        namespace, pod, _ = file.parent.name.split("_", 2)
+        logs_by_name[f"{namespace}/{pod}/{file.stem}"] = file
+    return logs_by_name
