@@ -15,10 +15,10 @@ from pathlib import Path
 
 import click
 
+from runup.advice.decide import preflight_reasons
 from runup.checks.catalogue import CHECKS
 from runup.cli.main import root
 from runup.cli.operator.main import PROGRAM, operator
-from runup.preflight.decide import published_risks
 
 HERE = Path(__file__).parents[1]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -90,7 +90,7 @@ def undocumented_commands() -> Iterator[str]:
 def undocumented_checks() -> Iterator[str]:
     """Every check, and every risk that stands for what is not known, has a page: its URL points there."""
     names = {check.name for check in CHECKS} | {check.unknown_risk for check in CHECKS if check.unknown_risk}
-    names |= {published_risks.IN_PROGRESS, published_risks.INCOMPLETE, published_risks.NOT_OFFERED}
+    names |= {preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED}
     for name in sorted(names):
         if not (HERE / "docs" / "checks" / f"{name}.md").is_file():
             yield f"docs/checks/{name}.md: there is no such page, but the risk's URL leads to it"

@@ -43,7 +43,7 @@ def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
 )
 def test_whose_a_stored_risk_is(name: str, whose: bool) -> None:
     """By its name, where its verdict does not say."""
-    risk = ConditionalUpdateRisk(name=getattr(published_risks, name), message="m", url="u", matching_rules=ALWAYS)
+    risk = ConditionalUpdateRisk(name=getattr(preflight_reasons, name), message="m", url="u", matching_rules=ALWAYS)
     assert preflight_reasons.is_preflights(risk) is whose
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from kubekit.api.codec import DecodeError
@@ -18,7 +19,6 @@ from kubekit.oci import credentials
 from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError
 from runup.evaluation.dumps import evaluate_dump
-from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.facts.target_release import release_of
@@ -84,7 +84,12 @@ def evaluate(
         if dump is not None:
             evaluated = evaluate_dump(Path(dump), requested_update, SystemClock().now())
         else:
-            evaluated = _evaluate_live(kubeconfig, context, requested_update)
+            cluster = config.load(None if kubeconfig is None else os.fspath(kubeconfig), context or None)
+            with suppress(RuntimeError):
+                asyncio.get_running_loop()
+                way_out = "from a coroutine, call it by asyncio.to_thread()"
+                raise PreflightError(f"evaluate() runs an event loop of its own: {way_out}")
+            evaluated = evaluate_cluster(cluster, requested_update)
     except (InputError, RunupError, KubeError, OciError) as error:
         raise PreflightError(error.message) from error
     except (DecodeError, OSError) as error:
@@ -95,16 +100,3 @@ def evaluate(
     if findings.failed is not None:
         raise PreflightError(findings.failed.message)
     return findings
-
-
-def _evaluate_live(
-    kubeconfig: str | os.PathLike[str] | None, context: str, requested_update: RequestedUpdate
-) -> EvaluatedCluster:
-    """Returns the evaluated cluster, read live. Raises PreflightError if called where an event loop runs."""
-    path = None if kubeconfig is None else os.fspath(kubeconfig)
-    cluster = config.load(path, context or None)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return evaluate_cluster(cluster, requested_update)
-    raise PreflightError("evaluate() runs an event loop of its own: from a coroutine, call it by asyncio.to_thread()")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,8 +100,16 @@ def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
     def age_order(version: str) -> tuple[int, ...]:
         return leading_numbers(version) or ()
 
-    if running := max(_of_pods(objects), key=age_order, default=""):
-        return KubernetesVersion(running)
+    # In the image tags of the API server's pods.
+    running: list[str] = []
+    for obj in objects:
+        _group, kind, namespace, name = identity(obj)
+        if kind == "Pod" and namespace == "kube-system" and name.startswith("kube-apiserver"):
+            containers = mapping(obj, "spec").get("containers") or ()
+            images = [str(each.get("image") or "") for each in containers if isinstance(each, dict)]
+            running += [match[1] for match in map(_TAG.search, images) if match]
+    if running:
+        return KubernetesVersion(max(running, key=age_order))
     nodes = [obj for obj in objects if identity(obj)[:2] == ("", "Node")]
     kubelets = [str(_node_info(node).get("kubeletVersion") or "") for node in nodes]
     newest = max(filter(leading_numbers, kubelets), key=age_order, default="")
@@ -148,18 +156,6 @@ def _version_in(document: Any) -> str:
             return _version_in(document[above])
     version_text = next((str(document[key]) for key in _KEYS if document.get(key)), "")
     return version_text if leading_numbers(version_text) else ""
-
-
-def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
-    """Yields the versions in the image tags of the API server's pods."""
-    for obj in objects:
-        _group, kind, namespace, name = identity(obj)
-        if kind != "Pod" or namespace != "kube-system" or not name.startswith("kube-apiserver"):
-            continue
-        for container in mapping(obj, "spec").get("containers") or ():
-            image = str(container.get("image") or "") if isinstance(container, dict) else ""
-            if match := _TAG.search(image):
-                yield match[1]
 
 
 def _node_info(node: JSON) -> JSON:

@@ -87,7 +87,15 @@ def _read_folder(path: str, folder: str, roots: list[str], *, alerts: bool) -> R
         place = os.path.join(root, _TREE, _VERSION)
         for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
             versions_found += [(root, version) for version in _versions_in(file)]
-    versions_found = versions_found or _in_archive(folder)
+    if not versions_found:
+        # Each Insights archive has one, whose file omits the kind and name that its path states. Archives of different
+        # releases have it at different paths; the first is taken.
+        for below in ("", *sorted(os.listdir(folder))):
+            for name in _INSIGHTS:
+                file = os.path.join(folder, below, name)
+                if os.path.isfile(file) and isinstance(gathered := document(file), dict):
+                    versions_found.append((os.path.join(folder, below), gathered))
+                    break
     if not versions_found:
         for file in _files_mentioning(folder, b"ClusterVersion"):
             versions_found += [(os.path.split(file)[0], version) for version in _versions_in(file)]
@@ -132,19 +140,6 @@ def _roots(folder: str, depth: int = 0) -> Iterator[str]:
     elif depth < _DEPTH:
         for name in below:
             yield from _roots(os.path.join(folder, name), depth + 1)
-
-
-def _in_archive(folder: str) -> list[Found]:
-    """Returns the ClusterVersion of each Insights archive; its files omit the kind and name that their path states."""
-    versions_found: list[Found] = []
-    for below in ("", *sorted(os.listdir(folder))):
-        for name in _INSIGHTS:
-            file = os.path.join(folder, below, name)
-            # Archives of different releases have the file at different paths; the first is taken.
-            if os.path.isfile(file) and isinstance(gathered := document(file), dict):
-                versions_found.append((os.path.join(folder, below), gathered))
-                break
-    return versions_found
 
 
 def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:

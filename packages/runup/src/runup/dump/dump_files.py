@@ -67,7 +67,14 @@ def _folder(path: Path) -> Layout:
     if cases:
         listed = "\n".join(f"  {path / case}" for case in cases)
         raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
-    archives = list(_insights_roots(path))
+    # The folders with an archive's `config` in them: the archive's root, or else folders below that.
+    archives: list[Path] = []
+    for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
+        config = root / "config"
+        if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
+            archives.append(root)
+        if archives == [path]:
+            break
     # An archive has folders of these names too, for some of what it gathers.
     tree = [file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives)]
     if tree:
@@ -110,16 +117,6 @@ def _cases(folder: Path) -> list[str]:
 def _case(folder: Path, prefix: str) -> Layout:
     files = tuple(file for part in CASE_PARTS if (file := folder / f"{prefix}-{part}.yaml").is_file())
     return Layout("case", prefix, files, folder)
-
-
-def _insights_roots(path: Path) -> Iterator[Path]:
-    """Yields the folders with an archive's `config` in them: the archive's root, or else folders below that."""
-    for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
-        config = root / "config"
-        if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
-            yield root
-            if root == path:
-                return
 
 
 _CLUSTER_VERSION = ("version", "clusterversion")

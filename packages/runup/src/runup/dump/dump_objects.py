@@ -91,7 +91,17 @@ def read(file: Path, style: str, root: Path | None = None, *, packs: bool = Fals
         except OSError as error:
             return Contents(problems=(f"{file}: cannot be read: {error}",))
     try:
-        documents = [head] if (head := _configuration(file)) else _decode(read_dump_file(file), packs=packs)
+        if head := _configuration(file):
+            documents = [head]
+        else:
+            data = read_dump_file(file)
+            try:
+                documents = list(kyaml.load_all(text_of(data)))
+            except TooMuchToDecode:
+                # Of a large list, the objects that fit into memory.
+                if (large_list := large_lists.read(data, packs=packs)) is None:
+                    raise
+                documents = [large_list]
     except (OSError, UnicodeDecodeError) as error:
         return Contents(problems=(f"{file}: cannot be read: {error}",))
     except ValueError as error:
@@ -185,16 +195,6 @@ def why_no_object(item: Any) -> str:
     if not isinstance(metadata.get("namespace") or "", str):
         return f"the {item['kind']} {metadata['name']} has a namespace that is not text"
     return ""
-
-
-def _decode(data: bytes, *, packs: bool) -> list[Any]:
-    """Returns the documents in a file; of a large list, those that fit into memory."""
-    try:
-        return list(kyaml.load_all(text_of(data)))
-    except TooMuchToDecode:
-        if (document := large_lists.read(data, packs=packs)) is None:
-            raise
-        return [document]
 
 
 _SPEC = re.compile(r"\nspec:[ ]*\n")

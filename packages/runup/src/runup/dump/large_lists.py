@@ -9,6 +9,7 @@ beside the name and the namespace. `unpacked` returns the object.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -70,7 +71,13 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
         for raw_item in item_list.items:
             if decoding_bytes(bytes(raw_item)) > MAX_ITEM_BYTES:
                 raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")
-            item = _packed(bytes(raw_item)) if packs else msgspec.json.decode(raw_item)
+            # All of it, also if it is packed: a decoder that skips fields takes bytes in them that are no UTF-8, and
+            # numbers that are out of range. An item without a name stays decoded, and is no object.
+            item = msgspec.json.decode(raw_item)
+            if packs:
+                with suppress(msgspec.ValidationError):
+                    names = msgspec.structs.asdict(msgspec.convert(item, _Head).metadata)
+                    item = {"metadata": {key: name for key, name in names.items() if name}, PACKED: bytes(raw_item)}
             if isinstance(item_metadata := item.get("metadata"), dict):
                 item_metadata.pop("managedFields", None)
             remaining_bytes -= size_of(item)
@@ -102,15 +109,3 @@ def unpacked(obj: JSON) -> JSON:
     # Whoever reads dumps has taken these from its objects (`normalize`).
     whole["metadata"] = {k: v for k, v in whole["metadata"].items() if k not in ("resourceVersion", "selfLink")}
     return whole
-
-
-def _packed(raw: bytes) -> Any:
-    """Returns an item with its name and its text; one without a name is returned decoded, and is no object."""
-    # All of it: a decoder that skips fields takes bytes in them that are no UTF-8, and numbers that are out of range.
-    item = msgspec.json.decode(raw)
-    try:
-        metadata = msgspec.convert(item, _Head).metadata
-    except msgspec.ValidationError:
-        return item
-    object_name = {"name": metadata.name, "namespace": metadata.namespace}
-    return {"metadata": {key: value for key, value in object_name.items() if value}, PACKED: raw}

@@ -27,7 +27,18 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
     for name in typed:
         if name != STDIN and not Path(name).exists():
             raise InputError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
-    target, kubernetes, kind = _target(to)
+    if not to:
+        raise InputError("--manifests: which version they are for is not known; give it with --to, for example 1.36")
+    target, kind = version_of(to) if is_kubernetes(to) else None, ClusterKind.KUBERNETES
+    if target is None:
+        kind = ClusterKind.OPENSHIFT
+        try:
+            target = Version(to)
+        except VersionError as error:
+            raise InputError(f"--to: {error}") from error
+    kubernetes = str(target) if kind is ClusterKind.KUBERNETES else with_kubernetes(TargetRelease(), to).kubernetes
+    if not kubernetes:
+        raise InputError(f"--to {to}: which Kubernetes it ships is not known; name that, for example 1.36")
     manifests = read_manifests(typed)
     request = Request(
         kind=kind,
@@ -46,18 +57,3 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         if file != "standard input":
             places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
     return EvaluatedCluster(where=", ".join(typed), report=report), places
-
-
-def _target(to: str) -> tuple[Version, str, ClusterKind]:
-    """Returns the target, its Kubernetes and its kind. Raises InputError."""
-    if not to:
-        raise InputError("--manifests: which version they are for is not known; give it with --to, for example 1.36")
-    if is_kubernetes(to) and (version := version_of(to)) is not None:
-        return version, str(version), ClusterKind.KUBERNETES
-    try:
-        target = Version(to)
-    except VersionError as error:
-        raise InputError(f"--to: {error}") from error
-    if not (kubernetes := with_kubernetes(TargetRelease(), to).kubernetes):
-        raise InputError(f"--to {to}: which Kubernetes it ships is not known; name that, for example 1.36")
-    return target, kubernetes, ClusterKind.OPENSHIFT

@@ -48,25 +48,24 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
     entries = document.get("suppressions") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InputError(f"{name}: has no list `suppressions`")
-    return tuple(_parse_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
-
-
-def _parse_entry(entry: Any, entry_place: str) -> Suppression:
-    """Returns one suppression of the file. Raises InputError that says `entry_place` the entry is."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{entry_place}: is not a map")
-    if unknown := sorted(map(str, entry.keys() - _FIELDS)):
-        raise InputError(f"{entry_place}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
-    risk, reason = _required_text(entry, "risk", entry_place), _required_text(entry, "reason", entry_place)
-    until = entry.get("until")
-    if isinstance(until, datetime):
-        until = until.date()
-    elif until is not None and not isinstance(until, date):
-        try:
-            until = date.fromisoformat(str(until))
-        except ValueError as error:
-            raise InputError(f"{entry_place}: until {str(until)!r} is not a day such as 2027-03-31") from error
-    return Suppression(risk, reason, until, str(entry.get("cluster") or "*"))
+    parsed = []
+    for number, entry in enumerate(entries):
+        place = f"{name}: suppressions[{number}]"
+        if not isinstance(entry, dict):
+            raise InputError(f"{place}: is not a map")
+        if unknown := sorted(map(str, entry.keys() - _FIELDS)):
+            raise InputError(f"{place}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
+        risk, reason = _required_text(entry, "risk", place), _required_text(entry, "reason", place)
+        until = entry.get("until")
+        if isinstance(until, datetime):
+            until = until.date()
+        elif until is not None and not isinstance(until, date):
+            try:
+                until = date.fromisoformat(str(until))
+            except ValueError as error:
+                raise InputError(f"{place}: until {str(until)!r} is not a day such as 2027-03-31") from error
+        parsed.append(Suppression(risk, reason, until, str(entry.get("cluster") or "*")))
+    return tuple(parsed)
 
 
 def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:

@@ -138,13 +138,8 @@ def list_(release_dir: str, output: str | None) -> None:
     if output:
         _write_out(machine(rows, output))
         return
-    columns = (
-        Column(title="CHECK"),
-        Column(title="COMPONENT"),
-        Column(title="SEVERITY"),
-        Column(title="UPDATES"),
-        Column(title="READS", flows=True),
-    )
+    titles = ("CHECK", "COMPONENT", "SEVERITY", "UPDATES")
+    columns = (*(Column(title=title) for title in titles), Column(title="READS", flows=True))
     lines = [Row((r["name"], r["component"], r["severity"], r["updates"], ", ".join(r["reads"]))) for r in rows]
     _write_out(draw_table(Table(columns=columns, rows=lines), screen_of(sys.stdout)))
 
@@ -178,6 +173,8 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
       runup checks explain old-routes preflight-checks
       runup checks explain RemovedAPIInUse --release-dir release
     """
+    import difflib
+
     from runup.checks import risk_pages
     from runup.checks.catalogue import CHECKS
     from runup.checks.decide import rights
@@ -187,7 +184,16 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
     if paths and not checks:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     declared = (*checks, *(check for check in _checks_of_release(release_dir) if check not in CHECKS))
-    check = _check_named(name, (*CHECKS, *declared), bool(declared))
+    known = (*CHECKS, *declared)
+    # Names of checks come first, since a risk may have the name of another check.
+    by_name = {each.unknown_risk: each for each in reversed(known)} | {each.name: each for each in reversed(known)}
+    if name not in by_name:
+        similar = difflib.get_close_matches(name, [each.name for each in known], 1)
+        way_out = "for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+        elsewhere = "" if declared else f"; {way_out}"
+        hint = f"; did you mean {similar[0]}?" if similar else f"; `runup checks list` names those built in{elsewhere}"
+        raise CommandError(f"there is no check {name}{hint}")
+    check = by_name[name]
     page = declared_page(check) if check in declared else risk_pages.find(check.name)
     rules = "\n".join(
         f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
@@ -206,22 +212,6 @@ def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
     if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
     return tuple(check for result in results for check in result.checks)
-
-
-def _check_named(name: str, known_checks: tuple[Check, ...], accept_given: bool) -> Check:
-    """Returns the check of that name, or else the one whose risk has it. Raises CommandError."""
-    import difflib
-
-    # Names of checks come first, since a risk may have the name of another check.
-    for names in ([check.name for check in known_checks], [check.unknown_risk for check in known_checks]):
-        if name in names:
-            return known_checks[names.index(name)]
-    similar = difflib.get_close_matches(name, [check.name for check in known_checks], 1)
-    elsewhere = (
-        "" if accept_given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
-    )
-    hint = f"; did you mean {similar[0]}?" if similar else f"; `runup checks list` names those built in{elsewhere}"
-    raise CommandError(f"there is no check {name}{hint}")
 
 
 @checks.command("coverage")

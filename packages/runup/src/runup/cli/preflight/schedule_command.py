@@ -52,7 +52,13 @@ def run(connection: Connection, flags: Flags) -> int:
     """Makes, removes or shows the schedule, and returns the exit code: 2 if the last run found something new."""
     with connection.client("preflight") as client:
         if flags.remove:
-            return _remove_schedule(client)
+            kinds, monitored = (schedule.CRON_JOB, *cluster_run.KINDS), cluster_runs.has_monitoring(client)
+            labelled, refused = _labelled_objects(client, kinds, monitored=monitored)
+            remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
+            write(_not_removed_lines(remaining))
+            removed = f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
+            write([] if remaining else [out(f"{removed if labelled else 'no preflight is scheduled'}\n")])
+            return EXIT_FAILED if remaining else EXIT_OK
         if flags.every:
             return _make_schedule(client, connection.config(), flags)
         cron_job = _cron_job(client)
@@ -126,17 +132,6 @@ def _make_schedule(client: SyncClient, config: ClusterConfig, flags: Flags) -> i
     if not monitored:
         text += "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)\n"
     write([out(text), *_not_removed_lines(remaining)])
-    return EXIT_FAILED if remaining else EXIT_OK
-
-
-def _remove_schedule(client: SyncClient) -> int:
-    """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
-    kinds, monitored = (schedule.CRON_JOB, *cluster_run.KINDS), cluster_runs.has_monitoring(client)
-    labelled, refused = _labelled_objects(client, kinds, monitored=monitored)
-    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
-    write(_not_removed_lines(remaining))
-    removed = f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
-    write([] if remaining else [out(f"{removed if labelled else 'no preflight is scheduled'}\n")])
     return EXIT_FAILED if remaining else EXIT_OK
 
 

@@ -34,7 +34,8 @@ class Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Returns the specification of a module that is delayed, None for every other."""
-        if name == "typing_extensions" and _half_made("msgspec._utils", lacks="get_type_hints"):
+        importing = sys.modules.get("msgspec._utils") if name == "typing_extensions" else None
+        if importing is not None and not hasattr(importing, "get_type_hints"):
             # msgspec imports two names from it, and does without them if it is not installed.
             raise ModuleNotFoundError(name=name)
         spec = PathFinder.find_spec(name, path, target) if name in MODULES else None
@@ -80,11 +81,6 @@ class _Attributes:
             return vars(self._module)[name]
         except KeyError:
             raise AttributeError(f"module {self._module.__name__!r} has no attribute {name!r}") from None
-
-
-def _half_made(name: str, *, lacks: str) -> bool:
-    module = sys.modules.get(name)
-    return module is not None and not hasattr(module, lacks)
 
 
 def is_unread(module: ModuleType) -> bool:

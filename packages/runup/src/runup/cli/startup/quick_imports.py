@@ -55,7 +55,10 @@ class _WithoutRich:
     @staticmethod
     def find_spec(name: str, _path: Sequence[str] | None = None, _target: object = None) -> None:
         """Returns None. Raises ModuleNotFoundError for rich while structlog is being imported."""
-        if name == "rich" and _is_half_made("structlog.tracebacks", "structlog.dev"):
+        modules = (sys.modules.get(module) for module in ("structlog.tracebacks", "structlog.dev"))
+        # Python marks the specification of a module that is being imported.
+        specs = (getattr(module, "__spec__", None) for module in modules)
+        if name == "rich" and any(getattr(spec, "_initializing", False) for spec in specs):
             raise ModuleNotFoundError("structlog does without it", name=name)
 
 
@@ -68,9 +71,3 @@ def leave_rich_out() -> None:
     """
     if _WithoutRich not in sys.meta_path:
         sys.meta_path.insert(0, _WithoutRich)
-
-
-def _is_half_made(*names: str) -> bool:
-    """Returns whether one of the modules is being imported: Python marks such a module's specification."""
-    modules = (sys.modules.get(name) for name in names)
-    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in modules)

@@ -31,7 +31,11 @@ def plugin() -> int:
 
 def _command(prog: str) -> int:
     """Runs `runup` with what makes its start quick, and returns the exit code."""
-    _open_missing_streams()
+    # A standard stream that the caller has closed (`>&-`) reads or writes nothing. Otherwise the first file that is
+    # opened gets its number: what is meant for the terminal would be written there.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
     if sys.argv[1:] == ["version"] and _print_version():
         leave_at_once(0)
         return 0
@@ -47,16 +51,6 @@ def _command(prog: str) -> int:
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
-
-
-def _open_missing_streams() -> None:
-    """Reads nothing from, or writes nothing to, a standard stream that the caller has closed (`>&-`).
-
-    Otherwise the first file that is opened gets its number: what is meant for the terminal would be written there.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _print_version() -> bool:

@@ -253,8 +253,16 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
     refused = _causes_not_acceptable(report)
     text = f"{counted_risks(findings.risks)}."
     if refused:
-        numbers, verb = _numbers_or_names(refused, report)
-        text = f"the update is refused while {numbers} {verb}, accepted or not."
+        # The causes by their numbers, or the risks by name if they are few.
+        numbers = [report.number(cause.name) for cause in refused]
+        names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
+        shown, plural = enumeration(names), len(names) != 1
+        if all(numbers) and len(names) > _NAMED and any(len(cause.risks) > 1 for cause in report.applying):
+            plural = len(numbers) > 1
+            shown = f"cause{'s' if plural else ''} {enumeration(list(map(str, numbers)))}"
+            if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+                shown = f"causes {numbers[0]} to {numbers[-1]}"
+        text = f"the update is refused while {shown} {'apply' if plural else 'applies'}, accepted or not."
     refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What only informs is in the way of nothing.
     grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
@@ -266,18 +274,6 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
         refusal_text = ", ".join(f"{guard.type}=True" for guard in findings.guards)
         text += f" `--to` also wants --allow-upgrade-with-warnings while {refusal_text}."
     return text
-
-
-def _numbers_or_names(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
-    """Returns the causes by their numbers, or the risks by name if they are few, with the verb for them."""
-    numbers = [report.number(cause.name) for cause in refused]
-    names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
-    if not all(numbers) or len(names) <= _NAMED or all(len(cause.risks) == 1 for cause in report.applying):
-        return enumeration(names), "applies" if len(names) == 1 else "apply"
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-        return f"causes {numbers[0]} to {numbers[-1]}", "apply"
-    plural = len(numbers) > 1
-    return f"cause{'s' if plural else ''} {enumeration(list(map(str, numbers)))}", "apply" if plural else "applies"
 
 
 def enumeration(items: Sequence[str]) -> str:

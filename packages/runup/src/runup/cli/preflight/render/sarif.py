@@ -48,7 +48,21 @@ def sarif(results: Sequence[ClusterResult]) -> str:
             problem = findings.failed.message if findings.failed else "no result"
             note = {"level": "error", "message": {"text": f"{cluster_result.name}: {problem}"}}
             invocations[-1]["toolExecutionNotifications"] = [note]
-    driver = {"name": "runup", "version": __version__, "rules": [_rule_of(risk) for risk in rules.values()]}
+    descriptions = []
+    for risk in rules.values():
+        level = _LEVELS.get(risk.severity, "warning")
+        linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
+        description = {
+            "id": risk.name,
+            "shortDescription": {"text": risk.name},
+            "fullDescription": {"text": risk.message},
+            **({"helpUri": risk.url} if linked else {}),
+            "help": {"text": risk.fix or risk.message},
+            "defaultConfiguration": {"level": level},
+            "properties": {"tags": ["cluster-update"], "problem.severity": _PRIORITIES[level]},
+        }
+        descriptions.append(description)
+    driver = {"name": "runup", "version": __version__, "rules": descriptions}
     run = {
         "tool": {"driver": driver},
         # Uploads of the same category replace each other.
@@ -58,21 +72,6 @@ def sarif(results: Sequence[ClusterResult]) -> str:
         "results": entries,
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
-
-
-def _rule_of(risk: Risk) -> dict[str, Any]:
-    """Returns the SARIF rule of a risk."""
-    level = _LEVELS.get(risk.severity, "warning")
-    linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
-    return {
-        "id": risk.name,
-        "shortDescription": {"text": risk.name},
-        "fullDescription": {"text": risk.message},
-        **({"helpUri": risk.url} if linked else {}),
-        "help": {"text": risk.fix or risk.message},
-        "defaultConfiguration": {"level": level},
-        "properties": {"tags": ["cluster-update"], "problem.severity": _PRIORITIES[level]},
-    }
 
 
 def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: str) -> dict[str, Any]:
