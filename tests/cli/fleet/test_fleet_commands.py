@@ -59,6 +59,12 @@ def test_what_the_page_shows(run: Run) -> None:
     )
 
 
+def test_in_the_process_itself_the_result_is_the_same(run: Run) -> None:
+    """`--parallel 0` prints what workers find, and starts none."""
+    fleet = ("fleet", "preflight", "--inventory", "examples/fleet.yaml", "-v")
+    assert run(*fleet, "--parallel", "0") == run(*fleet)
+
+
 def test_several_forms_in_one_run(run: Run, folder: Path) -> None:
     """Each in its file, and one on the standard output; all of the same clusters."""
     ran = run("fleet", "preflight", "--inventory", "examples/fleet.yaml", "-o", "json,html=a.html", "-o", "junit=a.xml")

@@ -1,6 +1,6 @@
 """The command `runup fleet preflight`: the preflight of each cluster, and what they have in common.
 
-Each cluster is judged in a process of its own (`control.workers`) by the functions of `preflight run`; what comes back
+Each cluster is judged in a worker process (`evaluation.workers`) by the functions of `preflight run`; what comes back
 is its findings. Suppressions and the baseline are applied here, to all of them at once.
 """
 
