@@ -136,12 +136,13 @@ def read_all(
     # The dumps, which cost processor time, and the live clusters, which cost waiting; each with how many. Dumps that
     # others read come last: their client has threads, beside which no process is forked.
     readable = [member for member in members if not member.problem and not member.has_travelled]
-    batches = [
-        [_for_workers(member, named) for member in readable if member.dump],
-        [member for member in readable if not member.dump],
-    ]
+    dumps, live = ([member for member in readable if bool(member.dump) is is_dump] for is_dump in (True, False))
+    if named.scheduler:
+        # The workers of a scheduler have another working directory; links stay as typed.
+        paths = [each.dump if is_address(each.dump) else os.path.abspath(each.dump) for each in dumps]  # noqa: PTH100
+        dumps = [replace(member, dump=path) for member, path in zip(dumps, paths, strict=True)]
     reading = partial(read_wherever, work=work, lost=lost)
-    for batch in batches[::-1] if named.scheduler else batches:
+    for batch in (live, dumps) if named.scheduler else (dumps, live):
         if not batch:
             continue
         if batch[0].dump and named.scheduler:
@@ -178,10 +179,3 @@ def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable
             return work(replace(member, dump=str(path), address=member.dump))
     except remote_dumps.CannotFetch as error:
         return lost(member, str(error))
-
-
-def _for_workers(member: Member, named: NamedMembers) -> Member:
-    """Returns the member with a whole path for the workers of a scheduler, whose working directory is another one."""
-    if not named.scheduler or is_address(member.dump):
-        return member
-    return replace(member, dump=os.path.abspath(member.dump))  # noqa: PTH100 -- links stay as typed

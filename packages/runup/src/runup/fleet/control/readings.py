@@ -22,7 +22,7 @@ from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.control.fleet_members import problem_of
-from runup.fleet.decide.newest_status import BadStatus, NewestStatus
+from runup.fleet.decide.newest_status import BadStatus
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
@@ -116,8 +116,18 @@ def read_status(member: Member, connection: Connection) -> StatusReading:
 
     Raises BadStatus if the cluster could not read its own.
     """
-    if member.status is not None:
-        return _reading_of(member.status)
+    if (status := member.status) is not None:
+        from runup.updatestatus.control.status_reading import StatusReading
+
+        if status.update_status is None:
+            raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
+        return StatusReading(
+            obj=status.update_status,
+            now_ns=to_ns(status.observed_time),
+            notes=tuple(one_line(note.strip()) for note in status.notes),
+            worker_pools_before_master=status.worker_pools_before_master,
+            doubt=one_line(status.doubt),
+        )
     if member.dump:
         from runup.updatestatus.control import status_files
 
@@ -126,18 +136,3 @@ def read_status(member: Member, connection: Connection) -> StatusReading:
 
     with connection_to(member, connection).client("upgrade-status") as client:
         return live_status.read(client, client.now, whole=False)
-
-
-def _reading_of(status: NewestStatus) -> StatusReading:
-    """Returns the reading that a cluster made of itself. Raises BadStatus if it could not."""
-    from runup.updatestatus.control.status_reading import StatusReading
-
-    if status.update_status is None:
-        raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
-    return StatusReading(
-        obj=status.update_status,
-        now_ns=to_ns(status.observed_time),
-        notes=tuple(one_line(note.strip()) for note in status.notes),
-        worker_pools_before_master=status.worker_pools_before_master,
-        doubt=one_line(status.doubt),
-    )

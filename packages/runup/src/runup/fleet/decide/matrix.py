@@ -29,6 +29,12 @@ class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     accepted: tuple[str, ...] = ()
     informs: tuple[str, ...] = ()
 
+    @property
+    def order(self) -> tuple[bool, bool, int, int, str]:
+        """The sort key: what applies somewhere first, the gravest on top, then the most clusters."""
+        count = len(self.applies) or len(self.unknown)
+        return not self.applies, not self.unknown, _severity_rank(self.severity), -count, self.name
+
     def mark(self, cluster: str) -> str:
         """Returns what the risk is for one cluster: `applies`, `unknown`, `accepted`, `informs` or nothing."""
         for state in ("applies", "unknown", "accepted", "informs"):
@@ -77,6 +83,15 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
         for risk in findings.risks:
             if risk.applies != "False":
                 by_name[risk.name].append((cluster, risk))
+    rows = []
+    for name, pairs in by_name.items():
+        gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _severity_rank(risk.severity)))
+        states: dict[str, list[str]] = defaultdict(list)
+        for cluster, risk in pairs:
+            state = "applies" if risk.applies == "True" else "unknown"
+            states["accepted" if risk.accepted else "informs" if risk.informs else state].append(cluster)
+        clusters = {state: tuple(names) for state, names in states.items()}
+        rows.append(RiskRow(name=name, severity=gravest.severity, message=gravest.message, fix=gravest.fix, **clusters))
     by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
     for cluster, findings in judged:
         open_risks = [risk for risk in findings.risks if risk.open]
@@ -87,36 +102,10 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
     return Matrix(
         clusters=tuple(codes),
         results=codes,
-        rows=tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key)),
+        rows=tuple(sorted(rows, key=lambda row: row.order)),
         groups=tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
         failed=failed,
     )
-
-
-def _risk_row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
-    gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _severity_rank(risk.severity)))
-    states: dict[str, list[str]] = defaultdict(list)
-    for cluster, risk in pairs:
-        if risk.accepted:
-            risk_state = "accepted"
-        elif risk.informs:
-            risk_state = "informs"
-        else:
-            risk_state = "applies" if risk.applies == "True" else "unknown"
-        states[risk_state].append(cluster)
-    return RiskRow(
-        name=name,
-        severity=gravest.severity,
-        message=gravest.message,
-        fix=gravest.fix,
-        **{state: tuple(clusters) for state, clusters in states.items()},
-    )
-
-
-def _sort_key(row: RiskRow) -> tuple[bool, bool, int, int, str]:
-    """Returns the sort key of a row: what applies somewhere first, the gravest on top, then the most clusters."""
-    count = len(row.applies) or len(row.unknown)
-    return not row.applies, not row.unknown, _severity_rank(row.severity), -count, row.name
 
 
 def _severity_rank(severity: str) -> int:
