@@ -84,7 +84,11 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
         outcome = with_fields(outcome, traceback="".join(format_exception(error)))
     if outcome is None:
         findings += _gap_findings(check, snapshot, lacking_object)
-        outcome = _finished_outcome(check, tuple(findings))
+        applying = sum(finding.applies is Applies.YES for finding in findings)
+        undecided = len(findings) - applying
+        result: CheckResult = "Applies" if applying else "Unknown" if undecided else "Clear"
+        counts = [f"{applying} found"] * bool(applying) + [f"{undecided} could not be told"] * bool(undecided)
+        outcome = CheckOutcome(check=check, result=result, findings=tuple(findings), message=", ".join(counts))
     with_kinds = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
     return with_fields(outcome, findings=with_kinds, asked=frozenset(snapshot.asked))
 
@@ -168,15 +172,6 @@ def one_line(error: BaseException) -> str:
     """Returns an error's type and the first line of its text, at most 300 characters."""
     text = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
-
-
-def _finished_outcome(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
-    """Returns the outcome of a check that finished, with a message that counts its findings."""
-    applying = sum(finding.applies is Applies.YES for finding in findings)
-    unknown = len(findings) - applying
-    result: CheckResult = "Applies" if applying else "Unknown" if unknown else "Clear"
-    counts = [f"{applying} found"] * bool(applying) + [f"{unknown} could not be told"] * bool(unknown)
-    return CheckOutcome(check=check, result=result, findings=findings, message=", ".join(counts))
 
 
 def _require_valid(finding: Finding) -> Finding:

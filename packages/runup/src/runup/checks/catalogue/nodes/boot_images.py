@@ -54,12 +54,22 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     settings = snapshot.all_or_none(MachineConfiguration)
     # Without all settings it is not known whose images the operator keeps.
     sets = snapshot.all_or_none(MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
-    old: list[tuple[MachineSet | MachineConfiguration, str]] = [
-        (machine_set, f"MachineSet {machine_set.metadata.name} has {image}")
-        for machine_set in sorted(sets, key=full_name)
-        if (image := _outdated_image(machine_set))
-        and not any(_is_boot_image_managed(setting, machine_set) for setting in settings)
+    # The machine-config operator keeps the boot images of these MachineSets up to date.
+    managed = [
+        manager.selection
+        for setting in settings
+        for manager in setting.status.managed_boot_images_status.machine_managers
+        if manager.resource == "machinesets"
     ]
+    old: list[tuple[MachineSet | MachineConfiguration, str]] = []
+    for machine_set in sorted(sets, key=full_name):
+        image, labels = _outdated_image(machine_set), machine_set.metadata.labels
+        partial = [each.partial.machine_resource_selector for each in managed if each.mode == "Partial"]
+        is_managed = any(each.mode == "All" for each in managed) or any(
+            selector and selector.matches(labels) for selector in partial
+        )
+        if image and not is_managed:
+            old.append((machine_set, f"MachineSet {machine_set.metadata.name} has {image}"))
     old += [
         (setting, f"MachineConfiguration {setting.metadata.name} has {version}")
         for setting in settings
@@ -89,19 +99,6 @@ def _outdated_image(machine_set: MachineSet) -> str:
         if match and (int(match[1]), int(match[2])) < OLDEST_RELEASE:
             return str(text).rpartition("/")[2]
     return ""
-
-
-def _is_boot_image_managed(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
-    """Returns whether the machine-config operator keeps the boot image of the MachineSet up to date."""
-    for manager in settings.status.managed_boot_images_status.machine_managers:
-        if manager.resource != "machinesets":
-            continue
-        selector = manager.selection.partial.machine_resource_selector
-        if manager.selection.mode == "All":
-            return True
-        if manager.selection.mode == "Partial" and selector and selector.matches(machine_set.metadata.labels):
-            return True
-    return False
 
 
 def _version_beyond_skew(settings: MachineConfiguration) -> str:

@@ -22,10 +22,10 @@ tolerations; the OpenShift documentation of nodes, Placing pods on specific node
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.pod_parts import PlacedPod
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
@@ -70,11 +70,18 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     nodes = snapshot.all(Node)
     homes = Homes(nodes)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
-    homeless = [
-        (workload, pods, why)
-        for workload, pods in with_pods
-        if (why := _placement_problem(workload, homes, projects.get(workload.metadata.namespace, {})))
-    ]
+    homeless: list[tuple[Workload, list[PlacedPod], str]] = []
+    for workload, pods in with_pods:
+        template, project = workload.spec.template.spec, projects.get(workload.metadata.namespace, {})
+        selector = template.node_selector
+        other = next((key for key, value in sorted(project.items()) if selector.get(key, value) != value), None)
+        if other is not None:
+            why = f"its project demands {other}={project[other]}, its template {other}={selector[other]}"
+            homeless.append((workload, pods, why))
+        elif nodes and not homes.find(template, project):
+            labels = names([f"{key}={value}" for key, value in sorted({**project, **selector}.items())])
+            why = f"no node has {labels} without a taint that it does not tolerate"
+            homeless.append((workload, pods, why if labels else "no node fits its template"))
     if not homeless:
         return
     # A node that is not in the list may take them.
@@ -91,22 +98,6 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
         [workload for workload, _, _ in homeless],
         fix="Give nodes the labels that are asked for, let the template tolerate their taints, or change its selector.",
         kind=kind,
-    )
-
-
-def _placement_problem(workload: Workload, homes: Homes, project: Mapping[str, str]) -> str:
-    """Returns why no node takes the workload's pods, or an empty string."""
-    template = workload.spec.template.spec
-    for key, value in sorted(project.items()):
-        if template.node_selector.get(key, value) != value:
-            return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
-    if not homes.nodes or homes.find(template, project):
-        return ""
-    selector_text = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
-    return (
-        f"no node has {selector_text} without a taint that it does not tolerate"
-        if selector_text
-        else "no node fits its template"
     )
 
 

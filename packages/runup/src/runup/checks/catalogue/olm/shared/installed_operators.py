@@ -24,13 +24,6 @@ MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 
 
-def _slim_version(csv: ClusterServiceVersion) -> ClusterServiceVersion:
-    """Returns the ClusterServiceVersion without the annotations that hold pictures and examples."""
-    metadata = csv.metadata
-    kept = {key: text for key, text in metadata.annotations.items() if key == PROPERTIES}
-    return msgspec.structs.replace(csv, metadata=slim_metadata(csv, labels=metadata.labels, annotations=kept))
-
-
 _CSV = resource_of(ClusterServiceVersion)
 CSVS = Slim(
     group=_CSV.group,
@@ -39,7 +32,15 @@ CSVS = Slim(
     plural=_CSV.plural,
     namespaced=True,
     type=ClusterServiceVersion,
-    keep=_slim_version,
+    # Without the annotations that hold pictures and examples.
+    keep=lambda csv: msgspec.structs.replace(
+        csv,
+        metadata=slim_metadata(
+            csv,
+            labels=csv.metadata.labels,
+            annotations={key: text for key, text in csv.metadata.annotations.items() if key == PROPERTIES},
+        ),
+    ),
     label_selector="!olm.copiedFrom",
 )
 READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
