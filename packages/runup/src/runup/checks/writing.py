@@ -1,11 +1,12 @@
-"""Exports the names for writing a check of the catalogue.
+"""Exports the names for writing a check of the catalogue, from here and from the modules of `decide`.
 
-A check's page is its module's docstring, and its example is beside it.
+Most checks need one import. A check that needs more names than a line has room for imports some from where they are
+defined.
 
-A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters:`, `What to
-do:`, `Accepting it` and `Source of the rule:`. `runup.checks.decide.check_page` makes the page from them and from what
-the check reads. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with
-`by_hand=True`, and have no example.
+A check's page is its module's docstring, and its example is beside it. A docstring's first paragraph says what is
+wrong; the others begin with `Applies when`, `Why it matters:`, `What to do:`, `Accepting it` and `Source of the rule:`.
+`runup.checks.decide.check_page` makes the page from them and from what the check reads. The oldest checks have pages in
+`docs/checks` that are written by hand: they are declared with `by_hand=True`, and have no example.
 """
 
 from __future__ import annotations

@@ -194,9 +194,8 @@ def _addon_findings(manifests: Iterable[Manifest], name: str, outcome: str) -> I
         pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
             name=f"{name}-{kind}",
-            message=f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} "
-            f"{removal.removed} and later "
-            f"do not serve, so that {outcome.format(them=pronoun)}.",
+            message=f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} {removal.removed} and "
+            f"later do not serve, so that {outcome.format(them=pronoun)}.",
             reason=name,
             severity="warning",
             resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),

@@ -124,9 +124,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             objects, who = objects_and_writers(removed_writes)
             yield risk(
                 f"{NAME}-{readable.kind}",
-                f"{count(len(objects), readable.kind)} ({names_of(objects)}) "
-                f"{'is' if len(objects) == 1 else 'are'} written in a version that "
-                f"{kubernetes.target_in_words(context)} does not serve. Who writes: {who}.",
+                f"{count(len(objects), readable.kind)} ({names_of(objects)}) {'is' if len(objects) == 1 else 'are'} "
+                f"written in a version that {kubernetes.target_in_words(context)} does not serve. Who writes: {who}.",
                 objects,
                 fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows "
                 "it.",

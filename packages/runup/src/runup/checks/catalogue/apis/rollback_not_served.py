@@ -119,9 +119,8 @@ def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim
         told = f" {minor} serves it only if its API server is told to with --runtime-config."
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(about), readable.kind)} ({names_of(about)}) "
-            f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
-            f"Who writes: {who}.",
+            f"{count(len(about), readable.kind)} ({names_of(about)}) {'is' if len(about) == 1 else 'are'} written in a "
+            f"version that Kubernetes {minor} does not serve. Who writes: {who}.",
             about,
             fix=f"Change what these managers apply to {best}, and apply it once."
             f"{told if all(map(_is_unstable, served)) else ''}",

@@ -77,8 +77,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 yield risk(
                     NAME,
                     f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod "
-                    "that "
-                    "takes its place: when the node is drained, nobody answers.",
+                    "that takes its place: when the node is drained, nobody answers.",
                     [configuration],
                     fix="Run two pods or more on different nodes, or exclude their namespace with a namespaceSelector.",
                 )

@@ -75,9 +75,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if taken_over and expected_definitions:
         yield risk(
             NAME,
-            f"The ingress operator of {context.target} takes over "
-            f"{count(len(expected_definitions), 'definition')} of the Gateway "
-            f"API: {names_of(expected_definitions)}.",
+            f"The ingress operator of {context.target} takes over {count(len(expected_definitions), 'definition')} of "
+            f"the Gateway API: {names_of(expected_definitions)}.",
             expected_definitions,
             fix="See that they are of the version that the target brings, and that nobody else manages them.",
         )

@@ -51,8 +51,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     yield risk(
         NAME,
         f"The nodes are of {names(architectures)}, and the cluster's release is not one for several architectures, so "
-        "neither is "
-        f"{context.target}.",
+        f"neither is {context.target}.",
         [node for node in nodes if node.status.node_info.architecture == fewest],
         severity="critical",
         fix="Migrate first with `oc adm upgrade --to-multi-arch`; ClusterVersion then says architecture Multi.",

@@ -48,8 +48,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield risk(
             NAME,
             f"{count(len(held_nodes), 'node')} never came into service, by a taint of "
-            f"{'its' if len(held_nodes) == 1 else 'their'} "
-            f"first minutes: {names_of(held_nodes)}.",
+            f"{'its' if len(held_nodes) == 1 else 'their'} first minutes: {names_of(held_nodes)}.",
             held_nodes,
             fix="See the cloud controller manager's and the network's pods there; `oc describe node NAME` shows "
             "the taint.",

@@ -45,9 +45,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         who = names(sorted({request.spec.username or request.metadata.name for request in waiting}))
         yield risk(
             NAME,
-            f"{count(len(waiting), 'certificate request')} of kubelets {'waits' if len(waiting) == 1 else 'wait'} "
-            "for an "
-            f"answer ({since_text(oldest)}): {who}.",
+            f"{count(len(waiting), 'certificate request')} of kubelets {'waits' if len(waiting) == 1 else 'wait'} for "
+            f"an answer ({since_text(oldest)}): {who}.",
             waiting,
             fix="Look at them with `oc get csr`, and approve what is right: `oc adm certificate approve NAME`.",
         )

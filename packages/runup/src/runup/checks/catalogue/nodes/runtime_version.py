@@ -61,9 +61,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if by_shim and (target or 0) >= ended:
         yield risk(
             f"{NAME}-docker",
-            f"{count(len(by_shim), 'node')} ({names_of(by_shim)}) "
-            f"{'runs' if len(by_shim) == 1 else 'run'} containers with Docker by the kubelet's dockershim, which "
-            f"Kubernetes 1.{ended} removed.",
+            f"{count(len(by_shim), 'node')} ({names_of(by_shim)}) {'runs' if len(by_shim) == 1 else 'run'} containers "
+            f"with Docker by the kubelet's dockershim, which Kubernetes 1.{ended} removed.",
             by_shim,
             severity="critical",
             fix="Move these nodes to containerd, CRI-O or cri-dockerd first; `oc get nodes -o wide` shows the runtime.",

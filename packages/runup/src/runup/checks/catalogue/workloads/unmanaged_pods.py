@@ -55,8 +55,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         yield risk(
             NAME,
             f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
-            f"{'it' if len(lost) == 1 else 'them'} back after a drain: "
-            f"{names_of(lost)}.",
+            f"{'it' if len(lost) == 1 else 'them'} back after a drain: {names_of(lost)}.",
             lost,
             severity="info",
             fix="Give them a Deployment, StatefulSet or Job, or delete them; `oc get pods -A` shows what is left.",
