@@ -42,11 +42,11 @@ def _is_name(value: object) -> bool:
 
 
 def of_results() -> Iterator[str]:
-    """Of the constants of `published_risks` those that are no reason of a verdict."""
+    """Of the constants of `published_risks`, and of those that it uses, the ones that are no reason of a verdict."""
     not_risks = preflight_reasons.REASONS | {"Applies"}
     yield from (
         value
-        for key, value in vars(published_risks).items()
+        for key, value in (*vars(published_risks).items(), *vars(preflight_reasons).items())
         if key.isupper() and _is_name(value) and value not in not_risks
     )
 
