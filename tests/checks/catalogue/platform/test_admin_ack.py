@@ -35,6 +35,10 @@ ACKS: dict[str, tuple[list[JSON], list[str]]] = {
         [gates(**{"ack-4.9-a-in-5.0": "Do it.", GATE: "Do it."})],
         [asks(GATE)],
     ),
+    "of the target's minor version and of the one after it": (
+        [gates(**{"ack-5.2-a-in-5.3": "Do it.", "ack-5.3-a-in-5.4": "Do it.", GATE: "Do it."})],
+        [asks(GATE)],
+    ),
     "gates under the name of what acknowledges them": ([gates("admin-acks", **{GATE: "Do it."})], []),
     "a bundle of another map": ([gates("zz", **{"ca-bundle.crt": "x"})], []),
     "a long gate that names no version": (
