@@ -55,6 +55,20 @@ def test_what_the_server_keeps_is_not_sent() -> None:
     assert set(obj["metadata"]) == {"name", "namespace", "ownerReferences", "labels"}
 
 
+@pytest.mark.parametrize(
+    ("role", "sent"),
+    [
+        pytest.param({"aggregationRule": {"clusterRoleSelectors": []}, "rules": []}, False, id="rules that are made"),
+        pytest.param({"aggregationRule": None, "rules": []}, True, id="no rule of aggregation"),
+        pytest.param({"rules": []}, True, id="rules of its own"),
+    ],
+)
+def test_rules_that_a_controller_makes_are_not_sent(role: dict[str, Any], sent: bool) -> None:
+    """An empty list of ours would undo its work."""
+    found = shown(task("a", "ClusterRole", "rbac.authorization.k8s.io", "r", **role))
+    assert ("rules" in found) is sent
+
+
 def test_the_label_says_what_was_applied() -> None:
     """The same for the same content, whoever renders it; another for another owner, value or injected value."""
     one = render(task("a", data={"k": "v"}), CLUSTER)

@@ -334,6 +334,7 @@ def test_what_is_read_is_what_changes_and_is_installed() -> None:
     subs = [codec.convert(Subscription, each) for each in (FROM_MARKETPLACE, NOT_INSTALLED)]
     sources = [codec.convert(CatalogSource, each) for each in (MOVED, source("mine", f"{MINE}:v1"))]
     assert catalog_images_of_target(subs, sources, context()) == {INDEX: ALONE}
+    assert [catalog_images_of_target([sub], sources, context()) for sub in subs] == [{INDEX: ALONE}, {}]
     assert catalog_images_of_target(subs, (), replace(context(), catalogs=Catalogs(NAMED))) == {INDEX: ALONE}
 
 
