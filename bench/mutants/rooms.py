@@ -15,6 +15,7 @@ ROOMS = tuple(
 )
 # Besides the folder of the same name and that of its commands. Code that several features share is tested by theirs.
 TESTS = {
+    "applying": ("tests/cli/release",),
     "checks": ("tests/golden",),
     "cli": ("tests/golden",),
     "evaluation": ("tests/cli/preflight", "tests/fleet/control", "tests/golden", "tests/preflight"),
