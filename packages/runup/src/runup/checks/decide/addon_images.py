@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -35,14 +35,9 @@ class Running(msgspec.Struct, frozen=True):
 @lru_cache(4096)
 def is_addon(image: str) -> bool:
     """Returns whether a row of the table, or kube-proxy, has the image."""
-    repository = _repository_path(image)
-    return any(repository.endswith(end) for end in _image_endings())
-
-
-@cache
-def _image_endings() -> tuple[str, ...]:
     table = document("addons")
-    return (KUBE_PROXY, *(row["image"] for name in ("addons", "retired", "pauses") for row in table[name]))
+    endings = [row["image"] for name in ("addons", "retired", "pauses") for row in table[name]]
+    return _repository_path(image).endswith((KUBE_PROXY, *endings))
 
 
 def _repository_path(image: str) -> str:

@@ -46,26 +46,21 @@ def page_for_kubernetes(page: str) -> str:
     kept_paragraphs = [
         paragraph
         if (paragraph.startswith(("#", "```", ">", "|", "    ")) or "```" in paragraph)
-        else _without_openshift_parts(_without_openshift_reads(paragraph))
+        else _without_openshift(paragraph)
         for paragraph in paragraphs
     ]
     kept_paragraphs += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
     return "\n\n".join(paragraph for paragraph in kept_paragraphs if paragraph) + "\n"
 
 
-def _without_openshift_reads(paragraph: str) -> str:
-    """Returns the list of what a check reads without the kinds of OpenShift; other paragraphs as they are."""
-    listed = paragraph.removeprefix("**Reads** ").rstrip(".")
-    items = re.split(r", | and ", " ".join(listed.split()))
-    kept_items = [item for item in items if not OPENSHIFT_WORDS.search(item)]
-    if not kept_items or not all(_KIND.fullmatch(item) for item in items):
-        return paragraph
-    *most, last = kept_items
-    return f"**Reads** {' and '.join(part for part in (', '.join(most), last) if part)}."
-
-
-def _without_openshift_parts(paragraph: str) -> str:
+def _without_openshift(paragraph: str) -> str:
     """Returns the paragraph without its parts about OpenShift, or an empty string if only its opening is left."""
+    # The list of what a check reads goes without the kinds of OpenShift.
+    items = re.split(r", | and ", " ".join(paragraph.removeprefix("**Reads** ").rstrip(".").split()))
+    kept_items = [item for item in items if not OPENSHIFT_WORDS.search(item)]
+    if kept_items and all(_KIND.fullmatch(item) for item in items):
+        *most, last = kept_items
+        paragraph = f"**Reads** {' and '.join(part for part in (', '.join(most), last) if part)}."
     opening = _LEAD.match(paragraph)
     lead = opening[0] if opening else ""
     sentences = []
