@@ -110,7 +110,7 @@ def problem_of(member: Member, error: Exception) -> str | None:
 
 
 class Progress(Protocol):
-    """Is told of each cluster that is done, and of what was lost on the way."""
+    """Shows how many clusters are done, and which were lost on the way."""
 
     def count_one(self) -> None: ...
     def print_line(self, line: str) -> None: ...
@@ -125,7 +125,7 @@ def read_all(
     *,
     progress: Progress,
 ) -> list[R]:
-    """Returns the result of each member, in their order; what is lost on the way is told as it happens."""
+    """Returns the result of each member, in their order; `progress` shows lost clusters as it happens."""
     results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
     for member in members:
         if member.has_travelled:

@@ -11,19 +11,12 @@ import msgspec
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
 from runup.rules.machine_config import is_drain_wanted
+from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
-from runup.updatestatus.decide.control_plane import (
-    ControlPlaneState,
-    assess_control_plane,
-    assess_operators,
-    awaited_operators,
-    is_progressing,
-    operator_image,
-    started_at,
-)
+from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
@@ -47,7 +40,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """The states and findings of a snapshot, before anything is left out for its size."""
 
     cluster: ClusterVersion | None
-    control_plane: ControlPlaneState | None
+    control_plane: plane.ControlPlaneState | None
     waiting: tuple[AwaitedOperator, ...]
     pools: tuple[PoolState, ...]
     rows: dict[str, tuple[NodeState, ...]]
@@ -68,15 +61,19 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         versions = states.versions_of(readable(configs))
         pools = states.assess_pools(readable(listed), readable(nodes), versions, states.target_of(cluster))
     is_updating = (cluster is not None and is_progressing(cluster)) or any(not pool.is_complete for pool in pools)
-    state: ControlPlaneState | None = None
+    state: plane.ControlPlaneState | None = None
     operators = snapshot.cluster_operators
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and not isinstance(operators, Unreadable):
         deployment = snapshot.machine_config_operator
-        image = None if isinstance(deployment, Unreadable) else operator_image(deployment)
-        state = assess_control_plane(cluster, assess_operators(operators, cluster.status.desired.version, image), now)
+        image = None if isinstance(deployment, Unreadable) else plane.operator_image(deployment)
+        state = plane.assess_control_plane(
+            cluster, plane.assess_operators(operators, cluster.status.desired.version, image), now
+        )
         waiting_since = memory.operators_awaited(terms.uid_of_object("cv", cluster.metadata.name))
-        waiting = waits.awaited_operators(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
+        waiting = waits.awaited_operators(
+            plane.awaited_operators(cluster), state.operators, waiting_since, memory.stamp
+        )
     unreadable = [(INPUTS[f], v.why) for f in INPUTS if isinstance(v := getattr(snapshot, f), Unreadable)]
     unreadable += snapshot.undecoded
     findings = [
@@ -144,12 +141,12 @@ def _input_findings(
 def _of_cluster(
     snapshot: Snapshot,
     cluster: ClusterVersion,
-    state: ControlPlaneState | None,
+    state: plane.ControlPlaneState | None,
     waiting: Sequence[AwaitedOperator],
     now: datetime,
 ) -> Iterator[Finding]:
     """Yields the findings about the control plane: of alerts, ClusterVersion, operators, the history and Pods."""
-    started = started_at(cluster)
+    started = plane.started_at(cluster)
     yield from health.alert_findings(readable(snapshot.alerts), started)
     yield from health.cluster_version_findings(cluster, now)
     if state is not None:
