@@ -81,7 +81,8 @@ def test_what_is_mounted() -> None:
 def test_what_is_typed() -> None:
     """The command takes its flags, and actions are off."""
     assert CONTAINER["args"][0] == "serve"
-    with serve.make_context("serve", CONTAINER["args"][1:]) as context:
+    # click keeps the option of the first context, which is otherwise that of `runup` with -h.
+    with serve.make_context("serve", CONTAINER["args"][1:], help_option_names=["-h", "--help"]) as context:
         assert context.params["hosts"] == (OBJECTS["Route", "console"]["spec"]["host"],)
         assert context.params["allow_actions"] is False
 
