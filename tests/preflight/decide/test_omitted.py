@@ -39,11 +39,16 @@ def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "whose"),
-    [("IN_PROGRESS", True), ("INCOMPLETE", True), ("NOT_OFFERED", True), ("OTHERS_OMITTED", False)],
+    [
+        (preflight_reasons.IN_PROGRESS, True),
+        (preflight_reasons.INCOMPLETE, True),
+        (preflight_reasons.NOT_OFFERED, True),
+        (published_risks.OTHERS_OMITTED, False),
+    ],
 )
 def test_whose_a_stored_risk_is(name: str, whose: bool) -> None:
     """By its name, where its verdict does not say."""
-    risk = ConditionalUpdateRisk(name=getattr(preflight_reasons, name), message="m", url="u", matching_rules=ALWAYS)
+    risk = ConditionalUpdateRisk(name=name, message="m", url="u", matching_rules=ALWAYS)
     assert preflight_reasons.is_preflights(risk) is whose
 
 

@@ -150,27 +150,31 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     )
     if dump.has_cluster_version:
         return dump
-    kubernetes, why_not = _kubernetes(layout, loaded, broken) if any_kubernetes else (clusters.KubernetesVersion(), "")
-    if why_not or not any_kubernetes:
-        files = "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
-        text = f"the dump {layout.name} ({files}) has no ClusterVersion 'version', so it does not describe a cluster"
-        lines = [f"{text}{why_not}", *(f"  {problem}" for problem in problems[:5])]
-        raise BadDump("\n".join(lines), reason="NoClusterVersion")
-    return replace(dump, kubernetes=kubernetes)
+    return replace(dump, kubernetes=_kubernetes(layout, loaded, broken, problems=problems, expected=any_kubernetes))
 
 
 def _kubernetes(
-    layout: Layout, loaded: Sequence[JSON], broken: AbstractSet[Path]
-) -> tuple[clusters.KubernetesVersion, str]:
-    """Returns the Kubernetes of a cluster without a ClusterVersion, and why it is not known to be one, if it is not."""
-    version, why_not = clusters.version_in(layout, loaded), ""
-    if any("clusterversion" in str(file.relative_to(layout.root)) for file in broken):
-        why_not = "; a file in which it may be cannot be read"
-    elif sign := clusters.evidence_of_openshift(loaded):
-        why_not = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
-    elif not version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in loaded):
-        why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
-    return version, why_not
+    layout: Layout, loaded: Sequence[JSON], broken: AbstractSet[Path], *, problems: Sequence[str], expected: bool
+) -> clusters.KubernetesVersion:
+    """Returns the Kubernetes of a cluster without a ClusterVersion.
+
+    Raises BadDump unless such a cluster is `expected`, and the dump is known to be of one.
+    """
+    why_not = ""
+    if expected:
+        version = clusters.version_in(layout, loaded)
+        if any("clusterversion" in str(file.relative_to(layout.root)) for file in broken):
+            why_not = "; a file in which it may be cannot be read"
+        elif sign := clusters.evidence_of_openshift(loaded):
+            why_not = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
+        elif not version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in loaded):
+            why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
+        else:
+            return version
+    files = "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
+    text = f"the dump {layout.name} ({files}) has no ClusterVersion 'version', so it does not describe a cluster"
+    lines = [f"{text}{why_not}", *(f"  {problem}" for problem in problems[:5])]
+    raise BadDump("\n".join(lines), reason="NoClusterVersion")
 
 
 def time_of_dump(dump: Dump) -> datetime | None:
