@@ -76,7 +76,7 @@ def test_updates_on_offer_are_not_kept() -> None:
 )
 def test_only_changes_that_count_are_told(changes: dict[str, Any], told: int) -> None:
     """5,000 kubelets report every few minutes: their heartbeats must not lead to evaluations."""
-    caches = Caches.new()
+    caches = Caches()
     node = factories.node(annotations={STATE: "Done"}, metadata={"resourceVersion": "1"})
     caches.nodes.replace([], "1")
     caches.nodes.put(node)
@@ -91,7 +91,7 @@ def test_only_changes_that_count_are_told(changes: dict[str, Any], told: int) ->
 
 def test_a_kind_that_appears_or_goes_is_told() -> None:
     """Deleted objects and kinds that become unreadable change what can be said."""
-    caches = Caches.new()
+    caches = Caches()
     caches.nodes.replace([factories.node()], "1")
     heard: list[int] = []
     caches.on_change(lambda: heard.append(1))
@@ -106,7 +106,7 @@ def test_a_kind_that_appears_or_goes_is_told() -> None:
 
 def test_what_is_waited_for_is_named_until_all_is_known() -> None:
     """A kind that cannot be read is known to be so, and does not hold up the others."""
-    caches = Caches.new()
+    caches = Caches()
     left = [*caches.all()]
     while left:
         assert caches.waiting() in {cache.kind.__name__ for cache in left}
@@ -121,6 +121,6 @@ def test_what_is_waited_for_is_named_until_all_is_known() -> None:
 
 def test_metadata_alone_fills_the_cache_of_machine_configs() -> None:
     """They are followed as PartialObjectMetadata, of the type Object."""
-    caches = Caches.new()
+    caches = Caches()
     caches.configs.put(Object(metadata=ObjectMeta(name="m", annotations={RELEASE_VERSION: "5.0.0"})))  # type: ignore[arg-type]
     assert isinstance(caches.configs.all()[0], MachineConfig)

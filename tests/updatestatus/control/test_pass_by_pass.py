@@ -55,7 +55,7 @@ class Scene:
     api: ScriptedApi
     client: Client
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
-    caches: Caches = field(default_factory=Caches.new)
+    caches: Caches = field(default_factory=Caches)
     metrics: Metrics = field(default_factory=Metrics)
     stored: dict[str, Any] | None = None
     refusal: tuple[int, str] | None = None
@@ -335,7 +335,7 @@ async def test_drains_are_looked_at_every_five_seconds(scene: Scene) -> None:
 
 def test_a_cluster_that_is_partly_known() -> None:
     """What is wrong with each object and each list is told; ClusterVersion's own trouble is its own."""
-    caches = Caches.new()
+    caches = Caches()
     for cache in caches.all():
         cache.replace([], "1")
     assert observe(caches, alerts=None, draining_pods=()).cluster_version == Unreadable(

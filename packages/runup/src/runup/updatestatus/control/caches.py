@@ -8,7 +8,7 @@ notifies no listener. So a heartbeat of one of 5,000 nodes costs the decoding of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from msgspec.structs import replace
@@ -84,48 +84,22 @@ def trim_operator(operator: ClusterOperator) -> ClusterOperator:
 class Caches:
     """The watched objects. `pods` are those that have not started yet (phase Pending), in all namespaces."""
 
-    versions: Cache[ClusterVersion]
-    operators: Cache[ClusterOperator]
-    pools: Cache[MachineConfigPool]
-    nodes: Cache[Node]
-    configs: Cache[MachineConfig]
-    deployments: Cache[Deployment]
-    pods: Cache[Pod]
-    budgets: Cache[PodDisruptionBudget]
-
-    @classmethod
-    def new(cls) -> Caches:
-        """Returns empty caches."""
-        return cls(
-            versions=Cache(ClusterVersion, keep=trim_version),
-            operators=Cache(ClusterOperator, keep=trim_operator),
-            pools=Cache(MachineConfigPool),
-            nodes=Cache(Node, keep=trim_node),
-            configs=Cache(MachineConfig, keep=trim_machine_config),
-            deployments=Cache(Deployment),
-            pods=Cache(Pod),
-            budgets=Cache(PodDisruptionBudget),
-        )
+    versions: Cache[ClusterVersion] = field(default_factory=lambda: Cache(ClusterVersion, keep=trim_version))
+    operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator, keep=trim_operator))
+    pools: Cache[MachineConfigPool] = field(default_factory=lambda: Cache(MachineConfigPool))
+    nodes: Cache[Node] = field(default_factory=lambda: Cache(Node, keep=trim_node))
+    configs: Cache[MachineConfig] = field(default_factory=lambda: Cache(MachineConfig, keep=trim_machine_config))
+    deployments: Cache[Deployment] = field(default_factory=lambda: Cache(Deployment))
+    pods: Cache[Pod] = field(default_factory=lambda: Cache(Pod))
+    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Returns every cache."""
-        return (
-            self.versions,
-            self.operators,
-            self.pools,
-            self.nodes,
-            self.configs,
-            self.deployments,
-            self.pods,
-            self.budgets,
-        )
+        return tuple(getattr(self, each.name) for each in fields(self))
 
     def waiting(self) -> str:
         """Returns the first kind that is neither listed nor known to be unreadable, or an empty string."""
-        for cache in self.all():
-            if not cache.synced and cache.error is None:
-                return cache.kind.__name__
-        return ""
+        return next((cache.kind.__name__ for cache in self.all() if not cache.synced and cache.error is None), "")
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Calls `listener()` after every change that could alter an insight."""

@@ -51,7 +51,7 @@ class Process(LeaderProcess):
     def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
         super().__init__(config, options, clock)
         self.metrics = Metrics()
-        self.caches = Caches.new()
+        self.caches = Caches()
         self.endpoint = Endpoint(self.metrics, self._clock)
 
     async def run(self) -> None:
