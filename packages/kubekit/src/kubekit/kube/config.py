@@ -286,8 +286,20 @@ def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
     # client-go rejects this combination as well.
     if cluster.insecure_skip_tls_verify and ca_data:
         raise ConfigError(f'context "{name}": insecure-skip-tls-verify and certificate-authority exclude each other')
+    if not cluster.server:
+        raise ConfigError(f'context "{name}": its cluster has no server')
+    # client-go's rule for a bare host:port.
+    scheme = "https" if ca_data or client_cert else "http"
+    url = cluster.server if "://" in cluster.server else f"{scheme}://{cluster.server}"
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f'context "{name}": {cluster.server!r} is not the URL of a server (https://host:port)')
     return ClusterConfig(
-        server=_server_address(cluster.server, name, tls=bool(ca_data or client_cert)),
+        server=url.rstrip("/"),
         ca_data=ca_data,
         insecure=cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name,
@@ -298,22 +310,6 @@ def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
         namespace=context.namespace or "default",
         context=name,
     )
-
-
-def _server_address(server: str, name: str, *, tls: bool) -> str:
-    """Returns the server's URL without a trailing slash, as client-go completes it. Raises ConfigError."""
-    if not server:
-        raise ConfigError(f'context "{name}": its cluster has no server')
-    # client-go's rule for a bare host:port.
-    url = server if "://" in server else f"{'https' if tls else 'http'}://{server}"
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ConfigError(f'context "{name}": {server!r} is not the URL of a server (https://host:port)')
-    return url.rstrip("/")
 
 
 def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> credentials.Auth:

@@ -17,7 +17,6 @@ from typing import Any, Generic, Literal, TypeVar, cast
 import msgspec
 
 from kubekit.api import codec
-from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object, Status, Wire
 from kubekit.api.scheme import Resource
 from kubekit.kube.api_errors import Transient, error_of_status
@@ -59,7 +58,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     items: tuple[T, ...]
     resource_version: str
     continue_: str = ""
-    undecoded: tuple[Undecodable, ...] = ()
+    undecoded: tuple[codec.Undecodable, ...] = ()
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
@@ -67,7 +66,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
     items: list[T]
     resource_version: str
-    undecoded: tuple[Undecodable, ...] = ()
+    undecoded: tuple[codec.Undecodable, ...] = ()
     incomplete: tuple[str, ...] = ()
 
     def complete(self, subject: object) -> list[T]:
@@ -87,7 +86,7 @@ class JoinedPages(Generic[T]):
     def __init__(self, keep: Callable[[T], T] | None = None) -> None:
         self._keep = keep
         self._items: list[T] = []
-        self._undecoded: list[Undecodable] = []
+        self._undecoded: list[codec.Undecodable] = []
         self._version = ""
 
     def add(self, page: Page[T]) -> None:
@@ -112,7 +111,7 @@ class UndecodedEvent(msgspec.Struct, frozen=True):
     """A change of an object that could not be decoded."""
 
     type: EventType
-    object: Undecodable
+    object: codec.Undecodable
 
 
 class ListMeta(Wire, frozen=True):
@@ -164,10 +163,10 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
         except codec.DecodeError:
             metadata = codec.decode(_Frame, data).metadata
             items: list[K] = []
-            undecoded: list[Undecodable] = []
+            undecoded: list[codec.Undecodable] = []
             for raw in codec.decode_strictly(_RawItems, data).items or ():
                 obj = _decode_or_identify(kind, bytes(raw))
-                if isinstance(obj, Undecodable):
+                if isinstance(obj, codec.Undecodable):
                     undecoded.append(obj)
                 else:
                     items.append(obj)
@@ -177,7 +176,7 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
     return read_page
 
 
-def _decode_or_identify(kind: type[K], data: bytes) -> K | Undecodable:
+def _decode_or_identify(kind: type[K], data: bytes) -> K | codec.Undecodable:
     try:
         return codec.decode(kind, data)
     except codec.DecodeError as error:
@@ -210,7 +209,7 @@ def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEven
         if type_ == "BOOKMARK":
             return WatchEvent(type_, cast("K", codec.decode(Object, bytes(event.object))))
         obj = _decode_or_identify(kind, bytes(event.object))
-        return UndecodedEvent(type_, obj) if isinstance(obj, Undecodable) else WatchEvent(type_, obj)
+        return UndecodedEvent(type_, obj) if isinstance(obj, codec.Undecodable) else WatchEvent(type_, obj)
 
     return read_event
 

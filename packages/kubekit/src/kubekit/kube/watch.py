@@ -17,7 +17,6 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from typing import Any, Generic, TypeVar
 
 from kubekit.api import codec
-from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
@@ -92,7 +91,7 @@ class FirstReads:
     async def _ask(self, client: Client) -> frozenset[str]:
         try:
             served = await run_within(self._clock, self._longest_s, client.send(calls.list_group_versions()))
-        except (KubeError, DecodeError, TimeoutError):
+        except (KubeError, codec.DecodeError, TimeoutError):
             return frozenset()
         return served if _ALWAYS_SERVED in served else frozenset()
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from kubekit.lang.files import remove_tree
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.images import Manifest
 from kubekit.oci.layers import MAX_PAYLOAD_BYTES, Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, is_digest, parse
@@ -131,7 +130,7 @@ def copy_image(source: Layout, digest: str, place: Location, access: Access, *, 
                 for item in target.index().manifests:
                     if item.annotations.get(images.REF_NAME) == place.name:
                         _check_same(str(place), item.digest, digest)
-            manifest = images.decode_document(Manifest, source.read(digest), f"manifest {digest}")
+            manifest = images.decode_document(images.Manifest, source.read(digest), f"manifest {digest}")
             for blob in (manifest.config, *manifest.layers):
                 source.copy_blob(blob.digest, target)
             target.add_blob(source.read(digest))

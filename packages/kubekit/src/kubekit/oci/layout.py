@@ -18,7 +18,6 @@ from typing import BinaryIO
 import msgspec
 
 from kubekit.oci import images
-from kubekit.oci.images import Descriptor, Index
 from kubekit.oci.reference import is_digest, sha256
 from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound
 
@@ -44,7 +43,7 @@ class Layout:
                 if not (path / "oci-layout").exists():
                     _write_atomically(path / "oci-layout", _MARKER)
                 if not (path / "index.json").exists():
-                    _write_atomically(path / "index.json", msgspec.json.encode(Index(schema_version=2)))
+                    _write_atomically(path / "index.json", msgspec.json.encode(images.Index(schema_version=2)))
         return layout
 
     @classmethod
@@ -54,7 +53,7 @@ class Layout:
             raise ImageNotFound(f"{path}: is not an OCI image layout (it has no oci-layout and index.json)")
         return cls(path)
 
-    def index(self) -> Index:
+    def index(self) -> images.Index:
         """Returns the layout's index. Raises ImageNotFound if it cannot be read, or BadImage if it is invalid."""
         try:
             with (self.path / "index.json").open("rb") as file:
@@ -63,9 +62,9 @@ class Layout:
             raise ImageNotFound(f"{self.path}: index.json cannot be read: {error.strerror}") from error
         if len(data) > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{self.path}: index.json is larger than {images.MAX_DOCUMENT_BYTES} bytes")
-        return images.decode_document(Index, data, f"{self.path}/index.json")
+        return images.decode_document(images.Index, data, f"{self.path}/index.json")
 
-    def resolve(self, name: str = "") -> Descriptor:
+    def resolve(self, name: str = "") -> images.Descriptor:
         """Returns the image called `name` (a tag or a digest), or the only one there is. Raises ImageNotFound."""
         manifests = self.index().manifests
         if is_digest(name):
@@ -148,11 +147,11 @@ class Layout:
         finally:
             writer.discard()
 
-    def add_manifest(self, descriptor: Descriptor, name: str = "") -> None:
+    def add_manifest(self, descriptor: images.Descriptor, name: str = "") -> None:
         """Adds an image to the index, under `name` if given; an older image of that name loses it."""
         with _as_cannot_write(self.path), self._lock_index():
             name_annotations = {REF: name} if name else {}
-            new = Descriptor(
+            new = images.Descriptor(
                 media_type=descriptor.media_type,
                 digest=descriptor.digest,
                 size=descriptor.size,
@@ -167,7 +166,7 @@ class Layout:
                 if (item.annotations[REF] != new_name if item.annotations.get(REF) else item.digest != new.digest)
             ]
             ordered = sorted([*manifests, new], key=lambda item: (item.annotations.get(REF, ""), item.digest))
-            index = Index(schema_version=2, manifests=tuple(ordered))
+            index = images.Index(schema_version=2, manifests=tuple(ordered))
             _write_atomically(self.path / "index.json", msgspec.json.encode(index))
 
     def remove(self, name: str) -> bool:
@@ -176,17 +175,17 @@ class Layout:
             index = self.index()
             manifests = tuple(item for item in index.manifests if item.annotations.get(REF) != name)
             _write_atomically(
-                self.path / "index.json", msgspec.json.encode(Index(schema_version=2, manifests=manifests))
+                self.path / "index.json", msgspec.json.encode(images.Index(schema_version=2, manifests=manifests))
             )
         return len(manifests) != len(index.manifests)
 
-    def _manifest_without_entry(self, digest: str) -> list[Descriptor]:
+    def _manifest_without_entry(self, digest: str) -> list[images.Descriptor]:
         """Returns a manifest that no index entry refers to directly, such as one of a multi-architecture index."""
         path = self.blob(digest)
         if not path.is_file() or path.stat().st_size > images.MAX_DOCUMENT_BYTES:
             return []
         data = self.read(digest)
-        return [Descriptor(media_type=media_type_of(data), digest=digest, size=len(data))]
+        return [images.Descriptor(media_type=media_type_of(data), digest=digest, size=len(data))]
 
     @contextlib.contextmanager
     def _lock_index(self) -> Iterator[None]:

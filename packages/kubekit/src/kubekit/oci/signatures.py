@@ -123,11 +123,6 @@ def _why_not_verified(signature: bytes, name: str, keys: UsableKeys, digest: str
     # A message may parse without a valid signature.
     if not message.valid_sigs:
         return f"keyring {name}: no valid signature{ended}"
-    return check_claim(body, digest)
-
-
-def check_claim(body: bytes, digest: str) -> str:
-    """Returns why the signed JSON does not name `digest`, or an empty string if it does."""
     try:
         claim = msgspec.json.decode(body, type=_Claim)
         # Rejects duplicate members, because JSON readers differ in which of them counts.

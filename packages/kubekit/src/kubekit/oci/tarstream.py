@@ -19,7 +19,6 @@ from enum import Enum
 from typing import BinaryIO, Protocol, cast
 
 from kubekit.oci import images
-from kubekit.oci.images import Descriptor
 from kubekit.oci.registry_errors import BadImage, BeyondLimits
 from kubekit.oci.tar import Archive, BadGzip, BadTar, Entry, GzipStream
 
@@ -88,7 +87,7 @@ class Readable(Protocol):
 
 
 @contextlib.contextmanager
-def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
+def open_layer(stream: Readable, layer: images.Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
     """Opens a layer's archive and unpacked bytes. Raises BadImage for what cannot be read, and for broken data."""
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
@@ -143,7 +142,7 @@ class BrokenLayer(BadImage):
 class Unpacked:
     """A layer's unpacked bytes, hashed and counted as they are read."""
 
-    def __init__(self, stream: Readable, layer: Descriptor, budget: Budget) -> None:
+    def __init__(self, stream: Readable, layer: images.Descriptor, budget: Budget) -> None:
         self._stream = stream
         self._budget = budget
         # Bounds decompression bombs, without rejecting small layers of very compressible files.
@@ -217,7 +216,7 @@ def hidden_by(path: str) -> tuple[str, bool] | None:
 
 
 def find_in_layer(
-    pieces: Iterable[bytes], layer: Descriptor, path: str, *, limit: int, budget: Budget
+    pieces: Iterable[bytes], layer: images.Descriptor, path: str, *, limit: int, budget: Budget
 ) -> bytes | Hidden:
     """Returns the file `path` of a layer that arrives in `pieces`, or whether lower layers may still have it.
 

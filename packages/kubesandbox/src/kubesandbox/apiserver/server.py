@@ -34,7 +34,6 @@ from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.custom_kinds import Definitions
 from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
-from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
 from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
@@ -43,7 +42,6 @@ from kubesandbox.apiserver.objects.reading import Renderer, render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.policies import policy_admission
-from kubesandbox.apiserver.policies.policy_admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.usage import QUOTAS, QuotaAdmission
@@ -77,7 +75,7 @@ class ApiServer:
         self._host, self._port = host, port
         self._audit_path = audit or self.data / "audit.log"
         self._runner: web.ServerRunner | None = None
-        self._user_by_connection: dict[Any, User | None] = {}
+        self._user_by_connection: dict[Any, messages.User | None] = {}
         # The last Date header with its second: formatting it takes as long as routing a request.
         self._date: tuple[datetime | None, str] = (None, "")
         self.url = ""
@@ -143,7 +141,7 @@ class ApiServer:
         self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: policy_admission.policy_status(policy, self.kinds, self.schemas.tree)
-        self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
+        self.rest.writing.policies = policy_admission.PolicyAdmission(store, self.kinds, self.rest.objects).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
         self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
         reviews, pods = Reviews(self.authn, self.authz), self.data / "pods"
@@ -168,7 +166,7 @@ class ApiServer:
         if self.store.get(kind.storage, namespace, name) is None:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)
         elif not keep_existing:
-            target = Target(
+            target = messages.Target(
                 verb="update", group=kind.group, version=kind.version, namespace=namespace,
                 resource=kind.plural, name=name,
             )  # fmt: skip
@@ -210,7 +208,7 @@ class ApiServer:
         if "impersonate-group" in headers:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
-        request = Request(method=raw.method, path=raw.path, query=dict(raw.query), headers=headers, body=body)
+        request = messages.Request(method=raw.method, path=raw.path, query=dict(raw.query), headers=headers, body=body)
         response = await self._app.handle(request, str(raw.rel_url), self._user_of_certificate(raw))
         # The Date header has the cluster's time, which need not be the machine's.
         now = self.clock.now()
@@ -222,7 +220,7 @@ class ApiServer:
             return await self._send_stream(raw, response, fields)
         return web.Response(body=response.body, status=response.status, headers=fields)
 
-    def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
+    def _user_of_certificate(self, raw: web.BaseRequest) -> messages.User | None:
         """Returns the user of the connection's client certificate, None without one.
 
         Each connection's certificate is read once. Ended connections are not removed one by one: the cache is emptied
@@ -239,7 +237,7 @@ class ApiServer:
         return self._user_by_connection[protocol]
 
     async def _send_stream(
-        self, raw: web.BaseRequest, response: Response, headers: CIMultiDict[str]
+        self, raw: web.BaseRequest, response: messages.Response, headers: CIMultiDict[str]
     ) -> web.StreamResponse:
         """Sends a response piece by piece, until the handler or the client ends it."""
         answer = web.StreamResponse(status=response.status, headers=headers)
@@ -280,21 +278,21 @@ class App:
     collected: Collected
     discovery: Discovery
     audit: AuditLog
-    documents: Callable[[Request], Response | None]
+    documents: Callable[[messages.Request], messages.Response | None]
 
     def __post_init__(self) -> None:
-        def authorize(request: Request, target: Target) -> None:
+        def authorize(request: messages.Request, target: messages.Target) -> None:
             if request.user is not None:
                 self.authz.require(request.user, target)
 
         self.rest.patching.authorize = authorize
 
-    async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
+    async def handle(self, request: messages.Request, uri: str, certificate: messages.User | None) -> messages.Response:
         """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
         received = self.audit.now_text()
         target = messages.parse_target(request.method, request.path, request.query)
-        user: User | None = None
-        acting: User | None = None
+        user: messages.User | None = None
+        acting: messages.User | None = None
         failure: status_errors.ApiError | None = None
         audit_id = request.header("audit-id") or new_uid()
         try:
@@ -310,7 +308,7 @@ class App:
             _LOG.exception("%s %s", request.method, uri)
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
-            response = json_response(failure.status(), failure.code, failure.headers)
+            response = messages.json_response(failure.status(), failure.code, failure.headers)
         extra = [("Audit-Id", audit_id)]
         if not any(name == "Cache-Control" for name, _ in response.headers):
             extra.append(("Cache-Control", "no-cache, private"))
@@ -331,7 +329,7 @@ class App:
         )
         return response
 
-    async def _dispatch_request(self, request: Request, target: Target) -> Response:
+    async def _dispatch_request(self, request: messages.Request, target: messages.Target) -> messages.Response:
         """Returns the response of the handler for the path and verb. Raises ApiError."""
         if not target.is_resource:
             return self._serve_document(request)
@@ -347,12 +345,12 @@ class App:
         if target.subresource:
             return await self.rest.reading.known(lambda: self.subresources.handle(request, target, kind))
         if review := self.subresources.review(kind):
-            accepted = negotiate(request.header("accept"), messages.UNSTORED)
+            accepted = messages.negotiate(request.header("accept"), messages.UNSTORED)
             return render_unstored(await review(request, target), accepted)
         self.collected.check_collected(request, target, kind)
         return await self.rest.reading.known(lambda: self.rest.verbs[target.verb](request, target, kind))
 
-    def _serve_document(self, request: Request) -> Response:
+    def _serve_document(self, request: messages.Request) -> messages.Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.path.rstrip("/") or "/"
         if (answer := messages.answer_probe(path, request.query)) is not None:
@@ -362,12 +360,12 @@ class App:
             for group, versions in self.kinds.groups().items():
                 if group:
                     paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
-            return json_response({"paths": sorted([*paths, "/version"])})
+            return messages.json_response({"paths": sorted([*paths, "/version"])})
         if document := self.documents(request):
             return document
-        document = json_response(VERSION) if path == "/version" else None
+        document = messages.json_response(VERSION) if path == "/version" else None
         if path.split("/")[1] in {"api", "apis"}:
-            document = self.discovery.serve(path, negotiate(request.header("accept"), messages.DOCUMENTS).form)
+            document = self.discovery.serve(path, messages.negotiate(request.header("accept"), messages.DOCUMENTS).form)
         if document is not None:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
@@ -380,7 +378,7 @@ class App:
 
     # -- impersonation -----------------------------------------------------------------------------------------------
 
-    def _impersonated_user(self, request: Request, user: User) -> User | None:
+    def _impersonated_user(self, request: messages.Request, user: messages.User) -> messages.User | None:
         """Returns the user that the request's headers name, None without such headers. Raises ApiError."""
         name = request.header("impersonate-user")
         groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
@@ -392,13 +390,13 @@ class App:
         is_account = name.startswith("system:serviceaccount:") and name.count(":") == 3
         namespace, account = name.split(":")[2:] if is_account else ("", name)
         resource = "serviceaccounts" if is_account else "users"
-        attributes = Target(verb="impersonate", resource=resource, namespace=namespace, name=account)
+        attributes = messages.Target(verb="impersonate", resource=resource, namespace=namespace, name=account)
         self.authz.require(user, attributes)
         for group in groups:
-            self.authz.require(user, Target(verb="impersonate", resource="groups", name=group))
+            self.authz.require(user, messages.Target(verb="impersonate", resource="groups", name=group))
         # Impersonating a ServiceAccount adds its groups unless others are given.
         if is_account and not groups:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         if name != "system:anonymous" and "system:authenticated" not in groups:
             groups = (*groups, "system:authenticated")
-        return User(name, request.header("impersonate-uid"), groups)
+        return messages.User(name, request.header("impersonate-uid"), groups)

@@ -25,7 +25,6 @@ from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.node import pod_status, podspec
 from kubesandbox.node.container import ContainerWorker
 from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
-from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
 from kubesandbox.node.supplies import Supplies
@@ -167,7 +166,7 @@ class PodWorker:
                 return False
         return not self._stopping.is_set()
 
-    def _container_worker(self, spec: ContainerSpec) -> ContainerWorker:
+    def _container_worker(self, spec: podspec.ContainerSpec) -> ContainerWorker:
         return ContainerWorker(
             spec,
             reporter=self._reporter,
@@ -185,7 +184,7 @@ class PodWorker:
             try:
                 await self._supplies.prepare()
                 problem = ""
-            except BadPod as bad:
+            except podspec.BadPod as bad:
                 problem = bad.message
             except (KubeError, DecodeError, OSError) as error:
                 problem = f"MountVolume.SetUp failed: {error}"

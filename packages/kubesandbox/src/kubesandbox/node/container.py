@@ -17,7 +17,6 @@ from kubekit.kube.clock import Clock
 from kubesandbox.node import container_process, podspec
 from kubesandbox.node.container_process import Exit, RunningContainer
 from kubesandbox.node.pod_status import RAN, ContainerRecord, Ended, RestartPolicy, Started, is_restarted
-from kubesandbox.node.podspec import JSON, BadPod, ContainerSpec
 from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner_interface import Launch
 from kubesandbox.node.settings import NodeSettings, Restarts, go_duration
@@ -36,7 +35,7 @@ class ContainerWorker:
 
     def __init__(
         self,
-        spec: ContainerSpec,
+        spec: podspec.ContainerSpec,
         *,
         reporter: Reporter,
         supplies: Supplies,
@@ -87,7 +86,7 @@ class ContainerWorker:
             container = await container_process.start_container(self._place.runner, launch, self._log_file, self._clock)
         except PullError as error:
             await self._puller.wait_after(error, self._wait_unless_stopped)
-        except BadPod as problem:
+        except podspec.BadPod as problem:
             await self._not_created(problem.reason, problem.message)
         except OSError as error:
             await self._not_created("CreateContainerError", str(error))
@@ -188,7 +187,7 @@ async def _stop_and_wait(container: RunningContainer, waiter: asyncio.Task[Exit]
 class Prober:
     """The probes of one run of one container. Raises BadPod if a probe names a port that does not exist."""
 
-    def __init__(self, spec: ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
+    def __init__(self, spec: podspec.ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
         self._spec, self._reporter, self._clock = spec, reporter, clock
         self._readiness = parse_probe(spec.readiness, spec.ports, host)
         self._liveness = parse_probe(spec.liveness, spec.ports, host)
@@ -239,7 +238,7 @@ class Prober:
 class Puller:
     """The image puller of one container, which also reports Events and waiting reasons."""
 
-    def __init__(self, spec: ContainerSpec, reporter: Reporter, place: NodeSettings) -> None:
+    def __init__(self, spec: podspec.ContainerSpec, reporter: Reporter, place: NodeSettings) -> None:
         self._spec, self._reporter = spec, reporter
         self._images, self._limits = place.images, place.backoff
         self._delays = place.backoff.delays()
@@ -296,7 +295,7 @@ class Probe:
     failures: int = 3
 
 
-def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
+def parse_probe(probe: podspec.JSON | None, ports: Iterable[podspec.JSON], host: str) -> Probe | None:
     """Parses a probe of a pod; None for one that is not probed. Raises BadPod for an unknown port name."""
     target = (probe or {}).get("httpGet") or (probe or {}).get("tcpSocket")
     if probe is None or not target:
@@ -306,7 +305,7 @@ def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe |
     if isinstance(port, str) and not port.isdigit():
         numbers = [entry["containerPort"] for entry in ports if entry.get("name") == port]
         if not numbers:
-            raise BadPod(f"couldn't find port: {port}")
+            raise podspec.BadPod(f"couldn't find port: {port}")
         port = numbers[0]
     url = ""
     if "httpGet" in probe:

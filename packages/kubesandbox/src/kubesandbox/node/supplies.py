@@ -23,7 +23,6 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.files import remove_tree
 from kubesandbox.node import pod_volumes, podspec
 from kubesandbox.node.pod_volumes import write_atomically
-from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Launch, argv_for, interpreter_environment
 from kubesandbox.node.settings import NodeSettings
 from kubesandbox.node.unpacked_images import LocalImage
@@ -77,12 +76,12 @@ class Supplies:
         for volume in volumes:
             self._volumes[volume["name"]] = pod_volumes.prepare_volume(volume, sources)
 
-    async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
+    async def launch(self, spec: podspec.ContainerSpec, image: LocalImage, number: int) -> Launch:
         """Returns the start of a container, its `number` counting from 0. Raises BadPod and StartError."""
         try:
             await self._read_references(pod_volumes.environment_references(spec))
         except ApiError as error:
-            raise BadPod(str(error)) from error
+            raise podspec.BadPod(str(error)) from error
         except KubeError:
             pass  # unreachable: `_data_of` has what was read last, and nothing for what was never read
         server = urlsplit(self._place.server)
@@ -173,14 +172,14 @@ class Supplies:
         return self._config.get((kind, name))
 
 
-def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
+def _command_line(spec: podspec.ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
     """Returns entry point and arguments (by default the image's), `$(NAME)` expanded. Raises BadPod, StartError."""
     entry = spec.command or image.entrypoint
     # An image's default arguments apply only with its own entry point.
     arguments = spec.args or (() if spec.command else image.command)
     words = tuple(pod_volumes.expand_variables(word, env) for word in (*entry, *arguments))
     if not words:
-        raise BadPod("no command specified", reason="CreateContainerError")
+        raise podspec.BadPod("no command specified", reason="CreateContainerError")
     command = words[0]
     script = image.files / command.lstrip("/")
     if command.startswith("/") and script.is_file():

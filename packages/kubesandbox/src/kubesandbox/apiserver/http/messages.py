@@ -18,11 +18,10 @@ import orjson
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
-from kubesandbox.apiserver.status_errors import JSON, ApiError, not_acceptable, only_media_types, only_stream_types
 
 JSON_TYPE = "application/json"
 # The answer to a subresource that creates nothing to show.
-CREATED: JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+CREATED: status_errors.JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
@@ -45,9 +44,9 @@ class User:
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def to_dict(self) -> JSON:
+    def to_dict(self) -> status_errors.JSON:
         """Returns the user as `authentication.k8s.io/v1` UserInfo."""
-        info: JSON = {"username": self.name}
+        info: status_errors.JSON = {"username": self.name}
         if self.uid:
             info["uid"] = self.uid
         if self.groups:
@@ -176,7 +175,7 @@ def in_builtin_group(path: str) -> bool:
     return parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in BUILTIN_GROUPS
 
 
-def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
+def endpoint_error(method: str, target: Target, kind: Kind) -> status_errors.ApiError | None:
     """Returns the error of a request that is not valid for `kind`, or None."""
     if kind.custom:
         return None
@@ -211,9 +210,9 @@ def resource_of(path: str) -> tuple[str, str, str]:
     return target.group, target.version, target.resource
 
 
-def not_there() -> ApiError:
+def not_there() -> status_errors.ApiError:
     """Returns the 404 of a path in a built-in group."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+    return status_errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
 class Form(Enum):
@@ -254,16 +253,16 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
     """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
     if not accept:
         return Accepted()
-    refusal = not_acceptable
+    refusal = status_errors.not_acceptable
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         if media not in _JSON_LIKE:
             continue
         as_yaml = media == "application/yaml"
         if stream and as_yaml:
-            refusal = only_stream_types
+            refusal = status_errors.only_stream_types
             continue
-        refusal = only_media_types
+        refusal = status_errors.only_media_types
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
         # Without as= the client accepts the object itself.
         if not options.get("as"):

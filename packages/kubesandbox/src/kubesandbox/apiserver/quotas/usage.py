@@ -22,7 +22,6 @@ from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry, Store
 
 JSON = dict[str, Any]
@@ -327,5 +326,5 @@ def _may_grow(write: Write) -> bool:
     return resource in (SERVICES, CLAIMS) and not write.subresource
 
 
-def _forbidden_error(write: Write, why: str) -> ApiError:
+def _forbidden_error(write: Write, why: str) -> status_errors.ApiError:
     return status_errors.forbidden(write.kind.plural, write.kind.group, write.name, why)

@@ -7,7 +7,6 @@ from functools import cache, cached_property
 from typing import Any
 
 from kubesandbox.apiserver.schema import builtin_table, typed
-from kubesandbox.apiserver.schema.builtin_table import Field
 from kubesandbox.apiserver.schema.structural import Compiler, SchemaNode
 
 JSON = dict[str, Any]
@@ -114,7 +113,7 @@ def _build_definition(name: str) -> JSON:
     return result
 
 
-def _property_schema(field: Field) -> JSON:
+def _property_schema(field: builtin_table.Field) -> JSON:
     """Returns the schema of a field, with its default and merge strategy."""
     result = _type_schema(field.type)
     if field.default is not None:

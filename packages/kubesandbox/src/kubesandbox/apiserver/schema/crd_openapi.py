@@ -51,7 +51,20 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
     if (map_type := schema.get(_MAP_TYPE)) is not None:
         yield from _of_type(schema, path, "object", _MAP_TYPE)
         yield from one_of(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
-    yield from _list_type_faults(schema, path)
+    list_type, type_path, items = schema.get(_LIST_TYPE), f"{path}.{_LIST_TYPE}", schema.get("items")
+    if list_type is not None:
+        type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
+        yield from type_faults
+        if not type_faults and list_type == "set" and isinstance(items, dict):
+            detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+            if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
+                yield invalid(f"{path}.items.{_LIST_TYPE}", items[_LIST_TYPE], detail)
+            if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
+                yield invalid(f"{path}.items.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
+        yield from one_of(type_path, list_type, ("atomic", "set", "map"))
+    if schema.get(_LIST_KEYS) and list_type != "map":
+        fault = Fault.REQUIRED if list_type is None else Fault.INVALID
+        yield FieldError(fault, type_path, list_type, f"must be map if {_LIST_KEYS} is non-empty")
     yield from _list_map_key_faults(schema, path)
     yield from rules(schema, path, uncorrelated)
 
@@ -80,24 +93,6 @@ def _of_type(schema: JSON, path: str, expected_type: str, key: str) -> Errors:
     if kind != expected_type:
         detail = f"must be {expected_type} if {key} is specified"
         yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, f"{path}.type", kind, detail)
-
-
-def _list_type_faults(schema: JSON, path: str) -> Errors:
-    """Yields the faults of x-kubernetes-list-type; an item of a set must be atomic, since sets compare whole items."""
-    list_type, type_path, items = schema.get(_LIST_TYPE), f"{path}.{_LIST_TYPE}", schema.get("items")
-    if list_type is not None:
-        type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
-        yield from type_faults
-        if not type_faults and list_type == "set" and isinstance(items, dict):
-            detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
-            if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
-                yield invalid(f"{path}.items.{_LIST_TYPE}", items[_LIST_TYPE], detail)
-            if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
-                yield invalid(f"{path}.items.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
-        yield from one_of(type_path, list_type, ("atomic", "set", "map"))
-    if schema.get(_LIST_KEYS) and list_type != "map":
-        fault = Fault.REQUIRED if list_type is None else Fault.INVALID
-        yield FieldError(fault, type_path, list_type, f"must be map if {_LIST_KEYS} is non-empty")
 
 
 def _list_map_key_faults(schema: JSON, path: str) -> Errors:

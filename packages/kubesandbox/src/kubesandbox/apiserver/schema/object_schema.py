@@ -14,10 +14,8 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta, typed
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, duplicate, go_json, invalid, required
-from kubesandbox.apiserver.schema.object_meta import dns1035_label_faults
 from kubesandbox.apiserver.schema.rules import RuleSet
 from kubesandbox.apiserver.schema.structural import SchemaNode, compile_node, drop_nulls, fill_defaults, prune_unknown
-from kubesandbox.apiserver.schema.typed import DecodeError
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields, validate_value
 
 JSON = dict[str, Any]
@@ -113,9 +111,9 @@ def _coerce_below(node: SchemaNode | None, value: Any, path: str, unknown: list[
     if node.embedded and result.get("metadata") is not None:
         try:
             result["metadata"] = _decode_metadata(result["metadata"], f"{path}.metadata", unknown)
-        except DecodeError as error:
+        except typed.DecodeError as error:
             # The root's metadata fails without a path, embedded metadata with one.
-            raise DecodeError(f"{path}.metadata: Invalid value: {go_json(result['metadata'])}: {error}") from None
+            raise typed.DecodeError(f"{path}.metadata: Invalid value: {go_json(result['metadata'])}: {error}") from None
     return result
 
 
@@ -137,28 +135,25 @@ def _embedded_faults(node: SchemaNode | None, value: Any, path: str) -> Iterator
             yield from _embedded_faults(node.items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         if node.embedded:
-            yield from _resource_faults(value, path)
+            for key in ("apiVersion", "kind"):
+                field_value = value.get(key)
+                if key not in value:
+                    yield required(f"{path}.{key}")
+                elif not isinstance(field_value, str):
+                    yield invalid(f"{path}.{key}", field_value, "must be a string")
+                elif not field_value:
+                    yield invalid(f"{path}.{key}", field_value, "must not be empty")
+                elif key == "kind" and (why := object_meta.dns1035_label_faults(field_value.lower())):
+                    yield invalid(
+                        f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}"
+                    )
+                elif key == "apiVersion" and field_value.count("/") > 1:
+                    yield invalid(f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}")
+            if isinstance(metadata := value.get("metadata"), dict):
+                yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
+                yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")
         for name, member in value.items():
             yield from _embedded_faults(node.member(name), member, node.member_path(path, name))
-
-
-def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
-    """Yields the faults of one embedded resource: apiVersion, kind and metadata."""
-    for key in ("apiVersion", "kind"):
-        field_value = value.get(key)
-        if key not in value:
-            yield required(f"{path}.{key}")
-        elif not isinstance(field_value, str):
-            yield invalid(f"{path}.{key}", field_value, "must be a string")
-        elif not field_value:
-            yield invalid(f"{path}.{key}", field_value, "must not be empty")
-        elif key == "kind" and (why := dns1035_label_faults(field_value.lower())):
-            yield invalid(f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}")
-        elif key == "apiVersion" and field_value.count("/") > 1:
-            yield invalid(f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}")
-    if isinstance(metadata := value.get("metadata"), dict):
-        yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
-        yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")
 
 
 # -- Duplicates in lists of unique entries: x-kubernetes-list-type set and map -----------------------------------------

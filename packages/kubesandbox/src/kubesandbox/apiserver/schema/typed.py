@@ -19,7 +19,6 @@ from typing import Any
 from kubekit.lang.quantity import QuantityError, canonical_quantity
 from kubesandbox.apiserver.metadata import rfc3339
 from kubesandbox.apiserver.schema import builtin_table, go_defaults
-from kubesandbox.apiserver.schema.builtin_table import Field
 
 JSON = dict[str, Any]
 
@@ -272,10 +271,10 @@ class Struct(Shape):
         package, _, self.name = type_.name.rpartition(".")
         self.go = f"{package.rpartition('.')[2]}.{self.name}"
         self.fields: dict[str, Shape] = {}
-        self._rules: list[tuple[str, Field, Shape]] = []
+        self._rules: list[tuple[str, builtin_table.Field, Shape]] = []
         self._default = go_defaults.default_of(type_.name)
 
-    def fill(self, fields: list[tuple[Field, Shape]]) -> None:
+    def fill(self, fields: list[tuple[builtin_table.Field, Shape]]) -> None:
         """Sets the struct's fields."""
         self.fields = {member.name: shape for member, shape in fields}
         self._rules = [(member.name, member, shape) for member, shape in fields]

@@ -10,11 +10,6 @@ from typing import Any
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden, invalid, one_of, required
-from kubesandbox.apiserver.schema.object_meta import (
-    dns1035_label_faults,
-    dns1123_label_faults,
-    dns1123_subdomain_faults,
-)
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -151,9 +146,9 @@ def _name_faults(kind: Kind, name: str) -> str:
             return f"may not be '{name}'"
         return ", ".join(f"may not contain '{character}'" for character in "/%" if character in name)
     if kind.group == "" and kind.kind == "Namespace":
-        return "must not contain dots" if "." in name else dns1123_label_faults(name)
+        return "must not contain dots" if "." in name else object_meta.dns1123_label_faults(name)
     is_service = kind.group == "" and kind.kind == "Service"
-    return dns1035_label_faults(name) if is_service else dns1123_subdomain_faults(name)
+    return object_meta.dns1035_label_faults(name) if is_service else object_meta.dns1123_subdomain_faults(name)
 
 
 # -- The scale subresource of custom resources -------------------------------------------------------------------------

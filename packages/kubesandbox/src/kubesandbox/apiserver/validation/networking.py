@@ -7,7 +7,6 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.schema.field_errors import duplicate, forbidden, invalid, not_supported, one_of, required
-from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.validation import common
 
 JSON = dict[str, Any]
@@ -26,7 +25,24 @@ def service_faults(obj: JSON, old: JSON | None) -> common.Faults:
         yield required("spec.externalName")
     names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _service_port_faults(port, f"spec.ports[{index}]", names, name_required=len(ports) > 1)
+        path = f"spec.ports[{index}]"
+        name = port.get("name") or ""
+        if (len(ports) > 1) and not name:
+            yield required(f"{path}.name")
+        elif name:
+            if why := object_meta.dns1123_label_faults(name):
+                yield invalid(f"{path}.name", name, why)
+            if name in names:
+                yield duplicate(f"{path}.name", name)
+            names.add(name)
+        yield from common.port_number(port.get("port") or 0, f"{path}.port")
+        target = port.get("targetPort")
+        if isinstance(target, str):
+            for why in common.port_name(target) if target else ():
+                yield invalid(f"{path}.targetPort", target, why)
+        elif target:
+            yield from common.port_number(target, f"{path}.targetPort")
+        yield from common.protocol_faults(port.get("protocol") or "", f"{path}.protocol")
     earlier_ports: list[tuple[Any, Any]] = []
     for index, port in enumerate(ports):
         key = (port.get("port"), port.get("protocol"))
@@ -52,27 +68,6 @@ def service_faults(obj: JSON, old: JSON | None) -> common.Faults:
         yield invalid("spec.clusterIPs[0]", address, _ADDRESS_RULE)
     elif former.get("clusterIP") and kind == former.get("type") and address != former["clusterIP"]:
         yield invalid("spec.clusterIPs[0]", spec.get("clusterIPs") or [address], "may not change once set")
-
-
-def _service_port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: bool) -> common.Faults:
-    """Yields the faults of a Service's port; adds its name to `names_seen`."""
-    name = port.get("name") or ""
-    if name_required and not name:
-        yield required(f"{path}.name")
-    elif name:
-        if why := dns1123_label_faults(name):
-            yield invalid(f"{path}.name", name, why)
-        if name in names_seen:
-            yield duplicate(f"{path}.name", name)
-        names_seen.add(name)
-    yield from common.port_number(port.get("port") or 0, f"{path}.port")
-    target = port.get("targetPort")
-    if isinstance(target, str):
-        for why in common.port_name(target) if target else ():
-            yield invalid(f"{path}.targetPort", target, why)
-    elif target:
-        yield from common.port_number(target, f"{path}.targetPort")
-    yield from common.protocol_faults(port.get("protocol") or "", f"{path}.protocol")
 
 
 # -- Ingresses ---------------------------------------------------------------------------------------------------------
@@ -102,13 +97,13 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> common.Faults:
         for number, host in enumerate(tls.get("hosts") or ()):
             yield from _host_faults(host, f"spec.tls[{index}].hosts[{number}]")
         secret = tls.get("secretName")
-        if secret and (why := dns1123_subdomain_faults(secret)):
+        if secret and (why := object_meta.dns1123_subdomain_faults(secret)):
             yield invalid(f"spec.tls[{index}].secretName", secret, why)
 
 
 def _host_faults(host: str, path: str) -> common.Faults:
     # Only the first label may be a wildcard.
-    if "*" not in host and (why := dns1123_subdomain_faults(host)):
+    if "*" not in host and (why := object_meta.dns1123_subdomain_faults(host)):
         yield invalid(path, host, why)
 
 

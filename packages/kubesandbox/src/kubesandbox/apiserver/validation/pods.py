@@ -9,7 +9,6 @@ from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema import object_meta
-from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.validation import common
 
 JSON = dict[str, Any]
@@ -75,7 +74,7 @@ def pod_spec(spec: JSON, path: str) -> common.Faults:
         yield from field.one_of(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
     yield from object_meta.label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     for name in ("serviceAccountName", "nodeName"):
-        if (value := spec.get(name)) and (why := dns1123_subdomain_faults(value)):
+        if (value := spec.get(name)) and (why := object_meta.dns1123_subdomain_faults(value)):
             yield field.invalid(f"{path}.{name}", value, why)
     if dns == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
         if spec.get("dnsConfig") is None:
@@ -88,7 +87,7 @@ def pod_spec(spec: JSON, path: str) -> common.Faults:
     if deadline is not None and not 1 <= deadline < 2**31:
         yield field.invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     for name in ("hostname", "subdomain"):
-        if (value := spec.get(name)) and (why := dns1123_label_faults(value)):
+        if (value := spec.get(name)) and (why := object_meta.dns1123_label_faults(value)):
             yield field.invalid(f"{path}.{name}", value, why)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
@@ -127,7 +126,7 @@ def _volume_faults(volumes: list[JSON] | tuple[()], path: str, names: set[str]) 
         faults = list(_source_faults(volume, volume_path))
         if not name:
             faults.append(field.required(f"{volume_path}.name"))
-        elif why := dns1123_label_faults(name):
+        elif why := object_meta.dns1123_label_faults(name):
             faults.append(field.invalid(f"{volume_path}.name", name, why))
         if name in names:
             faults.append(field.duplicate(f"{volume_path}.name", name))
@@ -208,7 +207,7 @@ def _container_faults(container: JSON, path: str, volumes: set[str]) -> common.F
     name = container.get("name") or ""
     if not name:
         yield field.required(f"{path}.name")
-    elif why := dns1123_label_faults(name):
+    elif why := object_meta.dns1123_label_faults(name):
         yield field.invalid(f"{path}.name", name, why)
     if not container.get("image"):
         yield field.required(f"{path}.image")

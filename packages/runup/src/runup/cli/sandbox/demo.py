@@ -32,7 +32,6 @@ from runup.cli.lazy import Command
 from runup.cli.output import without_printable
 from runup.process.ending_signals import ending_signals
 from runup.sandbox import demo_cluster
-from runup.sandbox.demo_cluster import Interrupts, StepFailed
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -60,13 +59,13 @@ def demo() -> int:
     # Before the first step, which is a process: without the extra `sandbox`, this command says so itself.
     import kubesandbox  # noqa: F401
 
-    interrupts = Interrupts()
+    interrupts = demo_cluster.Interrupts()
     folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
     story = Demo(folder, interrupts)
     failed = False
     try:
         interrupts.guarding(story.run)
-    except StepFailed as error:
+    except demo_cluster.StepFailed as error:
         failed = True
         _print_styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
@@ -107,7 +106,7 @@ class Demo:
     """The steps of the demo, and the sandbox in `folder` that they use; `started` once that has to be stopped."""
 
     folder: Path
-    interrupts: Interrupts
+    interrupts: demo_cluster.Interrupts
     started: bool = False
 
     @property
@@ -150,7 +149,7 @@ class Demo:
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
         if PAUSED_POOL_RISK not in self._open_risks():
-            raise StepFailed(f"the preflight did not find {PAUSED_POOL_RISK}")
+            raise demo_cluster.StepFailed(f"the preflight did not find {PAUSED_POOL_RISK}")
         self._kubectl(UNPAUSE_COMMAND)
         clock = SystemClock()
         started_at = clock.monotonic()
@@ -233,14 +232,14 @@ class Demo:
         if code == READER_LEFT:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if code != expect:
-            raise StepFailed(f"`{shlex.join(arguments)}` ended with exit code {code} instead of {expect}")
+            raise demo_cluster.StepFailed(f"`{shlex.join(arguments)}` ended with exit code {code} instead of {expect}")
 
     def _run_quietly(self, *words: str) -> str:
         """Runs a runup command without showing it, and returns its stdout. Raises StepFailed if it fails."""
         captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         code, out, err = self.interrupts.run([*_RUNUP, *words], self._environment(), **captured)
         if code != 0:
-            raise StepFailed(f"`runup {shlex.join(words)}` failed: {err.strip()}")
+            raise demo_cluster.StepFailed(f"`runup {shlex.join(words)}` failed: {err.strip()}")
         return out
 
     def _wait_until(self, holds: Callable[[Any], bool], state_text: str) -> None:

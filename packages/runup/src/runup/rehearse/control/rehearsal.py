@@ -40,7 +40,6 @@ from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conv
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
 from runup.rehearse.control.real_copy import RealCopy, open_real_copy
 from runup.rehearse.control.real_server import ServerPrograms
-from runup.rehearse.control.stored_objects import Definition
 from runup.rehearse.decide import differences, rehearsal_outcome, served_versions
 from runup.release.decide.inclusion_reasons import OPERATOR, environment_of, profile_in
 from runup.release.decide.manifest import Identity, Manifest
@@ -277,12 +276,12 @@ def account_of(source: ClusterSource) -> rehearsal_outcome.CopyAccount:
 
 def _read_objects_before(
     copy_: ClusterCopy, tasks: Sequence[Task]
-) -> tuple[dict[str, Definition], list[tuple[Identity, str]]]:
+) -> tuple[dict[str, stored_objects.Definition], list[tuple[Identity, str]]]:
     """Returns the definitions before the release, and the objects that are deleted with what the release deletes.
 
     These are the objects of a deleted definition, those in a deleted namespace, and the dependents of a deleted owner.
     """
-    definitions: dict[str, Definition] = {}
+    definitions: dict[str, stored_objects.Definition] = {}
     going: list[tuple[Identity, str]] = []
     owners: dict[str, Identity] = {}
     for task in tasks:
@@ -294,7 +293,7 @@ def _read_objects_before(
             group, names = definition["spec"]["group"], definition["spec"]["names"]
             # A definition that the copy invented for objects of an unknown kind says nothing about the cluster's.
             if (group, names["kind"]) not in copy_.invented:
-                definitions[task.identity.name] = Definition(definition)
+                definitions[task.identity.name] = stored_objects.Definition(definition)
             if task.deletes:
                 reason = f"its definition {task.identity.name} goes"
                 going += [
@@ -423,7 +422,7 @@ async def _definition_outcomes(
     source: ClusterSource,
     release: RehearsalTarget,
     copy_: ClusterCopy,
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, stored_objects.Definition],
     tasks: Sequence[Task],
 ) -> list[rehearsal_outcome.DefinitionOutcome]:
     """Returns, for each definition that the release applies, its effect on the stored objects of its kind."""

@@ -12,7 +12,6 @@ from typing import Any
 import structlog
 
 from kubekit.api import codec
-from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
@@ -170,7 +169,7 @@ def stuck_operators(declared: Collection[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
+FAILURES = (KubeError, codec.DecodeError, Terminal, KindMissing)
 # In the words of the copy's server: what it lacks memory for, and what its disk does not take.
 WANT_OF_MEMORY = ("Internal error occurred: MemoryError", "can't start new thread")
 WANT_OF_ROOM = "storage: "
@@ -308,22 +307,6 @@ class ReleaseRun:
             # Without a status it is not known whether an operator would go on.
             result.failures[task.index] = Failure(task, error, by_copy=True)
             return
-        self._note_unhealthy(task, result)
-
-    async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
-        """Retries the tasks that lacked an object which a later task may have created, for as long as that helps."""
-        while not result.too_late:
-            missing = [
-                failure.task
-                for failure in result.failures.values()
-                if isinstance(failure.error, KindMissing | NotFound)
-            ]
-            await self._apply_each(applier, missing, result)
-            if all(task.index in result.failures for task in missing):
-                return
-
-    def _note_unhealthy(self, task: Task, result: RunResult) -> None:
-        """Notes that an operator would wait here, by its own rules for the health of the object that it applied."""
         problem = None
         obj = self._copied.get(task.identity)
         now = self._clock.now()
@@ -338,6 +321,18 @@ class ReleaseRun:
             problem = health.problem_of(task, workload, ApplyReason.UPDATING)
         if problem is not None:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
+
+    async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
+        """Retries the tasks that lacked an object which a later task may have created, for as long as that helps."""
+        while not result.too_late:
+            missing = [
+                failure.task
+                for failure in result.failures.values()
+                if isinstance(failure.error, KindMissing | NotFound)
+            ]
+            await self._apply_each(applier, missing, result)
+            if all(task.index in result.failures for task in missing):
+                return
 
 
 def _is_copy_failure(error: Exception) -> bool:

@@ -66,35 +66,33 @@ class Build:
         """Runs the instructions and returns the last stage; raises BadDockerfile and OciError."""
         for number, (word, arguments) in enumerate(_instructions(dockerfile), 1):
             _print_line(f"STEP {number}: {word} {arguments}")
-            self._run_instruction(word, arguments)
+            if word == "ARG":
+                name, _, default = arguments.partition("=")
+                self._known[name] = self._given.get(name, self._substitute(default))
+            elif word == "FROM":
+                words = self._substitute(arguments).split()
+                base = words[0] if words else ""
+                if not base:
+                    raise BadDockerfile("FROM: the name of an image is empty")
+                under = self._stages.get(base)
+                self._stage = (
+                    _Stage(under.base, dict(under.files)) if under else _Stage("" if base == "scratch" else base)
+                )
+                name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
+                self._stages[name] = self._stage
+            elif self._stage is None:
+                raise BadDockerfile(f"{word}: no FROM statement found before it")
+            elif word == "COPY":
+                self._copy(self._stage, self._substitute(arguments))
+            elif word == "RUN":
+                raise BadDockerfile(
+                    f"RUN {arguments}: a sandbox does not run programs of an image; build on a real cluster instead"
+                )
+            elif word not in _IGNORED:
+                raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
         if self._stage is None:
             raise BadDockerfile("no FROM statement found")
         return self._stage
-
-    def _run_instruction(self, word: str, arguments: str) -> None:
-        """Carries out one instruction of a Dockerfile. Raises BadDockerfile for one that a sandbox cannot."""
-        if word == "ARG":
-            name, _, default = arguments.partition("=")
-            self._known[name] = self._given.get(name, self._substitute(default))
-        elif word == "FROM":
-            words = self._substitute(arguments).split()
-            base = words[0] if words else ""
-            if not base:
-                raise BadDockerfile("FROM: the name of an image is empty")
-            under = self._stages.get(base)
-            self._stage = _Stage(under.base, dict(under.files)) if under else _Stage("" if base == "scratch" else base)
-            name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
-            self._stages[name] = self._stage
-        elif self._stage is None:
-            raise BadDockerfile(f"{word}: no FROM statement found before it")
-        elif word == "COPY":
-            self._copy(self._stage, self._substitute(arguments))
-        elif word == "RUN":
-            raise BadDockerfile(
-                f"RUN {arguments}: a sandbox does not run programs of an image; build on a real cluster instead"
-            )
-        elif word not in _IGNORED:
-            raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
 
     def _copy(self, stage: _Stage, arguments: str) -> None:
         """Copies files of another image or stage into `stage`. Raises BadDockerfile."""

@@ -26,7 +26,6 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.files import Lossy
 from kubesandbox import cluster
-from kubesandbox.cluster import until_over
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
@@ -43,7 +42,6 @@ from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import scenario_objects as imports
 from runup.sandbox.setup import scenario_objects as setup
 from runup.sandbox.setup import settings
-from runup.sandbox.setup.settings import Ready, Settings
 
 # A kubelet's delays are ten times as long, which is too long for a sandbox.
 _BACK_OFF = Limits(1.0, 30.0)
@@ -54,7 +52,7 @@ REGISTRY_AUTH = "registry-auth.json"
 log = structlog.get_logger("cluster")
 
 
-def read_scenario(sandbox_settings: Settings) -> Scenario:
+def read_scenario(sandbox_settings: settings.Settings) -> Scenario:
     """Returns the scenario that the settings name: a bundled one, a folder, or a dump; raises SandboxError."""
     if sandbox_settings.source:
         dump = load.read(Path(sandbox_settings.source))
@@ -74,7 +72,7 @@ class Services:
 class Cluster:
     """The parts of a cluster, as asyncio tasks."""
 
-    def __init__(self, data: Path, sandbox_settings: Settings, clock: Clock) -> None:
+    def __init__(self, data: Path, sandbox_settings: settings.Settings, clock: Clock) -> None:
         self._data = data
         self._settings = sandbox_settings
         self._clock = clock
@@ -88,8 +86,22 @@ class Cluster:
             place = await asyncio.to_thread(self._place_for_pods, client, chosen_scenario, services.registry)
             tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
             left_out = await self._set_up(client, chosen_scenario, services)
-            self._report_ready(chosen_scenario, place, services, left_out)
-            await until_over(stop, tasks)
+            settings.save_ready(
+                self._data,
+                settings.Ready(
+                    title=chosen_scenario.title,
+                    version=chosen_scenario.cluster.version,
+                    releases=tuple(release.version for release in chosen_scenario.releases),
+                    runner=place.runner.name,
+                    not_isolated=place.runner.not_isolated,
+                    left_out=left_out,
+                    notes=chosen_scenario.notes,
+                    update_service=services.updates,
+                    registry=services.registry,
+                ),
+            )
+            log.info("ready", scenario=chosen_scenario.name, runner=place.runner.name)
+            await cluster.until_over(stop, tasks)
 
     async def _services(self, stack: contextlib.AsyncExitStack, chosen_scenario: Scenario) -> Services:
         """Starts the registry and the update service, builds the scenario's releases, and returns where they are."""
@@ -162,26 +174,6 @@ class Cluster:
             return before.left_out  # later changes belong to the user
         auth = (self._data / REGISTRY_AUTH).read_bytes()
         return await setup.set_up(client, chosen_scenario, services.releases, self._clock, registry_auth=auth)
-
-    def _report_ready(
-        self, chosen_scenario: Scenario, place: NodeSettings, services: Services, left_out: tuple[str, ...]
-    ) -> None:
-        """Writes the report that the sandbox is ready, for the command that started it."""
-        settings.save_ready(
-            self._data,
-            Ready(
-                title=chosen_scenario.title,
-                version=chosen_scenario.cluster.version,
-                releases=tuple(release.version for release in chosen_scenario.releases),
-                runner=place.runner.name,
-                not_isolated=place.runner.not_isolated,
-                left_out=left_out,
-                notes=chosen_scenario.notes,
-                update_service=services.updates,
-                registry=services.registry,
-            ),
-        )
-        log.info("ready", scenario=chosen_scenario.name, runner=place.runner.name)
 
 
 async def serve(data: Path) -> None:

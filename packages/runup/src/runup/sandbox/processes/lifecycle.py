@@ -20,7 +20,6 @@ from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
-from runup.sandbox.setup.settings import Ready, Settings
 
 KUBECONFIG = "admin.kubeconfig"
 # A start that makes progress is not ended: on a machine with twenty busy processes it takes a minute.
@@ -47,7 +46,7 @@ def default_data() -> Path:
     return Path(state) / "runup" / "sandbox"
 
 
-def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
+def start(data: Path, requested: settings.Settings, clock: Clock) -> Iterator[Progress]:
     """Starts the sandbox in `data` and yields each step; raises SandboxError and leaves nothing running.
 
     A folder that this start created and that never became ready is removed again; the last lines of its logs are in the
@@ -130,7 +129,7 @@ def reset(data: Path, clock: Clock) -> Iterator[Progress]:
     if before is None:
         text = f"there is no sandbox in {data}; `runup sandbox start` makes one"
         raise SandboxError(text, reason="NotASandbox")
-    new_settings = Settings(
+    new_settings = settings.Settings(
         scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port
     )
     _check(new_settings)
@@ -167,7 +166,7 @@ def remove(data: Path) -> None:
         raise SandboxError(f"{data} could not be removed completely: {why}")
 
 
-def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
+def _settings_to_use(data: Path, wanted_settings: settings.Settings) -> settings.Settings:
     """Returns the settings. Those of an earlier start stay valid; raises SandboxError if `wanted_settings` differ."""
     before = settings.load(data)
     if before is None:
@@ -178,7 +177,7 @@ def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
             )
         now = _check(wanted_settings).cluster.now
         api, registry, updates = settings.free_ports(3)
-        return Settings(
+        return settings.Settings(
             scenario=wanted_settings.scenario,
             source=wanted_settings.source,
             runner=wanted_settings.runner,
@@ -201,7 +200,7 @@ def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
     return before
 
 
-def _check(requested: Settings) -> Scenario:
+def _check(requested: settings.Settings) -> Scenario:
     """Reads the scenario or dump, so that an unusable one is an error before anything is created."""
     from runup.sandbox.processes.cluster_process import read_scenario
 
@@ -269,7 +268,7 @@ def _is_alive(pid: int) -> bool:
     return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 
-def state(data: Path) -> tuple[int, Settings | None, Ready | None]:
+def state(data: Path) -> tuple[int, settings.Settings | None, settings.Ready | None]:
     """Returns process id (0: not running), settings and the cluster's `ready.json`."""
     return settings.running_pid(data), settings.load(data), settings.ready(data)
 

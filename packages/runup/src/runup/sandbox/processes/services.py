@@ -26,7 +26,6 @@ from aiohttp import encode_basic_auth, web
 from aiohttp.typedefs import Handler
 
 from kubekit.oci import images
-from kubekit.oci.images import Descriptor
 from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
 from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound
@@ -74,7 +73,22 @@ class Registry:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._known_users])
-        app.add_routes(self._routes())
+        name = "/v2/{name:[a-z0-9][a-z0-9._/-]*}"
+        app.add_routes(
+            [
+                web.get("/v2/", self._version),
+                web.get(name + "/tags/list", self._tags),
+                web.get(name + "/manifests/{reference}", self._manifest),
+                web.put(name + "/manifests/{reference}", self._put_manifest),
+                web.get(name + "/blobs/{digest}", self._blob),
+                web.post(name + "/blobs/uploads/", self._start_upload),
+                web.patch(name + "/blobs/uploads/{upload}", self._append_chunk),
+                web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
+                web.get(name + "/blobs/uploads/{upload}", self._upload_status),
+                web.get("/signatures/{path:.+}", self._signature),
+                web.get("/docs/checks/{name}", self._answer_page),
+            ]
+        )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -108,23 +122,6 @@ class Registry:
             # Clients learn from the first answer whether to send a password, even if reading needs none.
             response.headers["WWW-Authenticate"] = _CHALLENGE
         return response
-
-    def _routes(self) -> list[web.RouteDef]:
-        """Returns the routes of the OCI distribution API, of signatures and of pages."""
-        name = "/v2/{name:[a-z0-9][a-z0-9._/-]*}"
-        return [
-            web.get("/v2/", self._version),
-            web.get(name + "/tags/list", self._tags),
-            web.get(name + "/manifests/{reference}", self._manifest),
-            web.put(name + "/manifests/{reference}", self._put_manifest),
-            web.get(name + "/blobs/{digest}", self._blob),
-            web.post(name + "/blobs/uploads/", self._start_upload),
-            web.patch(name + "/blobs/uploads/{upload}", self._append_chunk),
-            web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
-            web.get(name + "/blobs/uploads/{upload}", self._upload_status),
-            web.get("/signatures/{path:.+}", self._signature),
-            web.get("/docs/checks/{name}", self._answer_page),
-        ]
 
     async def _version(self, _request: web.Request) -> web.Response:
         return web.json_response({}, headers={"Docker-Distribution-API-Version": "registry/2.0"})
@@ -164,7 +161,7 @@ class Registry:
                 return _error(400, "MANIFEST_BLOB_UNKNOWN", "blob unknown to registry", {"digest": missing[0]})
             self._layout.add_blob(data)
             name = "" if is_digest(reference) else reference
-            self._layout.add_manifest(Descriptor(media_type=media_type, digest=digest, size=len(data)), name)
+            self._layout.add_manifest(images.Descriptor(media_type=media_type, digest=digest, size=len(data)), name)
         except BadImage as error:
             return _error(400, "MANIFEST_INVALID", str(error), {})
         except CannotWrite as error:

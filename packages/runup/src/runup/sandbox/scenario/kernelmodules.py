@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
-from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
 from runup.kernelmodules.decide.stages import architecture_of
 from runup.release.control.image_build import build_image, layer_of
@@ -40,7 +39,7 @@ def build(layout: Path, scenario: Scenario) -> None:
         return
     labels = {images.THIN_LABEL: "thin"}
     program = layer_of({builder.PROGRAM: builder.SCRIPT}, frozenset({builder.PROGRAM}))
-    build_image(layout, [program], tag=BUILDER_TAG, config=Execution(labels=labels))
+    build_image(layout, [program], tag=BUILDER_TAG, config=images.Execution(labels=labels))
     machines = {"arm64": 183, "ppc64le": 21, "s390x": 22}
     for image in scenario.kernel_modules:
         # The head of a relocatable ELF file (elf(5)) for the machine of the kernel that the folder is named for.
@@ -50,7 +49,7 @@ def build(layout: Path, scenario: Scenario) -> None:
         ident = b"\x7fELF" + bytes([2, 2 if order == "big" else 1, 1]) + bytes(9)
         header = ident + kind.to_bytes(2, order) + machine.to_bytes(2, order) + bytes(44)
         files = {f"{image.folder.strip('/')}/{name}.ko": header for name in image.modules}
-        build_image(layout, [layer_of(files)], tag=image.tag, config=Execution())
+        build_image(layout, [layer_of(files)], tag=image.tag, config=images.Execution())
 
 
 def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]:
@@ -59,7 +58,7 @@ def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]
         return {}
     facts = {"KERNEL_VERSION": spec.kernel, "RT_KERNEL_VERSION": "", "RHEL_VERSION": "9.6"}
     layer = layer_of({_TOOLKIT_FILE: json.dumps(facts).encode()})
-    built = build_image(layout, [layer], tag=f"driver-toolkit-{spec.version}", config=Execution())
+    built = build_image(layout, [layer], tag=f"driver-toolkit-{spec.version}", config=images.Execution())
     return {"driver-toolkit": built.pullspec(f"{registry}/{REPOSITORY}")}
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
-from kubekit.oci.images import Execution
 from kubesandbox.sandbox_error import SandboxError
 from runup.release.control.image_build import BuiltImage, build_image, layer_of
 from runup.sandbox.component import component_process as behaviour
@@ -80,7 +79,7 @@ def build(layout: Path, version: str) -> BuiltImage:
     """Builds the image that every component's operator of that release runs, in `layout`."""
     files = {PROGRAM: _SCRIPT, "etc/release": f"{version}\n".encode()}
     labels = {images.THIN_LABEL: "thin"}
-    config = Execution(entrypoint=(f"/{PROGRAM}",), labels=labels)
+    config = images.Execution(entrypoint=(f"/{PROGRAM}",), labels=labels)
     return build_image(layout, [layer_of(files, frozenset({PROGRAM}))], tag=f"component-{version}", config=config)
 
 

@@ -18,7 +18,6 @@ from kubekit.api import codec
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
 from kubekit.oci import images
-from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.node.pod_volumes import write_atomically
 from kubesandbox.sandbox_error import SandboxError
@@ -143,7 +142,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
             # A thin image: the node's Python runs its script.
             program = f"usr/bin/{name}"
             layer = layer_of({program: _read_entry(scenario, spec, entry)}, frozenset({program}))
-            config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
+            config = images.Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
             built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
             references[name] = built.pullspec(f"{registry}/runup/{name}")
         references |= kernelmodules.references(layout, spec, registry)

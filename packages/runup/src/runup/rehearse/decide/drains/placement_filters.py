@@ -12,7 +12,6 @@ import msgspec
 from kubekit.api.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from kubekit.rules.node_rules import first_untolerated, is_selected
 from runup.rehearse.decide.drains import claim_rules, pod_shapes
-from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
 
 C = TypeVar("C")
@@ -170,7 +169,7 @@ _LASTING = frozenset(
 class Filters:
     """The nodes of a cluster with the pods on them. Pods are added and removed only here, so that all counts agree."""
 
-    def __init__(self, nodes: Iterable[NodeRoom], counts: Counts, claims: ClaimRules) -> None:
+    def __init__(self, nodes: Iterable[NodeRoom], counts: Counts, claims: claim_rules.ClaimRules) -> None:
         self.nodes = list(nodes)
         self._counts, self._claims = counts, claims
         self._static: dict[tuple[bytes, bytes], tuple[list[NodeRoom], frozenset[NodeRoom]]] = {}
