@@ -34,8 +34,7 @@ from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError, Unverified
 from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 from kubekit.oci.transport import RegistryRequest, Transport, pause_s
-from runup.advice.decide.graph import derive_advice, parse_graph
-from runup.advice.decide.graph_limits import BadGraph
+from runup.advice.decide.graph import BadGraph, derive_advice, parse_graph
 from runup.report import report
 
 _MIB = 1 << 20

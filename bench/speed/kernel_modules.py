@@ -28,7 +28,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.kernelmodules.control.module_readiness import MAX_CONCURRENT_IMAGES
+from runup.kernelmodules.control.module_check import MAX_CONCURRENT_IMAGES
 from runup.sandbox.processes.services import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"

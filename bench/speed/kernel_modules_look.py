@@ -10,9 +10,9 @@ from typing import Any
 
 from kubekit.oci.access import Access
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control.module_readiness import verdicts_of
+from runup.kernelmodules.control.module_check import verdicts_of
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.external_queries import ImageQuestion
+from runup.kernelmodules.decide.module_state import ImageQuestion
 
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 

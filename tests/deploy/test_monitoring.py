@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from runup.clusterversion.control.metrics import Metrics
-from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
+from runup.kernelmodules.control.controller import Metrics as KernelModuleMetrics
 from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from tests.documents import documents
 
 from runup.clusterversion.control import prerequisite_probe as probe
 from runup.clusterversion.decide.check_prerequisites import Right
-from runup.kernelmodules.control import module_readiness
+from runup.kernelmodules.control import module_check
 from runup.preflight.decide.preflight_deployment import Quantities
 from runup.preflight.decide.published_risks import FAMILIES
 from runup.report import report
@@ -224,4 +224,4 @@ def test_the_limits_on_the_page_of_sizes_are_those_of_the_code() -> None:
     assert f"| UpdateStatus | {limits.MAX_BYTES // 1024} KiB at most;" in SIZING
     assert f"| a report of a preflight | {report.MAX_BYTES >> 20} MiB at most |" in SIZING
     eight = "of Modules that are read at a time, of which there are eight |"
-    assert (eight in SIZING, module_readiness.MAX_CONCURRENT_IMAGES) == (True, 8)
+    assert (eight in SIZING, module_check.MAX_CONCURRENT_IMAGES) == (True, 8)

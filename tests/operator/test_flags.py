@@ -17,12 +17,10 @@ from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError
 from kubekit.oci.registry_errors import OciError
 from runup.cli.operator.command_process import common, read_election, run_process
-from runup.cli.operator.kernel_modules_command import kernel_module_preflight
-from runup.cli.operator.kernel_modules_command import options_of as options_of_kernel_modules
 from runup.cli.operator.main import main
-from runup.cli.operator.start_command import options_of, start
-from runup.cli.operator.update_status import options_of as options_of_update_status
-from runup.cli.operator.update_status import update_status_controller
+from runup.cli.operator.start_commands import kernel_module_options as options_of_kernel_modules
+from runup.cli.operator.start_commands import kernel_module_preflight, manager_options, start, update_status_controller
+from runup.cli.operator.start_commands import update_status_options as options_of_update_status
 from runup.preflight.decide.preflight_deployment import Quantities
 from runup.process.leader_election import Election, LeaseLost
 
@@ -61,7 +59,7 @@ EVERY = (
 
 def test_what_start_is_told() -> None:
     """Each flag has its place."""
-    told = options_of(flags(start, *NEEDED, *EVERY))
+    told = manager_options(flags(start, *NEEDED, *EVERY))
     assert (told.release_image, told.update_service, told.update_service_ca) == (
         "q/r@sha256:1",
         "https://up.example",
@@ -86,7 +84,7 @@ def test_what_start_does_where_it_is_told_no_more_than_it_needs(monkeypatch: pyt
     """It applies releases, asks nobody for numbers, and keeps to the cluster's gates."""
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
     monkeypatch.delenv("CVO_NAME", raising=False)
-    told = options_of(flags(start, *NEEDED))
+    told = manager_options(flags(start, *NEEDED))
     assert (told.applies, told.open_gates, told.always_enabled, told.hypershift) == (True, frozenset(), (), False)
     assert (told.prometheus_url, told.update_service, told.pod_settings.prometheus_hosted) == ("", "", False)
     assert (told.plain_http_registries, told.pod_settings.plain_http_registries) == (frozenset(), ())
@@ -97,7 +95,7 @@ def test_what_start_does_where_it_is_told_no_more_than_it_needs(monkeypatch: pyt
     monkeypatch.setenv("NODE_NAME", "node-2")
     monkeypatch.setenv("CVO_NAMESPACE", "elsewhere")
     monkeypatch.setenv("CVO_NAME", "somebody")
-    place = options_of(flags(start, NEEDED[0])).pod_settings
+    place = manager_options(flags(start, NEEDED[0])).pod_settings
     assert (place.node_name, place.namespace, place.operator_service_account) == ("node-2", "elsewhere", "somebody")
 
 

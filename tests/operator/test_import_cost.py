@@ -18,7 +18,7 @@ FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control
     ("process", "heavy"),
     [
         pytest.param(
-            "runup.cli.operator.start_command, runup.operator.manager", (*HEAVY, *LATER), id="the managing operator"
+            "runup.cli.operator.start_commands, runup.operator.manager", (*HEAVY, *LATER), id="the managing operator"
         ),
         pytest.param(
             "runup.cli.operator.preflight_command, runup.target.start",
@@ -30,7 +30,7 @@ FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control
             (*HEAVY, "kubekit.lang.cel", "runup.kernelmodules.decide.verdict"),
             id="checks of a dump",
         ),
-        pytest.param("runup.cli.operator.update_status, runup.updatestatus.control.process", HEAVY, id="the keeper"),
+        pytest.param("runup.cli.operator.start_commands, runup.updatestatus.control.process", HEAVY, id="the keeper"),
     ],
 )
 def test_what_an_operators_process_does_not_load(process: str, heavy: tuple[str, ...]) -> None:

@@ -28,8 +28,8 @@ from tests.rehearse.judge.seeded_release import SeededRelease, seeded_release
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, TARGET, World, definitions, populated, release_files
 
 from kubekit.kube import calls
-from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.loading import read_folder
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import Task, tasks_of
 from runup.rehearse.decide import differences

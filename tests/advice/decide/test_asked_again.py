@@ -18,8 +18,8 @@ from runup.advice.decide.service import Query, ServiceState, is_due
 from runup.api.config_v1 import Release
 from runup.applying.decide.progress import Loading
 from runup.clusterversion.decide.applying import load_work
-from runup.clusterversion.decide.image_checks import check_work, read_work
 from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.work import check_work, read_work
 from runup.preflight.decide.deployment_steps import Trust
 from runup.updatestatus.decide.snapshot import Alert
 

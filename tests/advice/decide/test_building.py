@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.advice.decide import build_graph, graph_data
+from runup.advice.decide import build_graph
 from runup.advice.decide.build_graph import BadReleases, KnownRelease, read_releases
 from runup.advice.decide.update_paths import UpdateStep, ways
 
@@ -22,7 +22,7 @@ def _built(blocked: list[Any], *, raw: Any = None, versions: tuple[str, ...] = (
     names = list(versions or ("4.1.0", "4.1.1", "4.2.0"))
     channels = {"channels/a.yaml": {"name": "a", "versions": names}}
     files = {f"blocked-edges/{number}.yaml": each for number, each in enumerate(blocked)}
-    data = graph_data.read("1.1.0", channels, files, raw or {})
+    data = build_graph.read("1.1.0", channels, files, raw or {})
     known = [
         KnownRelease(version=n, image=f"img/{n}", previous=tuple(names[:i]))
         for i, n in enumerate(names)
@@ -109,7 +109,7 @@ def test_a_name_may_mean_one_architecture() -> None:
 
 def test_releases_that_the_channels_have_and_nobody_gave() -> None:
     """They are told, and are no nodes."""
-    data = graph_data.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
+    data = build_graph.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
     built = build_graph.build(data, [KnownRelease(version="4.1.0")], "amd64")
     assert built.notes == ("1 releases of channels are not among the releases, such as 4.1.1",)
     assert not built.assumed
@@ -139,8 +139,8 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
 def test_bad_files(name: str) -> None:
     """The file is named."""
     given, text = BAD[name]
-    with pytest.raises(graph_data.BadGraphData) as caught:
-        graph_data.read(*given)
+    with pytest.raises(build_graph.BadGraphData) as caught:
+        build_graph.read(*given)
     assert caught.value.message.startswith(text)
 
 

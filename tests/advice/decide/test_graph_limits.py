@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from kubekit.api import codec
 from kubekit.lang.version import Version
-from runup.advice.decide import graph_limits as limits
-from runup.advice.decide.graph import CHANNELS, advice, derive_advice, parse_graph
-from runup.advice.decide.graph_limits import BadGraph
+from runup.advice.decide import graph as limits
+from runup.advice.decide.graph import CHANNELS, BadGraph, advice, derive_advice, parse_graph
 from runup.advice.decide.update_paths import StepMap, UpdateStep, shortest_way
 
 HERE = "5.0.0"

@@ -26,7 +26,7 @@ from runup.advice.decide.candidates import (
 )
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
-from runup.advice.decide.risks.risk_source import SourceRisk
+from runup.advice.decide.risks.cluster_state import SourceRisk
 from runup.advice.decide.service import Failure, ServiceState, query_for, usable_graph
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import (

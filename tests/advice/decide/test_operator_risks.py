@@ -8,8 +8,8 @@ import pytest
 from tests.factories import cluster_operator, cluster_version
 
 from kubekit.api.codec import Undecodable
+from runup.advice.decide.risks.cluster_state import Cluster, docs_url
 from runup.advice.decide.risks.cluster_state import operator_risks as risks
-from runup.advice.decide.risks.risk_source import Cluster, docs_url
 
 
 def risk_texts(**changes: Any) -> list[tuple[str, str, str]]:

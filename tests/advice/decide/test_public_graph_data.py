@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubekit.api import codec
-from runup.advice.decide import build_graph, graph_data
+from runup.advice.decide import build_graph
 from runup.advice.decide.graph import parse_graph
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "graph-data"
@@ -47,7 +47,7 @@ def test_the_public_data_against_an_independent_count() -> None:
         for old in told.get("io.openshift.upgrades.graph.previous.add", "").split(",")
     }
 
-    data = graph_data.read(
+    data = build_graph.read(
         (CORPUS / "version").read_text(),
         {f["name"]: f for f in listed},
         {str(number): f for number, f in enumerate(blocks)},

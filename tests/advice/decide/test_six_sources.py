@@ -10,7 +10,7 @@ from tests.factories import cluster_version
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import risks
-from runup.advice.decide.risks.risk_source import Cluster
+from runup.advice.decide.risks.cluster_state import Cluster
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 

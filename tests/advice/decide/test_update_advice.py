@@ -11,8 +11,7 @@ from tests.factories import NOW
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, recommended_condition
-from runup.advice.decide.graph import advice, parse_graph, reachable
-from runup.advice.decide.graph_limits import BadGraph
+from runup.advice.decide.graph import BadGraph, advice, parse_graph, reachable
 from runup.advice.decide.promql import NOTHING, evaluate_rules
 from runup.advice.decide.service import NotAsked, query_for
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release

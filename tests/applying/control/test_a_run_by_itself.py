@@ -18,11 +18,11 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import REAPPLY_INTERVAL_S, Run
+from runup.applying.control.task_errors import Notices
 from runup.applying.decide.progress import ApplyReason, Effect, Problem
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task, tasks_of

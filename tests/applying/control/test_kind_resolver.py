@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.kind_resolver import ResourceDiscovery, kinds_of_definition
+from runup.applying.control.object_requests import ResourceDiscovery, kinds_of_definition
 
 CORE = [
     {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},

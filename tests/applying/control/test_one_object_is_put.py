@@ -28,8 +28,6 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import (
     MAX_CONCURRENT_REQUESTS,
     AppliedState,
@@ -39,8 +37,9 @@ from runup.applying.control.object_applier import (
     digests_of,
     short_digest,
 )
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.task_errors import KindMissing
+from runup.applying.control.task_errors import KindMissing, Notices
 from runup.applying.decide.merging import MANAGER
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task

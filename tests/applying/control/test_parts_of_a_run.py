@@ -36,11 +36,11 @@ from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedMeta
 from runup.applying.control.health_checker import Contention, HealthChecker
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import DriftRepairer
 from runup.applying.control.retry import RunProgress, TaskRetrier
+from runup.applying.control.task_errors import Notices
 from runup.applying.decide.contesting_writers import contested_notice, dropped_notice
 from runup.applying.decide.progress import ApplyReason, Effect, Problem
 from runup.applying.decide.rendering import LABEL

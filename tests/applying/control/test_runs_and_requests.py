@@ -24,11 +24,11 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import HANDOVER_S, Run
+from runup.applying.control.task_errors import Notices
 from runup.applying.decide.progress import ApplyReason, Effect, Problem
 from runup.applying.decide.rendering import ClusterValues
 from runup.applying.decide.task import Task

@@ -23,7 +23,7 @@ from kubekit.kube.request import Request
 from runup.advice.decide import acceptance, acceptance_change
 from runup.advice.decide.acceptance import Acceptance
 from runup.cli.result_output import ResultPrinter
-from runup.clusterversion.control import accept_risks as accepting
+from runup.clusterversion.control import upgrade as accepting
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

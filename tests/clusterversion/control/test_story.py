@@ -25,7 +25,7 @@ from runup.clusterversion.control.metrics import ClusterMetricsCollector, Metric
 from runup.clusterversion.control.preflight_log import PreflightLogger, has_no_report_writer
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import Work
-from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
+from runup.kernelmodules.control.controller import Metrics as KernelModuleMetrics
 from runup.process.plan import Plan
 from runup.report.report import ReportedCheck
 from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics

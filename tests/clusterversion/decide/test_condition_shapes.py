@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.world import OWN, World, image
 from tests.factories import condition
 
-from runup.advice.decide.risks.risk_source import SourceRisk
+from runup.advice.decide.risks.cluster_state import SourceRisk
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, Update
 from runup.clusterversion.decide.applying import enabled_capabilities

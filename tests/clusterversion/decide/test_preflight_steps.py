@@ -16,7 +16,7 @@ from kubekit.api.core_v1 import Pod, PodSpec
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.error_types import Terminal
 from runup.api.config_v1 import Update
-from runup.clusterversion.decide import image_checks, preflight_workload, preflights, targets, view
+from runup.clusterversion.decide import preflight_workload, preflights, targets, view, work
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights, VerifyRelease, Work
 from runup.preflight.decide import preflight_deployment, stored_reports
@@ -118,10 +118,10 @@ CHECKED: dict[str, tuple[ReleaseCheck | None, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("known", "work"), CHECKED.values(), ids=CHECKED.keys())
-def test_when_a_signature_is_verified(known: ReleaseCheck | None, work: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(("known", "due"), CHECKED.values(), ids=CHECKED.keys())
+def test_when_a_signature_is_verified(known: ReleaseCheck | None, due: tuple[Any, ...]) -> None:
     """At first, and a minute after it went wrong; a clock that was set back keeps nobody waiting."""
-    assert image_checks.check_work(IMAGE, known, NOW) == work
+    assert work.check_work(IMAGE, known, NOW) == due
 
 
 READ = (ReadRelease(IMAGE),)
@@ -136,15 +136,15 @@ WAS_READ: dict[str, tuple[ReleaseCheck | None, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("known", "work"), WAS_READ.values(), ids=WAS_READ.keys())
-def test_when_a_version_is_read(known: ReleaseCheck | None, work: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(("known", "due"), WAS_READ.values(), ids=WAS_READ.keys())
+def test_when_a_version_is_read(known: ReleaseCheck | None, due: tuple[Any, ...]) -> None:
     """At first, and a minute after it went wrong."""
-    assert image_checks.read_work(IMAGE, known, NOW) == work
+    assert work.read_work(IMAGE, known, NOW) == due
 
 
 def test_without_an_image_nothing_is_read() -> None:
     """A version has no metadata of its own."""
-    assert image_checks.read_work("", None, NOW) == ()
+    assert work.read_work("", None, NOW) == ()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_without_an_image_nothing_is_read() -> None:
 def test_which_refusal_another_look_may_lift(reason: str, expected: dict[str, Any]) -> None:
     """Registries come back, and signatures are added; a tag stays a tag."""
     seen = view.look(World.new().observed, NOW)
-    assert image_checks.retry_unreadable(seen, Update(image=IMAGE), Terminal("no", reason=reason)) == expected
+    assert work.retry_unreadable(seen, Update(image=IMAGE), Terminal("no", reason=reason)) == expected
 
 
 def test_a_request_that_does_not_say_yet_what_it_means_leaves_what_runs_alone() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.clusterversion.decide.world import World, risk
 
 from runup.clusterversion.decide.reconcile import reconcile
-from runup.clusterversion.decide.status_write_rejected import TYPE, RejectedFields
+from runup.clusterversion.decide.sync_failure import TYPE, RejectedFields
 from runup.process.plan import PatchStatus, Plan
 
 SAID = 'ClusterVersion.config.openshift.io "version" is invalid: \x1b[31m' + "x" * 5000

@@ -11,7 +11,7 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import ManualClock
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
-from runup.kernelmodules.decide.external_queries import (
+from runup.kernelmodules.decide.module_state import (
     AnswerValue,
     BuildInputs,
     BuildInputsQuestion,

@@ -22,7 +22,7 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
 from runup.kernelmodules.control import process as conversion_webhook
-from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.controller import Metrics
 from runup.process.endpoint import Endpoint
 
 CRD = Resource(

@@ -36,7 +36,7 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.image_stage import LONGEST_REASON, verify_image
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.external_queries import ImageQuestion
+from runup.kernelmodules.decide.module_state import ImageQuestion
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict
 

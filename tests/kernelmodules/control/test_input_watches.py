@@ -15,9 +15,8 @@ from kubekit.kube.clock import SystemClock
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.kernelmodules.control.answer_cache import SECRETS
-from runup.kernelmodules.control.caches import Caches
-from runup.kernelmodules.control.watches import ACCOUNTS, InputWatches
-from runup.kernelmodules.decide.external_queries import BUILDER_ACCOUNT
+from runup.kernelmodules.control.watches import ACCOUNTS, Caches, InputWatches
+from runup.kernelmodules.decide.module_state import BUILDER_ACCOUNT
 from runup.process.leader_election import cancel
 
 THE_ACCOUNT = (BUILDER_ACCOUNT, NamespacedName("drivers", "builder"))

@@ -26,9 +26,9 @@ from kubekit.oci.registry import RegistryClient
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.image_stage import verify_image
-from runup.kernelmodules.control.module_readiness import kernels_of, toolkit_of_release
+from runup.kernelmodules.control.module_check import kernels_of, toolkit_of_release
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries
-from runup.kernelmodules.decide.external_queries import ImageQuestion, ReleaseQuestion
+from runup.kernelmodules.decide.module_state import ImageQuestion, ReleaseQuestion
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, TOOLKIT_FILE, Flavour
 from runup.kernelmodules.decide.verdict import ExaminationOutcome
 from runup.release.control.registry_access import SECRETS

@@ -27,7 +27,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control import answer_cache as build_inputs
-from runup.kernelmodules.decide.external_queries import BuildInputsQuestion
+from runup.kernelmodules.decide.module_state import BuildInputsQuestion
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)

@@ -34,19 +34,23 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control import image_stage, process, registries
-from runup.kernelmodules.control import module_readiness as kernels
+from runup.kernelmodules.control import module_check as kernels
 from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
-from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
-from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController
+from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController, Metrics
 from runup.kernelmodules.control.image_stage import first_paths_text, outcome_of_error, with_options
-from runup.kernelmodules.control.metrics import Metrics
-from runup.kernelmodules.control.module_readiness import toolkits_of
+from runup.kernelmodules.control.module_check import toolkits_of
 from runup.kernelmodules.control.process import Options, Process
 from runup.kernelmodules.control.registries import ClusterRegistries, names_of
-from runup.kernelmodules.control.watches import AFTER_ERROR_S, AGAIN_S, Runners
+from runup.kernelmodules.control.watches import AFTER_ERROR_S, AGAIN_S, Caches, Runners, trim_job, trim_node, trim_pod
 from runup.kernelmodules.decide.build_jobs import JOBS, Builder
-from runup.kernelmodules.decide.external_queries import AnswerValue, Image, ImageQuestion, Question, ReleaseQuestion
-from runup.kernelmodules.decide.module_state import Observed
+from runup.kernelmodules.decide.module_state import (
+    AnswerValue,
+    Image,
+    ImageQuestion,
+    Observed,
+    Question,
+    ReleaseQuestion,
+)
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Flavour, Toolkit, flavour_of
 from runup.kernelmodules.decide.verdict import ExaminationOutcome, ToolkitUnknown

@@ -36,7 +36,7 @@ from runup.kernelmodules.control import registries as service_networks
 from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion, Image, ImageQuestion
+from runup.kernelmodules.decide.module_state import BuildInputs, BuildInputsQuestion, Image, ImageQuestion
 from runup.kernelmodules.decide.runs import RunState
 from runup.kernelmodules.decide.verdict import ExaminationOutcome
 from runup.process.plan import Delete

@@ -18,7 +18,7 @@ from tests.kernelmodules.decide.validation_world import (
 )
 
 from runup.kernelmodules.decide.build_jobs import LARGEST_DOCKERFILE, Builder
-from runup.kernelmodules.decide.external_queries import BuildInputs, Image
+from runup.kernelmodules.decide.module_state import BuildInputs, Image
 
 GONE = Image(verified=False, reason="gone")
 KEYS = BuildInputs("", ("k1", "c1"))

@@ -27,8 +27,8 @@ from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.module_files import kernel_spelling, module_of
+from runup.kernelmodules.decide.module_state import BuildInputs, Image
 from runup.kernelmodules.decide.runs import Runner, RunState
 from runup.kernelmodules.decide.toolkit import absent_error
 from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict, architectures

@@ -12,8 +12,7 @@ from tests.kernelmodules.decide.validation_world import KERNEL, NOW, entry, modu
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation
-from runup.kernelmodules.decide.external_queries import Answer, Answers, Kernels, ReleaseQuestion
-from runup.kernelmodules.decide.module_state import Observed
+from runup.kernelmodules.decide.module_state import Answer, Answers, Kernels, Observed, ReleaseQuestion
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.toolkit import Flavour, flavour_of, is_real_time
 from runup.process.plan import Apply, Delete, PatchStatus, Plan

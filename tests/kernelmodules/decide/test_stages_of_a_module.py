@@ -17,7 +17,7 @@ from tests.kernelmodules.decide.validation_world import (
     validation,
 )
 
-from runup.kernelmodules.decide.external_queries import BuildInputs, Image
+from runup.kernelmodules.decide.module_state import BuildInputs, Image
 from runup.kernelmodules.decide.runs import RunState
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")

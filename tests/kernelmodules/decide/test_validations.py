@@ -21,7 +21,7 @@ from tests.kernelmodules.decide.validation_world import (
 )
 
 from kubekit.api.codec import Undecodable
-from runup.kernelmodules.decide.external_queries import BuildInputs, Image, ImageQuestion
+from runup.kernelmodules.decide.module_state import BuildInputs, Image, ImageQuestion
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Runner, RunState
 from runup.process.plan import Delete, Event, PatchStatus

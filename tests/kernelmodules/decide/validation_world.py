@@ -11,7 +11,7 @@ from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import (
+from runup.kernelmodules.decide.module_state import (
     Answer,
     Answers,
     AnswerValue,
@@ -19,9 +19,9 @@ from runup.kernelmodules.decide.external_queries import (
     BuildInputsQuestion,
     Image,
     ImageQuestion,
+    Observed,
     Question,
 )
-from runup.kernelmodules.decide.module_state import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run, Runner, RunState
 from runup.process.plan import Apply, PatchStatus, Plan

@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from runup.applying.control import object_requests
-from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import Task, tasks_of
 from runup.dump.documents import identity

@@ -131,7 +131,7 @@ async def test_an_unreachable_registry_names_the_way_out(tmp_path: Path) -> None
 
 async def test_a_pull_secret_heals_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text names the Secret; once it has the registry the preflight starts by itself."""
-    monkeypatch.setattr("runup.clusterversion.decide.image_checks.RECHECK", timedelta(seconds=0.2))
+    monkeypatch.setattr("runup.clusterversion.decide.work.RECHECK", timedelta(seconds=0.2))
     async with scene(tmp_path, users={"ann": "word"}) as at:
         await at.world.ask({"mode": "Preflight", "image": at.release("5.3.7")})
         said = await at.failed("TargetUnreadable")

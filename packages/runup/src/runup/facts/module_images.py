@@ -122,7 +122,7 @@ class ModuleImages:
 
     async def _look_up(self, due_modules: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Examines the images of the `due_modules` and keeps the answers; if that fails, each answer is Unknown."""
-        from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
+        from runup.kernelmodules.control.module_check import AssessmentTarget, assess_modules
 
         target = AssessmentTarget(toolkit=self._toolkit)
         try:

@@ -15,7 +15,6 @@ from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound, message_of
 from runup.advice.decide import acceptance
-from runup.advice.decide.acceptance import Acceptance
 from runup.advice.decide.acceptance_change import Data, parse_until, plan_records, removal_data
 from runup.api.clusterversion_json import texts
 from runup.process import clusterversion_client as clusters
@@ -70,7 +69,7 @@ def keep_records(
         return False
     # The name is needed only for a record that is written.
     user = user_name(client) if reason or end or document or objects else ""
-    new = Acceptance(name="", reason=reason, by=user, at=now, until=end)
+    new = acceptance.Acceptance(name="", reason=reason, by=user, at=now, until=end)
     change = plan_records(texts(document, "data"), add, new, now=now, objects=objects)
     return bool(change) and _write(client, change, say, needed=end is not None or document is not None)
 

@@ -14,10 +14,7 @@ from kubekit.api import codec
 from kubekit.error_types import InputError, Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import read_limited
-from runup.advice.decide import build_graph, graph_data
-from runup.advice.decide.build_graph import Hop, KnownRelease, channels_of
-from runup.advice.decide.graph import parse_graph
-from runup.advice.decide.graph_limits import BadGraph
+from runup.advice.decide import build_graph, graph
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -34,7 +31,7 @@ class Source:
     """A graph as JSON, the removed updates with the files that remove them, and warnings for the reader."""
 
     document: JSON
-    removed: Mapping[Hop, tuple[str, ...]]
+    removed: Mapping[build_graph.Hop, tuple[str, ...]]
     notes: tuple[str, ...] = ()
 
 
@@ -60,8 +57,8 @@ def load(
             raise InputError("a graph that was built has its releases; --releases and --image are for graph data")
         body = read_limited(path)
         try:
-            parse_graph(body)
-        except BadGraph as error:
+            graph.parse_graph(body)
+        except graph.BadGraph as error:
             raise InputError(f"{path}: {error.message}") from error
         try:
             additions = msgspec.json.decode(body, type=_Ours)
@@ -85,7 +82,7 @@ def load(
             raise InputError(f"{path} has no file `version`, so it is not a folder of graph data")
         raw = path / "raw" / "metadata.json"
         built = build_graph.build(
-            graph_data.read(
+            build_graph.read(
                 schema.read_text(),
                 _documents(path / "channels"),
                 _documents(path / "blocked-edges"),
@@ -115,7 +112,7 @@ def write(source: Source, file: str) -> None:
 
 def channels(document: JSON) -> list[str]:
     """Returns every channel of a graph."""
-    return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
+    return sorted({channel for node in document["nodes"] for channel in build_graph.channels_of(node)})
 
 
 def nearest_hint(name: str, known_names: Iterable[str]) -> str:
@@ -150,7 +147,7 @@ def _parse_yaml_file(file: Path) -> Any:
         raise InputError(str(error)) from error
 
 
-def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
+def _read_release_list(file: str | None) -> tuple[build_graph.KnownRelease, ...]:
     """Returns the releases in `file`, none without a file. Raises InputError."""
     if file is None:
         return ()
@@ -160,7 +157,7 @@ def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
         raise InputError(f"{file}: {error.message}") from error
 
 
-def _read_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
+def _read_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[build_graph.KnownRelease]:
     """Yields the releases in `images`, read from their registries. Raises InputError for the first that fails."""
     if not images:
         return
@@ -182,7 +179,7 @@ def _read_images(images: Sequence[str], access: Callable[[], Access]) -> Iterabl
         if not isinstance(image_path, Reference):
             raise InputError(f"{image}: clusters cannot pull it from there; push it to a registry first")
         metadata = payload.metadata
-        yield KnownRelease(
+        yield build_graph.KnownRelease(
             version=metadata.version,
             image=str(image_path.at(digest)),
             previous=metadata.previous,

@@ -17,7 +17,6 @@ from kubekit.api import codec
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
-from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.process.threads import in_thread
 from runup.updatestatus.decide.snapshot import PATH as ALERTS
@@ -48,7 +47,7 @@ class Prometheus:
         hosted: bool = False,
         alerts: bool = True,
     ) -> None:
-        self.state = PrometheusState(configured=bool(url))
+        self.state = promql.PrometheusState(configured=bool(url))
         self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
         self._clock = clock
         self._on_change = on_change
@@ -112,18 +111,18 @@ class Prometheus:
             else:
                 await self._alerts()
 
-    async def _evaluate(self, query: str) -> Answer:
+    async def _evaluate(self, query: str) -> promql.Answer:
         """Returns the answer to one PromQL query; a failure is an answer that says why."""
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
             expression = promql.query_for_cluster(query, self._cluster_id) if self._hosted else query
             path = f"{promql.PATH}?{urlencode({'query': expression})}"
             body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD, limit=promql.MAX_BYTES)
-            return Answer(self._clock.now(), promql.read(body))
-        except BadAnswer as error:
-            return Answer(self._clock.now(), error=error.message)
+            return promql.Answer(self._clock.now(), promql.read(body))
+        except promql.BadAnswer as error:
+            return promql.Answer(self._clock.now(), error=error.message)
         except FAILURES as error:
-            return Answer(self._clock.now(), error=self._server.why("", error))
+            return promql.Answer(self._clock.now(), error=self._server.why("", error))
 
     async def _alerts(self) -> None:
         """Reads the alerts; when that fails, the known ones stay and the state says why."""
@@ -131,7 +130,9 @@ class Prometheus:
         try:
             body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD)
             # In a thread: the event loop has a lease to renew.
-            alert_state = AlertState(self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts"))
+            alert_state = promql.AlertState(
+                self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts")
+            )
         except (*FAILURES, codec.DecodeError) as error:
             alert_state = replace(alert_state, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from runup.advice.decide import alert_conditions
-from runup.advice.decide.alert_conditions import Check
 from runup.dump import clusterversion_files
 from runup.process.connection import Connection
 from runup.process.names import ACCEPTED, HISTORY
@@ -26,7 +25,7 @@ class RecommendInput(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     cluster: dict[str, Any]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[alert_conditions.Check, ...] = ()
     problem: str = ""
     config_maps: tuple[dict[str, Any], ...] = ()
     now: datetime | None = None
@@ -48,7 +47,7 @@ def read(
         clusterversion_files.mock(mock) if mock else clusterversion_files.dump(str(dump), alerts=True, config_maps=True)
     )
     reject_bad_flags()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[alert_conditions.Check, ...] = ()
     if not collected.problem:
         if collected.alerts is not None:
             checks = alert_conditions.checks(alert_conditions.alerts_in_answer(collected.alerts))
@@ -71,7 +70,7 @@ def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendI
 
     cluster = clusters.read_raw(client)
     alerts_or_error = ask_alerts(client, client.now())
-    checks: tuple[Check, ...] = ()
+    checks: tuple[alert_conditions.Check, ...] = ()
     problem = ""
     if isinstance(alerts_or_error, Unreadable):
         problem = alerts_or_error.why

@@ -15,11 +15,9 @@ import aiohttp
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from runup import __version__
-from runup.advice.decide.graph import Graph, derive_advice, parse_graph
-from runup.advice.decide.graph_limits import MAX_BYTES, BadGraph
+from runup.advice.decide.graph import MAX_BYTES, BadGraph, Graph, derive_advice, parse_graph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable_message
-from runup.process import http_fetch
-from runup.process.threads import in_thread
+from runup.process import http_fetch, threads
 
 # Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
@@ -74,7 +72,9 @@ class UpdateService:
             return Failure("ResponseFailed", unable_message(f"unexpected HTTP status: {status}"))
         try:
             # In a thread: the event loop has a lease to renew.
-            graph = await in_thread(lambda: _parse_usable_graph(body, query), "read the update service's answer")
+            graph = await threads.in_thread(
+                lambda: _parse_usable_graph(body, query), "read the update service's answer"
+            )
         except BadGraph as error:
             return Failure(error.reason, unable_message(error.message))
         self.state = replace(self.state, graph=graph)

@@ -17,9 +17,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
-from runup.advice.decide import acceptance
-from runup.advice.decide.acceptance import Acceptance
-from runup.advice.decide.lifting import is_acceptable
+from runup.advice.decide import acceptance, lifting
 from runup.api.config_v1 import ClusterVersion
 from runup.process.messages import Output, err
 
@@ -108,7 +106,7 @@ def without_effect(change: Change, cluster: ClusterVersion) -> Iterator[str]:
             for update in cluster.status.conditional_updates
             for risk in update.risks
             if risk.name == name
-            and not is_acceptable(cluster, update.release.version, name, find(risk.conditions, "Applies"))
+            and not lifting.is_acceptable(cluster, update.release.version, name, find(risk.conditions, "Applies"))
         ]
         if targets:
             yield (
@@ -163,7 +161,7 @@ def parse_until(text: str, now: datetime) -> datetime:
 def plan_records(
     stored_records: Mapping[str, str],
     add: Iterable[str],
-    new: Acceptance,
+    new: acceptance.Acceptance,
     *,
     now: datetime,
     objects: Mapping[str, Collection[str]] | None = None,

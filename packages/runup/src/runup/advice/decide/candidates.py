@@ -18,9 +18,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.text import join_within
 from kubekit.lang.version import Version, parse
-from runup.advice.decide import preflight_reasons, promql
-from runup.advice.decide.graph import Advice
-from runup.advice.decide.promql import PrometheusState
+from runup.advice.decide import graph, preflight_reasons, promql
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 
 ALWAYS = (MatchingRule(type="Always"),)
@@ -64,7 +62,7 @@ class Candidate(msgspec.Struct, frozen=True):
     offered: bool = True
 
 
-def from_advice(advice: Advice, prometheus: PrometheusState, now: datetime) -> tuple[Candidate, ...]:
+def from_advice(advice: graph.Advice, prometheus: promql.PrometheusState, now: datetime) -> tuple[Candidate, ...]:
     """Returns the service's offers, newest first, with their rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [

@@ -12,12 +12,9 @@ from datetime import datetime
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version, parse
 from runup.advice.decide import graph as graphs
-from runup.advice.decide import preflight_reasons, risks, service
+from runup.advice.decide import preflight_reasons, promql, risks, service
 from runup.advice.decide.candidates import Candidate, from_advice
-from runup.advice.decide.graph import MULTI, Advice, Graph
-from runup.advice.decide.graph_limits import BadGraph
-from runup.advice.decide.promql import NOTHING, PrometheusState
-from runup.advice.decide.service import Failure, Query, ServiceState
+from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
 
 # Failures after which the earlier advice in ClusterVersion is kept, because the service may recover.
@@ -35,7 +32,7 @@ class CurrentAdvice:
     reachable: tuple[Release, ...] = ()
     nodes: tuple[Release, ...] = ()
     condition: Condition | None = None
-    due: Query | None = None
+    due: service.Query | None = None
     settled: bool = True
     # The answer that all of these come from; None while there is none that can be used.
     graph: Graph | None = None
@@ -46,21 +43,21 @@ class _Pass:
     """The values that every way of reading the advice needs."""
 
     current: Release
-    due: Query | None
-    known: PrometheusState
+    due: service.Query | None
+    known: promql.PrometheusState
     now: datetime
 
 
 def advise(
     spec: ClusterVersionSpec,
     status: ClusterVersionStatus,
-    state: ServiceState,
+    state: service.ServiceState,
     *,
     current: Release,
     configured_url: str,
     architecture: str,
     now: datetime,
-    prometheus: PrometheusState = NOTHING,
+    prometheus: promql.PrometheusState = promql.NOTHING,
 ) -> CurrentAdvice:
     """Returns the current advice. `configured_url` is the operator's flag, empty for none.
 
@@ -71,7 +68,7 @@ def advise(
             spec, current, configured_url=configured_url, architecture=current.architecture or architecture
         )
     except service.NotAsked as error:
-        return CurrentAdvice(condition=service.retrieved_updates(Failure(error.reason, error.message)))
+        return CurrentAdvice(condition=service.retrieved_updates(service.Failure(error.reason, error.message)))
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
@@ -94,7 +91,7 @@ def _from_graph(
     graph: Graph,
     spec: ClusterVersionSpec,
     status: ClusterVersionStatus,
-    failure: Failure | None,
+    failure: service.Failure | None,
     on: _Pass,
 ) -> CurrentAdvice:
     """Returns the advice that `graph` gives for the current release; on failure what was offered earlier stays."""
@@ -110,7 +107,7 @@ def _from_graph(
         )
     except BadGraph as error:
         earlier = () if error.reason == "VersionNotFound" else _stored_candidates(status, on)
-        failure = Failure(error.reason, service.unable_message(error.message))
+        failure = service.Failure(error.reason, service.unable_message(error.message))
         return CurrentAdvice(
             candidates=earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due
         )

@@ -8,7 +8,7 @@ because an update without its condition would look safer than it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -16,11 +16,84 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
+from kubekit.error_types import Terminal
+from kubekit.lang.text import shorten
 from kubekit.lang.version import Version, parse
-from runup.advice.decide import graph_limits
-from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.update_paths import StepMap, UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
+
+MAX_BYTES = 16 << 20
+# Values of the JSON document, which is some 100 bytes of memory each.
+MAX_VALUES = 800_000
+MAX_NODES = 5_000
+MAX_EDGES = 150_000
+MAX_GROUPS = 5_000
+# As many as the API has in `status.conditionalUpdateRisks`; an update carries 200, and counts the others.
+MAX_RISKS_A_GROUP = 500
+MAX_RULES_A_RISK = 16
+MAX_VERSION = 256
+# Channels of a release that count, as many as its status may list.
+MAX_CHANNELS = 200
+# Of the updates that lead on from one release, with each risk once for each update.
+MAX_UPDATES = 1_000
+MAX_RISKS = 10_000
+MAX_QUERIES = 500
+MAX_TEXT = 4 << 20
+# Characters of a name of the answer's that messages quote.
+_MAX_QUOTED = 100
+
+
+RiskGroup = tuple[int, Sequence[ConditionalUpdateRisk]]
+"""A number of updates, and the risks that these share."""
+
+
+class BadGraph(Terminal):
+    """The answer is not a usable graph; the reasons are ResponseInvalid and VersionNotFound."""
+
+
+def check_graph_size(nodes: int, edges: int, groups: Sequence[RiskGroup]) -> None:
+    """Raises BadGraph if the graph exceeds one of the limits above."""
+    risks = [risk for _, shared in groups for risk in shared]
+    _at_most(nodes, MAX_NODES, "nodes")
+    _at_most(edges, MAX_EDGES, "edges")
+    _at_most(sum(number for number, _ in groups), MAX_EDGES, "conditional edges")
+    _at_most(len(groups), MAX_GROUPS, "groups of conditional edges")
+    _at_most(max((len(shared) for _, shared in groups), default=0), MAX_RISKS_A_GROUP, "risks of one update")
+    _at_most(max((len(risk.matching_rules) for risk in risks), default=0), MAX_RULES_A_RISK, "matching rules of a risk")
+
+
+def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
+    """Raises BadGraph if more leads on from `origin` than a pass may judge; `plain` updates have no risk."""
+    risky, pairs, text, queries = 0, 0, 0, set[str]()
+    for number, risks in groups:
+        risky += number
+        pairs += number * len(risks)
+        for risk in risks:
+            promql = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
+            text += number * sum(map(len, (risk.name, risk.message, risk.url, *promql)))
+            queries.update(promql)
+    of = f"from {origin}"
+    _at_most(plain, MAX_UPDATES, f"updates {of}")
+    _at_most(risky, MAX_UPDATES, f"updates with risks {of}")
+    _at_most(pairs, MAX_RISKS, f"risks of updates {of}")
+    _at_most(text, MAX_TEXT, f"characters in the risks of updates {of}")
+    _at_most(len(queries), MAX_QUERIES, f"PromQL queries for updates {of}")
+
+
+def quote_name(text: str) -> str:
+    """Returns a name of the answer's as messages quote it."""
+    return repr(shorten(text, _MAX_QUOTED, keep=_MAX_QUOTED))
+
+
+def bad_graph(message: str) -> BadGraph:
+    """Returns the error for an answer that is not a usable graph."""
+    return BadGraph(message, reason="ResponseInvalid")
+
+
+def _at_most(number: int, limit: int, subject: str) -> None:
+    if number > limit:
+        raise bad_graph(f"the update service's answer has {number} {subject}; the limit is {limit}")
+
 
 ARCHITECTURE = "release.openshift.io/architecture"
 CHANNELS = "io.openshift.upgrades.graph.release.channels"
@@ -128,23 +201,21 @@ def parse_graph(data: bytes) -> Graph:
 
     Takes a second at most, and 256 MiB: not for an event loop.
     """
-    if len(data) > graph_limits.MAX_BYTES:
-        raise graph_limits.bad_graph(f"the update service's answer is longer than {graph_limits.MAX_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise bad_graph(f"the update service's answer is longer than {MAX_BYTES} bytes")
     try:
-        document = codec.decode_bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
+        document = codec.decode_bounded(GraphDocument, data, most_values=MAX_VALUES)
     except codec.DecodeError as error:
-        raise graph_limits.bad_graph(f"the update service's answer is not a graph: {error}") from error
+        raise bad_graph(f"the update service's answer is not a graph: {error}") from error
     groups = [(len(group.edges), group.risks) for group in document.conditional_edges]
-    graph_limits.check_graph_size(len(document.nodes), len(document.edges), groups)
+    check_graph_size(len(document.nodes), len(document.edges), groups)
     last = len(document.nodes)
     for edge in document.edges:
         if not all(0 <= index < last for index in edge):
-            raise graph_limits.bad_graph(f"edge {list(edge)} points outside the {last} nodes")
+            raise bad_graph(f"edge {list(edge)} points outside the {last} nodes")
     for node in document.nodes:
-        if len(node.version) > graph_limits.MAX_VERSION or parse(node.version) is None:
-            raise graph_limits.bad_graph(
-                f"node version {graph_limits.quote_name(node.version)} is not a semantic version"
-            )
+        if len(node.version) > MAX_VERSION or parse(node.version) is None:
+            raise bad_graph(f"node version {quote_name(node.version)} is not a semantic version")
     return Graph(document)
 
 
@@ -179,7 +250,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
         plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == current_index)
         counts = ((len(_targets(group, current)), group.risks) for group in graph.document.conditional_edges)
         sizes = [(number, risks) for number, risks in counts if number]
-        graph_limits.updates(graph_limits.quote_name(current.text), len(plain), sizes)
+        updates(quote_name(current.text), len(plain), sizes)
         conditional = _conditional_updates(graph, current)
         # A release that is offered with and without risks counts as one with risks; of releases that share an image
         # none is offered.
@@ -247,9 +318,7 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
             unknown.update(targets)
         for to in targets:
             if to not in by_version:
-                raise graph_limits.bad_graph(
-                    f"a conditional edge leads to {graph_limits.quote_name(to)}, which is not a node of the graph"
-                )
+                raise bad_graph(f"a conditional edge leads to {quote_name(to)}, which is not a node of the graph")
             risks.setdefault(to, {}).update((risk.name, risk) for risk in pruned)
     return tuple(
         ConditionalUpdate(release=by_version[to], risks=tuple(by_name.values()))
@@ -269,7 +338,7 @@ def _release(node: GraphNode) -> Release:
         url=node.metadata.get("url", ""),
         # The graph writes `multi`, ClusterVersion `Multi`.
         architecture=MULTI if architecture.lower() == "multi" else architecture,
-        channels=tuple(sorted(filter(None, channels))[: graph_limits.MAX_CHANNELS]),
+        channels=tuple(sorted(filter(None, channels))[:MAX_CHANNELS]),
     )
 
 

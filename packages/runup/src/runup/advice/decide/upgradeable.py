@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import join_within
 from runup.advice.decide import risk_names
-from runup.advice.decide.risks.risk_source import SourceRisk
+from runup.advice.decide.risks.cluster_state import SourceRisk
 
 UPGRADEABLE = risk_names.UPGRADEABLE
 # Bytes of one message: ClusterVersion carries a dozen conditions, and a cluster has some thirty operators.

@@ -20,9 +20,7 @@ from runup.api.owned_v1 import Configuration
 from runup.applying.control.object_watches import WATCH_S
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.applying.decide.task import Task
-from runup.process import tls_profile
-from runup.process.leader_election import cancel, restart_on_error
-from runup.process.tls_profile import API_SERVER
+from runup.process import leader_election, tls_profile
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"
@@ -71,7 +69,7 @@ class ClusterValuesWatcher:
 
     async def close(self) -> None:
         """Stops all watches."""
-        await cancel(self._tasks)
+        await leader_election.cancel(self._tasks)
         self._tasks.clear()
         self._caches.clear()
 
@@ -89,7 +87,7 @@ class ClusterValuesWatcher:
             resource=resource,
             watch_s=WATCH_S,
         )
-        self._tasks.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))
+        self._tasks.append(asyncio.create_task(leader_election.restart_on_error(reflector.run, self._clock)))
 
     def _update_values(self) -> None:
         new = self._now()
@@ -102,7 +100,7 @@ class ClusterValuesWatcher:
         proxy = self._cluster_object(PROXY)
         status = proxy.status if proxy is not None else {}
         host, port = self._internal_api_server()
-        api_server = self._cluster_object(API_SERVER)
+        api_server = self._cluster_object(tls_profile.API_SERVER)
         return ClusterValues(
             owner_uid=self._owner_uid,
             proxy=Proxy(*(_text_value(status, key) for key in ("httpProxy", "httpsProxy", "noProxy"))),
@@ -134,7 +132,7 @@ def resources_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resou
         if INJECT_PROXY in annotations:
             resources.add(PROXY)
         if annotations.get(INJECT_TLS) == "true":
-            resources.add(API_SERVER)
+            resources.add(tls_profile.API_SERVER)
         if (task.identity.namespace, task.identity.name) == operator and task.identity.kind == "Deployment":
             resources.add(INFRASTRUCTURE)
     return resources

@@ -23,13 +23,8 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
-from runup.applying.control import object_requests
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
-from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.task_errors import KindMissing
-from runup.applying.decide import merging
-from runup.applying.decide.contesting_writers import CONTESTED, contested_notice, dropped_notice
+from runup.applying.control import object_requests, object_watches, task_errors
+from runup.applying.decide import contesting_writers, merging
 from runup.applying.decide.health import CLUSTER_OPERATOR, DEFINITION, JOB, KINDS
 from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, render
 from runup.applying.decide.task import Task
@@ -149,14 +144,14 @@ class ObjectApplier:
         tasks: Sequence[Task],
         *,
         client: Client,
-        kinds: ResourceDiscovery,
-        tracking: ObjectWatches,
+        kinds: object_requests.ResourceDiscovery,
+        tracking: object_watches.ObjectWatches,
         deleting: ObjectDeleter,
         operators: Cache[ClusterOperator],
         memory: Memory,
         digests: dict[int, str],
         cluster_values: Callable[[], ClusterValues],
-        notices: Notices,
+        notices: task_errors.Notices,
         image: str = "",
     ) -> None:
         self.operators = operators
@@ -269,7 +264,7 @@ class ObjectApplier:
 
     async def tell_contested(self, task: Task) -> None:
         """Sends a notice that another writer keeps changing the object of `task`, with the name of the last one."""
-        if not self._notices.is_due(task.identity, CONTESTED):
+        if not self._notices.is_due(task.identity, contesting_writers.CONTESTED):
             return
         writer = ""
         try:
@@ -279,7 +274,7 @@ class ObjectApplier:
                 writer = await object_requests.contesting_writer(self._client, resource, obj)
         except (KubeError, DecodeError, Terminal) as error:
             log.debug("who changes an object is not known", task=str(task), error=str(error))
-        await self._notices.tell(contested_notice(task, writer))
+        await self._notices.tell(contesting_writers.contested_notice(task, writer))
 
     def update_digests(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
@@ -310,7 +305,7 @@ class ObjectApplier:
         if resource is None:
             # The next attempt asks again: the kind may be served by then.
             self._kinds.forget(_api_version(task))
-            raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
+            raise task_errors.KindMissing(f"{task.identity.kind} in {_api_version(task)}")
         async with self._slots:
             # Rendered only now, because all CustomResourceDefinitions at once take megabytes.
             new = self._render_task(task)
@@ -327,7 +322,7 @@ class ObjectApplier:
                         self._client, resource, new.object, earlier_writes=earlier_writes, warned=warnings.extend
                     )
                     if warnings:
-                        await self._notices.tell(dropped_notice(task, warnings))
+                        await self._notices.tell(contesting_writers.dropped_notice(task, warnings))
             except NotFound as error:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))

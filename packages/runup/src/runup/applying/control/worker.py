@@ -23,11 +23,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.cluster_values import ClusterValuesWatcher
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run, trim
+from runup.applying.control.task_errors import Notices
 from runup.applying.decide.health import DEFINITION
 from runup.applying.decide.progress import ApplyReason, Progress, WantedRelease
 from runup.applying.decide.task import Task, tasks_of

@@ -11,7 +11,7 @@ from runup.cli.errors import UsageProblem
 from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.result_output import ResultPrinter
-from runup.clusterversion.control.accept_risks import AcceptanceReason, accept_risks
+from runup.clusterversion.control.upgrade import AcceptanceReason, accept_risks
 
 
 # `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.

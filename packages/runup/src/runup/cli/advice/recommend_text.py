@@ -49,9 +49,17 @@ def advise(facts: Facts, checks: Sequence[Check], problem: str, flags: Recommend
     lines = [
         *_cluster_state(facts, flags.accept, issues),
         *_prechecks(checks, problem, flags.accept, issues),
-        *_service(facts, issues),
-        *offered.said,
     ]
+    retrieved = facts.condition("RetrievedUpdates")
+    if retrieved is not None and retrieved.status != "True":
+        issues.add("CannotRetrieveUpdates")
+        lines.append(err(f"warning: Cannot refresh available updates:\n{_detail(retrieved)}\n"))
+    if facts.channel:
+        service = ": " + facts.upstream
+        if not facts.upstream:
+            service = " is unset, so the cluster will use an appropriate default."
+        lines += [out(f"Upstream update service{service}\n"), out(channel_line(facts))]
+    lines += offered.said
     if not flags.version:
         if not offered.by_minor:
             lines.append(out(NO_UPDATES))
@@ -121,21 +129,6 @@ def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], i
         yield out(f"{about} cause for concern {place_text}: {', '.join(unaccepted)}\n\n")
         for check in failing:
             yield out(f"{check.condition.type}={check.condition.status}:\n\n{_detail(check.condition)}\n")
-
-
-def _service(facts: Facts, issues: set[str]) -> Iterator[Output]:
-    """Yields the update service and the channel, and adds CannotRetrieveUpdates to `issues` if it failed."""
-    retrieved = facts.condition("RetrievedUpdates")
-    if retrieved is not None and retrieved.status != "True":
-        issues.add("CannotRetrieveUpdates")
-        yield err(f"warning: Cannot refresh available updates:\n{_detail(retrieved)}\n")
-    if not facts.channel:
-        return
-    if facts.upstream:
-        yield out(f"Upstream update service: {facts.upstream}\n")
-    else:
-        yield out("Upstream update service is unset, so the cluster will use an appropriate default.\n")
-    yield out(channel_line(facts))
 
 
 def _find(offered: Buckets, version: str) -> Update | str:
@@ -264,8 +257,26 @@ def _with_upgradeable_risk(upgradeable: Condition, update: Update) -> Update:
 def as_data(facts: Facts, inputs: RecommendInput, flags: RecommendFlags, advice: Advice, more: Extras) -> JSON:
     """Returns everything that is printed, and the issues that decide the exit code."""
     offered = buckets(facts)
-    updates = [update for minor in offered.by_minor.values() for update in minor]
     accepted = {row["name"] for row in more.acceptances if row["counts"]}
+    updates = []
+    for update in (update for minor in offered.by_minor.values() for update in minor):
+        if flags.version not in ("", update.release.version):
+            continue
+        verdict = issue(update)
+        updates.append(
+            {
+                "version": update.release.version,
+                "image": update.release.image,
+                "url": update.release.url,
+                "recommended": verdict.status if verdict else "True",
+                "reason": verdict.reason if verdict else None,
+                "message": verdict.message if verdict else None,
+                "risks": [
+                    {"name": risk.name, "message": risk.message, "accepted": risk.name in accepted}
+                    for risk in update.risks
+                ],
+            }
+        )
     return {
         "desired": mapping(mapping(facts.json, "status"), "desired"),
         "channel": facts.channel,
@@ -281,9 +292,7 @@ def as_data(facts: Facts, inputs: RecommendInput, flags: RecommendFlags, advice:
             for check in inputs.checks
         ],
         "precheckProblem": inputs.problem or None,
-        "updates": [
-            _update_data(update, accepted) for update in updates if flags.version in ("", update.release.version)
-        ],
+        "updates": updates,
         "issues": sorted(advice.issues),
         "unacceptedIssues": sorted(advice.issues - flags.accept),
         "preflights": more.preflights,
@@ -299,19 +308,4 @@ def _condition_data(condition: Condition) -> JSON:
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-    }
-
-
-def _update_data(update: Update, accepted: set[str]) -> JSON:
-    """Returns the entry of one update for `-o json`, with its risks and whether it is recommended."""
-    verdict = issue(update)
-    risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
-    return {
-        "version": update.release.version,
-        "image": update.release.image,
-        "url": update.release.url,
-        "recommended": verdict.status if verdict else "True",
-        "reason": verdict.reason if verdict else None,
-        "message": verdict.message if verdict else None,
-        "risks": risks,
     }

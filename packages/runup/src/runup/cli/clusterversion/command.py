@@ -109,7 +109,10 @@ def upgrade(
       runup upgrade --clear-preflight                      end the check
     """
     if ctx.invoked_subcommand is not None:
-        _no_flags_before(ctx)
+        # `upgrade --to=X accept Y` would silently ignore the flags before the subcommand.
+        for param in ctx.command.params:
+            if _is_given(ctx, param) and param.name not in _OF_CONNECTION:
+                raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")
         return None
     # The overview is read from plain JSON, which spares the imports of everything else.
     only_shows = not any(_is_given(ctx, param) for param in ctx.command.params if param.name not in _OF_SHOWING)
@@ -120,7 +123,12 @@ def upgrade(
         if dump is None:
             show.show_live_cluster(connection_of(ctx), options)
         else:
-            _check_of_dump(ctx)
+            for param in ctx.command.params:
+                # A dump can only be shown.
+                if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
+                    raise CommandError(
+                        f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
+                    )
             show.show_dump(dump, options)
         return None
     from runup.cli.clusterversion.actions import UpgradeRequest, run
@@ -141,23 +149,7 @@ def upgrade(
     return run(request, connection_of(ctx))
 
 
-def _check_of_dump(ctx: click.Context) -> None:
-    """Raises CommandError for flags that need a cluster: a dump can only be shown."""
-    for param in ctx.command.params:
-        if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
-            raise CommandError(
-                f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
-            )
-
-
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
     # A default or an environment variable was not typed, so it contradicts nothing.
     source = ctx.get_parameter_source(param.name) if param.name is not None else None
     return source is click.core.ParameterSource.COMMANDLINE
-
-
-def _no_flags_before(ctx: click.Context) -> None:
-    """Raises CommandError for flags before a subcommand: `upgrade --to=X accept Y` would silently ignore them."""
-    for param in ctx.command.params:
-        if _is_given(ctx, param) and param.name not in _OF_CONNECTION:
-            raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

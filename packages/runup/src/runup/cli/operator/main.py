@@ -16,10 +16,10 @@ from runup.cli.output import printable_streams
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
-    "start": "runup.cli.operator.start_command:start",
+    "start": "runup.cli.operator.start_commands:start",
     "preflight": "runup.cli.operator.preflight_command:preflight",
-    "update-status-controller": "runup.cli.operator.update_status:update_status_controller",
-    "kernel-module-preflight": "runup.cli.operator.kernel_modules_command:kernel_module_preflight",
+    "update-status-controller": "runup.cli.operator.start_commands:update_status_controller",
+    "kernel-module-preflight": "runup.cli.operator.start_commands:kernel_module_preflight",
     "report-status": "runup.cli.operator.report_status_command:report_status",
     "render": "runup.cli.operator.render_command:render",
     "image": "runup.cli.operator.render_command:image",

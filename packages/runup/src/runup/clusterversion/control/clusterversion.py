@@ -25,40 +25,22 @@ from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
-from runup.advice.decide import acceptance
-from runup.advice.decide.promql import NOTHING
+from runup.advice.decide import acceptance, promql
 from runup.advice.decide.risks import admin_acks
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
 from runup.applying.control.loading import OwnRelease, ReleaseLoads
 from runup.applying.control.worker import Work as ReleaseWork
 from runup.applying.control.worker import Worker
-from runup.clusterversion.control import preflight_log
+from runup.clusterversion.control import preflight_log, release_verification
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.preflight_log import PreflightLogger
-from runup.clusterversion.control.release_verification import ReleaseChecks
 from runup.clusterversion.decide import sync_failure
+from runup.clusterversion.decide import work as works
 from runup.clusterversion.decide.observed import Observed, OperatorFacts
 from runup.clusterversion.decide.reconcile import NAME, reconcile
-from runup.clusterversion.decide.status_write_rejected import RejectedFields
-from runup.clusterversion.decide.sync_failure import Failure
-from runup.clusterversion.decide.work import (
-    ApplyRelease,
-    EvaluateRules,
-    LoadRelease,
-    ReadImages,
-    ReadRelease,
-    ReadRights,
-    RetrieveUpdates,
-    VerifyRelease,
-    Work,
-)
 from runup.preflight.control import report_reader
-from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide import container_check_pods, preflight_deployment, stored_reports
+from runup.preflight.decide import container_check_pods, outcome, preflight_deployment, stored_reports
 from runup.preflight.decide import preflight_settings as settings
-from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
 
@@ -176,8 +158,8 @@ class ClusterVersionController:
         executor: Executor,
         service: UpdateService,
         prometheus: Prometheus | None = None,
-        checks: ReleaseChecks,
-        reader: ReportReader,
+        checks: release_verification.ReleaseChecks,
+        reader: report_reader.ReportReader,
         queue: WorkQueue[str],
         loads: ReleaseLoads | None = None,
         worker: Worker | None = None,
@@ -200,10 +182,10 @@ class ClusterVersionController:
         self._metrics = metrics
         self._clock = clock
         self._odd: set[str] = set()
-        self._story = PreflightLogger()
+        self._story = preflight_log.PreflightLogger()
         self._age = WorkloadAge(clock)
-        self._refused = RejectedFields()
-        self._failure: Failure | None = None
+        self._refused = sync_failure.RejectedFields()
+        self._failure: sync_failure.Failure | None = None
         self._unwritten = ""
         self._absent = False
         for cache in caches.all():
@@ -243,17 +225,17 @@ class ClusterVersionController:
             if self._is_preflight_requested():  # whose condition tells it; the cluster is none the worse
                 self._queue.add_rate_limited(key)
             else:
-                await self._failed(key, Failure(error.what, error.reason))
+                await self._failed(key, sync_failure.Failure(error.what, error.reason))
         except (KubeError, DecodeError) as error:
             log.warning(
                 "a write failed", error=str(error), reason=_failing_reason(error), failures=self._queue.failures(key)
             )
-            await self._failed(key, Failure(str(error), _failing_reason(error)))
+            await self._failed(key, sync_failure.Failure(str(error), _failing_reason(error)))
         except asyncio.CancelledError:
             raise
         except Exception as error:
             log.exception("reconcile failed")
-            await self._failed(key, Failure(f"{type(error).__name__}: {error}", decided=False))
+            await self._failed(key, sync_failure.Failure(f"{type(error).__name__}: {error}", decided=False))
         else:
             self._queue.forget(key)
             if self._failure is not None:
@@ -265,7 +247,7 @@ class ClusterVersionController:
         desired = version.spec.desired_update if version is not None else None
         return desired is not None and bool(desired.mode)
 
-    async def _failed(self, key: str, failure: Failure) -> None:
+    async def _failed(self, key: str, failure: sync_failure.Failure) -> None:
         """Retries later with back-off; reports the failure after `sync_failure.REPORT_AFTER_FAILURES` in a row."""
         self._queue.add_rate_limited(key)
         version = self._caches.versions.get(NAME)
@@ -294,7 +276,7 @@ class ClusterVersionController:
         except NotApplied:
             # Reading is harmless and may begin; applying depends on what was to be written first.
             for work in plan.work:
-                if not isinstance(work, ApplyRelease):
+                if not isinstance(work, works.ApplyRelease):
                     self._begin_work(work)
             raise
         self._unwritten = ""
@@ -313,24 +295,24 @@ class ClusterVersionController:
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
 
-    def _begin_work(self, work: Work) -> None:
+    def _begin_work(self, work: works.Work) -> None:
         """Hands one piece of work to whoever does it in the background."""
         match work:
-            case RetrieveUpdates(query):
+            case works.RetrieveUpdates(query):
                 self._service.ask(query)
-            case EvaluateRules(queries):
+            case works.EvaluateRules(queries):
                 self.evaluate(queries)
-            case VerifyRelease(image):
+            case works.VerifyRelease(image):
                 self._checks.check(image)
-            case ReadRelease(image):
+            case works.ReadRelease(image):
                 self._checks.read(image)
-            case ReadRights(image):
+            case works.ReadRights(image):
                 self._checks.read_rights(image)
-            case ReadImages(image):
+            case works.ReadImages(image):
                 self._checks.read_images(image)
-            case LoadRelease(release):
+            case works.LoadRelease(release):
                 self.load(release)
-            case ApplyRelease():
+            case works.ApplyRelease():
                 self.apply(work)
             case _:
                 assert_never(work)
@@ -385,7 +367,7 @@ class ClusterVersionController:
             unwritten=self._unwritten,
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
-            prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
+            prometheus=self._prometheus.state if self._prometheus is not None else promql.NOTHING,
             admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
             admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
             admin_unreadable=_why_unreadable(caches.admin_gates, caches.admin_acks),
@@ -409,14 +391,14 @@ class ClusterVersionController:
             wanted = self._worker.progress.wanted if self._worker is not None else None
             self._loads.load(release, applied=wanted.image if wanted is not None else "")
 
-    def apply(self, request: ApplyRelease) -> None:
+    def apply(self, request: works.ApplyRelease) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
         payload = self._loads.payload(request.wanted.image) if self._loads is not None else None
         is_own_release = request.wanted.image == self._facts.release.image or payload is self._own.payload
         if self._worker is not None and payload is not None:
             self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=is_own_release))
 
-    def _report_seen(self, preflight_id: str, settings: PodSettings) -> ReportSeen | None:
+    def _report_seen(self, preflight_id: str, settings: preflight_deployment.PodSettings) -> outcome.ReportSeen | None:
         """Returns what was read of the attempt's report, from its ConfigMap or its folder; None while there is none."""
         if settings.report_sink == "configmap":
             key = NamespacedName(settings.namespace, preflight_deployment.report_map(preflight_id))

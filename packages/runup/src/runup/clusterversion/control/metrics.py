@@ -16,15 +16,7 @@ from prometheus_client.registry import Collector
 from kubekit.kube.clock import Clock, SystemClock
 from runup.api.config_v1 import ClusterOperator
 from runup.clusterversion.control import preflight_log
-from runup.clusterversion.decide.metric_samples import (
-    FAMILIES,
-    Family,
-    Sample,
-    samples,
-    statuses,
-    transitions,
-    without_version,
-)
+from runup.clusterversion.decide import metric_samples
 from runup.clusterversion.decide.observed import Observed
 from runup.process.plan import Plan
 from runup.report.report import Report
@@ -145,13 +137,13 @@ def _seconds_since(then: datetime | None, now: datetime) -> float | None:
     return max(0.0, (now - then).total_seconds()) if then is not None else None
 
 
-TRANSITIONS = Family(
+TRANSITIONS = metric_samples.Family(
     "cluster_operator_condition_transitions", ("name", "condition"), "Changes of a condition's status since the start."
 )
-ERRORS = Family(
+ERRORS = metric_samples.Family(
     "cluster_operator_payload_errors", ("version",), "Attempts to apply an object of a release that failed, so far."
 )
-INSTALLER = Family("cluster_installer", ("type", "version", "invoker"), "Who installed the cluster.")
+INSTALLER = metric_samples.Family("cluster_installer", ("type", "version", "invoker"), "Who installed the cluster.")
 
 Values = dict[tuple[str, ...], float]
 
@@ -166,16 +158,16 @@ class ClusterMetricsCollector(Collector):
     def __init__(self) -> None:
         self.created: datetime | None = None
         self.failed_attempts: Mapping[str, int] = {}
-        self._values: dict[Family, Values] = {}
+        self._values: dict[metric_samples.Family, Values] = {}
         self._statuses: dict[tuple[str, str], str] = {}
         self._changes: collections.Counter[tuple[str, str]] = collections.Counter()
         self._installer: tuple[str, str, str] | None = None
 
     def look(self, observed: Observed) -> None:
         """Updates the series from one snapshot of the cluster."""
-        values = _by_family(samples(observed, self.created))
-        now = statuses(observed)
-        self._changes.update(transitions(self._statuses, now))
+        values = _by_family(metric_samples.samples(observed, self.created))
+        now = metric_samples.statuses(observed)
+        self._changes.update(metric_samples.transitions(self._statuses, now))
         # A condition that is gone is no longer exported; if it comes back, its count starts at zero.
         self._changes = collections.Counter({key: self._changes[key] for key in now})
         self._statuses = now
@@ -183,7 +175,7 @@ class ClusterMetricsCollector(Collector):
 
     def look_without_version(self, operators: Iterable[ClusterOperator]) -> None:
         """Updates the series of a cluster that has these operators and no ClusterVersion."""
-        self._values = _by_family(without_version(operators))
+        self._values = _by_family(metric_samples.without_version(operators))
 
     def installed_by(self, kind: str, version: str, invoker: str) -> None:
         """Records who installed the cluster; empty strings if the installer left no record."""
@@ -193,15 +185,15 @@ class ClusterMetricsCollector(Collector):
         """Yields all families, also those without a value, so that users see what is measured on any cluster."""
         values = self._values | ({INSTALLER: {self._installer: 1.0}} if self._installer is not None else {})
         values |= {ERRORS: {(version,): float(count) for version, count in self.failed_attempts.items()}}
-        for family in (*FAMILIES, TRANSITIONS, ERRORS, INSTALLER):
+        for family in (*metric_samples.FAMILIES, TRANSITIONS, ERRORS, INSTALLER):
             metric = GaugeMetricFamily(family.name, family.text, labels=family.labels)
             for labels, value in values.get(family, {}).items():
                 metric.add_metric(labels, value)
             yield metric
 
 
-def _by_family(measured_samples: Iterable[Sample]) -> dict[Family, Values]:
-    values: dict[Family, Values] = {}
+def _by_family(measured_samples: Iterable[metric_samples.Sample]) -> dict[metric_samples.Family, Values]:
+    values: dict[metric_samples.Family, Values] = {}
     for sample in measured_samples:
         values.setdefault(sample.family, {})[sample.labels] = sample.value
     return values

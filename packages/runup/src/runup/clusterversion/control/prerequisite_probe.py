@@ -20,12 +20,10 @@ from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
-from kubekit.http import single_request
-from kubekit.http.addresses import Deadline
-from kubekit.kube import calls, reviews
+from kubekit.http import addresses, single_request
+from kubekit.kube import calls, reviews, transport
 from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound, message_of
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.transport import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
@@ -56,7 +54,7 @@ T = TypeVar("T")
 def collect_facts(connection: Connection) -> Facts:
     """Returns all facts. Raises ConfigError if no cluster is named."""
     config = connection.config()
-    with SyncClient(config, timeouts=Timeouts(LIMIT_S, LIMIT_S)) as client:
+    with SyncClient(config, timeouts=transport.Timeouts(LIMIT_S, LIMIT_S)) as client:
         return _Asker(client).facts(config.server)
 
 
@@ -184,7 +182,7 @@ def _try_url(url: str) -> str:
     """Returns "" if the URL answers within LIMIT_S seconds, whatever its status, else the error."""
     try:
         context = ssl.create_default_context() if url.startswith("https:") else None
-        deadline = Deadline.after(LIMIT_S, LIMIT_S)
+        deadline = addresses.Deadline.after(LIMIT_S, LIMIT_S)
         single_request.send_once("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted here ({error.verify_message})"

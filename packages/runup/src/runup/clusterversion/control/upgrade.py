@@ -1,4 +1,4 @@
-"""Carries out `runup upgrade`: requests, takes back and clears updates and preflights of a cluster.
+"""Carries out `runup upgrade`: requests, takes back and clears updates and preflights of a cluster, and accepts risks.
 
 Each use case reads ClusterVersion, lets pure functions decide (`upgrade_target`, `upgrade_request`), and sends at most
 one patch. Messages go to `say` as soon as they are known, so that a user reads a warning also if the request fails.
@@ -13,17 +13,18 @@ import msgspec
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import BadRequest, Invalid, KubeError, message_of
+from runup.advice.control.acceptance_records import forget_records, keep_records
+from runup.advice.decide.acceptance_change import Change, names_in_spec, patch_of, warnings_of
 from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api import clusterversion_json
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.clusterversion.decide import upgrade_request, upgrade_target
-from runup.clusterversion.decide.upgrade_target import Flags, Target
 from runup.preflight.control import cluster_records
-from runup.preflight.decide.findings import findings_of_target, requested_preflight
+from runup.preflight.decide.findings import findings_of_target, known_risk_names, objects_of, requested_preflight
 from runup.process import clusterversion_client as clusters
 from runup.process.clusterversion_client import Patch, namespace
-from runup.process.messages import Say, err, out
+from runup.process.messages import Output, Say, err, out
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -36,7 +37,9 @@ class Sent(msgspec.Struct, frozen=True):
     details: dict[str, str] = {}
 
 
-def planned_update(flags: Flags, client: SyncClient, say: Say) -> tuple[Target, Patch] | None:
+def planned_update(
+    flags: upgrade_target.Flags, client: SyncClient, say: Say
+) -> tuple[upgrade_target.Target, Patch] | None:
     """Returns the release that the flags name and the patch that requests it; None if there is nothing to do.
 
     Says warnings, or why there is nothing to do. Raises InputError to refuse.
@@ -66,7 +69,7 @@ def planned_update(flags: Flags, client: SyncClient, say: Say) -> tuple[Target, 
     return target, body
 
 
-def start_update(flags: Flags, client: SyncClient, say: Say) -> Sent:
+def start_update(flags: upgrade_target.Flags, client: SyncClient, say: Say) -> Sent:
     """Requests the update that the flags name. Raises InputError to refuse."""
     planned = planned_update(flags, client, say)
     if planned is None:
@@ -77,7 +80,7 @@ def start_update(flags: Flags, client: SyncClient, say: Say) -> Sent:
     return Sent(body, {"version": target.version, "image": target.image})
 
 
-def request_multi_arch(flags: Flags, client: SyncClient, say: Say) -> Sent:
+def request_multi_arch(flags: upgrade_target.Flags, client: SyncClient, say: Say) -> Sent:
     """Requests the update to the multi-architecture image of the running version. Raises InputError to refuse."""
     cluster = clusters.read(client)
     desired = cluster.spec.desired_update
@@ -163,7 +166,9 @@ def clear_preflight(client: SyncClient, say: Say) -> Sent:
     return Sent(ending.patch if after else None)
 
 
-def request_preflight(client: SyncClient, cluster: ClusterVersion, flags: Flags, say: Say) -> ClusterVersion:
+def request_preflight(
+    client: SyncClient, cluster: ClusterVersion, flags: upgrade_target.Flags, say: Say
+) -> ClusterVersion:
     """Requests a preflight so that it can never turn into an update (docs/decisions/0072 D1); returns the new object.
 
     A server whose ClusterVersion has no field `mode` drops it silently; the rest of the patch would request the update
@@ -230,3 +235,53 @@ def _cannot_run(client: SyncClient, cluster: ClusterVersion, why: str) -> InputE
         "DevPreviewNoUpgrade and CustomNoUpgrade (which forbid minor updates and cannot all be left again), "
         "and in releases whose Default feature set has the gate."
     )
+
+
+class AcceptanceReason(msgspec.Struct, frozen=True):
+    """The reason and end of an acceptance as typed; empty if not given."""
+
+    reason: str = ""
+    until: str = ""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The patch that was sent, if any; the names that are accepted now; whether a record was written or removed."""
+
+    patch: Patch | None
+    names: tuple[str, ...]
+    recorded: bool
+
+
+def checked(change: Change, cluster: ClusterVersion) -> list[Output]:
+    """Returns warnings about the names to be accepted. Raises InputError for one that no risk can have."""
+    return warnings_of(change, cluster, known_risk_names(cluster))
+
+
+def accept_risks(change: Change, client: SyncClient, reason: AcceptanceReason, say: Say) -> Accepted:
+    """Records the reason and accepts the risks. Keeps concurrent changes of others.
+
+    Raises InputError if a request fails.
+    """
+    cluster = clusters.read(client, no="no", server="")
+    warnings = checked(change, cluster)
+    # A record is written before its name and removed after it: a name without its record would never expire.
+    history = cluster_records.read_history(client, clusters.namespace()) if change.add else None
+    objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
+    say(*warnings)
+    recorded = keep_records(client, change.add, reason=reason.reason, until=reason.until, objects=objects, say=say)
+    try:
+        # Strict: a server without the field would drop it and answer as if the risks were accepted.
+        before, answer = clusters.change(
+            client,
+            cluster,
+            lambda cluster_version: patch_of(change, cluster_version),
+            send=lambda body: clusters.patch(client, body, strict=True),
+        )
+    except KubeError as error:
+        raise InputError(f"unable to accept risks: {message_of(error)}") from error
+    existing = names_in_spec(before)
+    names = change.applied(existing)
+    recorded = forget_records(client, set(change.left(existing)), say) or recorded
+    changed = answer is not None or recorded
+    say(out(f"info: Accept risks are [{', '.join(names)}]\n" if changed else "info: Accept risks are not changed\n"))
+    return Accepted(patch_of(change, before) if answer else None, names, recorded)

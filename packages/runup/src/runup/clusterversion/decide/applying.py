@@ -16,21 +16,11 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
-from runup.applying.decide.failure_summary import (
-    Summary,
-    Verdict,
-    judge_problem,
-    summarize,
-    summary_of,
-    without_progress,
-)
-from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
+from runup.applying.decide import failure_summary, implicit_capabilities
 from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem, Progress, WantedRelease
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease, Work
-from runup.release.decide import capabilities
-from runup.release.decide.capabilities import Capabilities
-from runup.release.decide.inclusion import Filters, feature_set_and_gates
+from runup.release.decide import capabilities, inclusion
 
 IMPLICIT = "ImplicitlyEnabledCapabilities"
 SLOW = "SlowClusterOperator"
@@ -39,21 +29,21 @@ RETRIEVAL = "UpdatePayloadRetrievalFailed"
 LOAD_RETRY_AFTER = timedelta(seconds=60)
 
 
-def enabled_capabilities(view: View) -> Capabilities:
+def enabled_capabilities(view: View) -> capabilities.Capabilities:
     """Returns the cluster's capabilities: those requested, and those once enabled, which can never be disabled."""
     facts, status = view.observed.facts, view.status
     keep = (*status.capabilities.enabled_capabilities, *facts.always_enabled)
     # The FeatureGate's entry for the running version counts, also while another release is applied.
-    _, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
+    _, gates = inclusion.feature_set_and_gates(view.observed.feature_gate, facts.release.version)
     return capabilities.enabled_capabilities(view.observed.cluster_version.spec.capabilities, gates, keep)
 
 
-def filters(view: View, release: Release) -> Filters:
+def filters(view: View, release: Release) -> inclusion.Filters:
     """Returns the filters that select the manifests of `release` for this cluster."""
     facts = view.observed.facts
-    feature_set, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
+    feature_set, gates = inclusion.feature_set_and_gates(view.observed.feature_gate, facts.release.version)
     version = parse(release.version)
-    return Filters(
+    return inclusion.Filters(
         exclude_identifier=facts.exclude,
         feature_set=feature_set,
         gates=gates,
@@ -125,8 +115,8 @@ def status_from_progress(
         newest = replace(newest, state="Completed", completion_time=view.now)
         status = replace(status, history=(newest, *status.history[1:]))
     problems = _problems_to_report(view, progress)
-    summary = summarize(problems)
-    verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
+    summary = failure_summary.summarize(problems)
+    verdict = failure_summary.judge_problem(summary.problem, now=view.now) if summary is not None else None
     is_done = newest is not None and newest.state == "Completed" and at_newest
     reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
@@ -139,7 +129,9 @@ def status_from_progress(
         conditions.append(Condition(type="Available", status="False"))
     conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
     # While the cluster stays at its release, what is waited for is only mentioned.
-    waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
+    waits = failure_summary.summarize(
+        problem for problem in problems if problem.effect is Effect.NONE and not problem.names
+    )
     awaited = waits.problem if waits is not None and reconciling else None
     conditions.append(
         _progressing_condition(
@@ -168,7 +160,9 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
         return status
     before = running.payload.manifests if running is not None and running.payload is not None else ()
     version = load.payload.metadata.semver
-    turned_on = implicit_capabilities_of(load.payload.manifests, before, filters(view, view.current), version.major)
+    turned_on = implicit_capabilities.implicit_capabilities_of(
+        load.payload.manifests, before, filters(view, view.current), version.major
+    )
     known_capabilities = enabled_capabilities(view)
     reported = CapabilitiesStatus(
         tuple(sorted(known_capabilities.enabled | turned_on)), tuple(sorted(known_capabilities.known))
@@ -179,8 +173,10 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
 def next_look(view: View) -> float | None:
     """Returns the seconds until the conditions change by the passage of time alone; None if they do not."""
     progress = view.observed.progress
-    summary = summarize(_problems_to_report(view, progress)) if progress is not None else None
-    next_change = judge_problem(summary.problem, now=view.now).next_look if summary is not None else None
+    summary = failure_summary.summarize(_problems_to_report(view, progress)) if progress is not None else None
+    next_change = (
+        failure_summary.judge_problem(summary.problem, now=view.now).next_look if summary is not None else None
+    )
     return max((next_change - view.now).total_seconds(), 1.0) if next_change is not None else None
 
 
@@ -208,7 +204,11 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
 
 
 def _failing_condition(
-    summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool
+    summary: failure_summary.Summary | None,
+    verdict: failure_summary.Verdict | None,
+    now: datetime,
+    *,
+    reconciling: bool,
 ) -> Condition:
     """Returns Failing, as the Cluster Version Operator words it; without a time."""
     no = Condition(type="Failing", status="False")
@@ -216,10 +216,10 @@ def _failing_condition(
         return no
     # Waiting for ClusterOperators is no failure of an update that still makes progress.
     if not reconciling:
-        remaining = without_progress(summary)
+        remaining = failure_summary.without_progress(summary)
         if remaining is None:
             return no
-        summary, verdict = remaining, judge_problem(remaining.problem, now=now)
+        summary, verdict = remaining, failure_summary.judge_problem(remaining.problem, now=now)
     problem = summary.problem
     if not verdict.progressing:
         return Condition(type="Failing", status="True", reason=problem.reason, message=problem.message)
@@ -231,8 +231,8 @@ def _failing_condition(
 
 def _progressing_condition(
     version: str,
-    summary: Summary | None,
-    verdict: Verdict | None,
+    summary: failure_summary.Summary | None,
+    verdict: failure_summary.Verdict | None,
     awaited: Problem | None,
     *,
     done: Progress | None,
@@ -244,7 +244,7 @@ def _progressing_condition(
     if summary is not None and verdict is not None and not verdict.progressing:
         reason = summary.problem.reason
         head = "Error while reconciling" if reconciling else "Unable to apply"
-        text = f"{head} {version}: {summary_of(summary.problem)}"
+        text = f"{head} {version}: {failure_summary.summary_of(summary.problem)}"
     elif invalid:
         reason = INVALID
         text = f"{'Stopped at' if reconciling else 'Reconciling'} {version}: the cluster version is invalid"

@@ -15,8 +15,7 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
 from runup.api.preflight_reads_v1 import Right
 from runup.applying.decide.progress import Loading, Progress
-from runup.clusterversion.decide.status_write_rejected import RejectedFields
-from runup.clusterversion.decide.sync_failure import Failure
+from runup.clusterversion.decide.sync_failure import Failure, RejectedFields
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.preflight_deployment import PodSettings

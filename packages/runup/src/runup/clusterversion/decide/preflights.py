@@ -14,55 +14,26 @@ from msgspec.structs import replace as with_fields
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
-from runup.clusterversion.decide import image_checks, preconditions, targets
-from runup.clusterversion.decide.image_checks import check_work, look_work, retry_unreadable
-from runup.clusterversion.decide.preflight_case import (
-    Preflight,
-    PreflightCase,
-    case_of,
-    deployed_state,
-    new_attempt,
-    target_of,
-    trust_of,
-)
-from runup.clusterversion.decide.preflight_workload import (
-    DEPLOYMENT,
-    account_rights,
-    ending_text,
-    pod_settings_for,
-    remove_stale_reports,
-    rights_work,
-    stop_workload,
-)
-from runup.clusterversion.decide.running_attempt import (
-    from_outcome,
-    is_silent,
-    kept_targets,
-    watch_attempt,
-    with_kept_targets,
-    with_last_report,
-)
-from runup.clusterversion.decide.targets import asks_for, same_release
+from runup.clusterversion.decide import preconditions, running_attempt, targets
+from runup.clusterversion.decide import preflight_workload as workload
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.clusterversion.decide.work import Work
+from runup.clusterversion.decide.work import RECHECK, Work, check_work, look_work, retry_unreadable
+from runup.preflight.decide import outcome, preflight_deployment, published_risks, service_account
 from runup.preflight.decide import preflight_conditions as conditions
-from runup.preflight.decide import preflight_deployment, service_account
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, DeploymentState, Step, Trust
-from runup.preflight.decide.outcome import AttemptOutcome, AttemptState, rejected_object
-from runup.preflight.decide.published_risks import CheckedTarget
 from runup.process.plan import Apply
 
 
-def decide(view: View) -> Preflight:
+def decide(view: View) -> workload.Preflight:
     """Decides the preflight's part of this pass, including the removal of stale reports."""
     decided = _decide(view)
-    return replace(decided, actions=(*decided.actions, *remove_stale_reports(view, decided.history.attempt)))
+    return replace(decided, actions=(*decided.actions, *workload.remove_stale_reports(view, decided.history.attempt)))
 
 
-def _decide(view: View) -> Preflight:
+def _decide(view: View) -> workload.Preflight:
     """Decides the preflight's part by what is requested: an update, a preflight, or neither."""
     request = view.request
     if isinstance(request, UpdateRequest):
@@ -93,9 +64,9 @@ def _decide(view: View) -> Preflight:
         update = view.request.update
         subject = conditions.Subject(target=update.version or update.image, source=view.current.version)
         work = look_work(view, update)
-        return Preflight(
+        return workload.Preflight(
             conditions=conditions.preparing_conditions(subject, error.reason, error.message),
-            checked=kept_targets(view, view.history, None),
+            checked=running_attempt.kept_targets(view, view.history, None),
             history=view.history,
             work=work,
             requeue_after_s=error.retry_after_s,
@@ -103,7 +74,9 @@ def _decide(view: View) -> Preflight:
     return _plan_wanted(view, request.update, target)
 
 
-def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool | None, refused: bool) -> Preflight:
+def end_unless_waited_for(
+    view: View, decided: workload.Preflight, *, update_waits: bool | None, refused: bool
+) -> workload.Preflight:
     """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0076).
 
     `update_waits`: whether the update waits for the preflight or is refused for its findings; None if not known yet.
@@ -113,7 +86,7 @@ def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool 
         return decided
     if update_waits:
         # The workload is gone: another attempt has to find out what holds the update up.
-        anew = with_fields(new_attempt(view, target_of(attempt)), became_update=True)
+        anew = with_fields(workload.new_attempt(view, workload.target_of(attempt)), became_update=True)
         history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
         return replace(decided, history=history)
     if refused:
@@ -121,11 +94,11 @@ def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool 
     # Recorded before the workload goes, so that a killed operator does not start the preflight again
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if not attempt.making_way:
-        leaving = with_fields(attempt, making_way=True, silent=is_silent(view, attempt))
+        leaving = with_fields(attempt, making_way=True, silent=running_attempt.is_silent(view, attempt))
         return replace(
             decided,
             history=histories.with_attempt(decided.history, leaving),
-            actions=stop_workload(view),
+            actions=workload.stop_workload(view),
             requeue_after_s=None,
         )
     return decided
@@ -139,28 +112,33 @@ def became_update(view: View) -> Attempt | None:
     attempt = view.history.attempt
     if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
         return None
-    return attempt if asks_for(view.request.update, target_of(attempt)) else None
+    return attempt if targets.asks_for(view.request.update, workload.target_of(attempt)) else None
 
 
-def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
-    situation = DeploymentState(wanted=False, deployed=deployed_state(view, None), trust=Trust.PENDING, over=False)
-    history = histories.with_attempt(with_last_report(view), None)
-    actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
-    return Preflight(
-        conditions=condition_values, checked=kept_targets(view, history, None), history=history, actions=actions
+def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> workload.Preflight:
+    situation = DeploymentState(
+        wanted=False, deployed=workload.deployed_state(view, None), trust=Trust.PENDING, over=False
+    )
+    history = histories.with_attempt(running_attempt.with_last_report(view), None)
+    actions = workload.stop_workload(view) if STEPS[situation] is Step.STOP else ()
+    return workload.Preflight(
+        conditions=condition_values,
+        checked=running_attempt.kept_targets(view, history, None),
+        history=history,
+        actions=actions,
     )
 
 
-def _during_update_request(view: View, update: Update) -> Preflight:
+def _during_update_request(view: View, update: Update) -> workload.Preflight:
     """Plans the preflight of the requested update: it continues until the update is accepted.
 
     Source: docs/decisions/0072 D24.
     """
     attempt = view.history.attempt
-    target = target_of(attempt) if attempt is not None else None
-    if attempt is None or target is None or attempt.failed or not asks_for(update, target):
+    target = workload.target_of(attempt) if attempt is not None else None
+    if attempt is None or target is None or attempt.failed or not targets.asks_for(update, target):
         return _plan_unwanted(view, ())
-    if attempt.source_version != view.current.version or same_release(target, view.current):
+    if attempt.source_version != view.current.version or targets.same_release(target, view.current):
         return _plan_unwanted(view, ())
     # `runup upgrade --clear-preflight` ends it where no mode is left to be cleared.
     if view.observed.cluster_version.metadata.annotations.get(END_ANNOTATION) == attempt.id:
@@ -169,67 +147,70 @@ def _during_update_request(view: View, update: Update) -> Preflight:
         view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))
     )
     if attempt.making_way:
-        case = case_of(updating_view, update, target)
-        deployed = deployed_state(case.view, case.attempt)
-        actions = stop_workload(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
+        case = workload.case_of(updating_view, update, target)
+        deployed = workload.deployed_state(case.view, case.attempt)
+        actions = workload.stop_workload(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
         # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
         # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
         ended = case.last_good_is_older or case.attempt.silent
-        checked = CheckedTarget(
+        checked = published_risks.CheckedTarget(
             release=case.target, source_version=case.attempt.source_version, report=case.last_good, ended=ended
         )
-        return Preflight(
-            conditions=(), checked=with_kept_targets(case, checked), history=case.view.history, actions=actions
+        return workload.Preflight(
+            conditions=(),
+            checked=running_attempt.with_kept_targets(case, checked),
+            history=case.view.history,
+            actions=actions,
         )
     return _plan_wanted(updating_view, update, target)
 
 
-def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:
+def _plan_wanted(view: View, update: Update, target: Release) -> workload.Preflight:
     """Returns the plan of a requested preflight, by the state of its Deployment (table `STEPS`)."""
-    case = case_of(view, update, target)
+    case = workload.case_of(view, update, target)
     situation = DeploymentState(
         wanted=True,
-        deployed=deployed_state(view, case.attempt),
-        trust=trust_of(case),
+        deployed=workload.deployed_state(view, case.attempt),
+        trust=workload.trust_of(case),
         over=bool(case.attempt.failed),
     )
     step = STEPS[situation]
     if step is Step.WATCH:
-        return watch_attempt(case)
+        return running_attempt.watch_attempt(case)
     if step is Step.REFUSE:
         return _refuse_target(case)
     if step is Step.START:
         return _start_target(case)
     # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
     if step is Step.HOLD or (step in (Step.STOP, Step.AWAIT_GONE) and case.attempt.failed):
-        final = AttemptOutcome(
-            state=AttemptState.FAILED, reason=case.attempt.failed, message=case.attempt.failure, final=True
+        final = outcome.AttemptOutcome(
+            state=outcome.AttemptState.FAILED, reason=case.attempt.failed, message=case.attempt.failure, final=True
         )
-        held = from_outcome(case, final, None, case.view.history)
-        return replace(held, actions=stop_workload(case.view)) if step is Step.STOP else held
+        held = running_attempt.from_outcome(case, final, None, case.view.history)
+        return replace(held, actions=workload.stop_workload(case.view)) if step is Step.STOP else held
     if step is Step.VERIFY:
         work = check_work(case.target.image, case.check, case.view.now)
         return _before_start(case, "VerifyingImage", "the signature of the target's image is being verified", work=work)
     if step is Step.STOP:
         pending = _before_start(case, "ReplacingTarget", "the preflight of another target is being removed")
-        return replace(pending, actions=stop_workload(case.view))
+        return replace(pending, actions=workload.stop_workload(case.view))
     if step is Step.AWAIT_GONE:
-        text = f"the pods of the preflight before it are ending{ending_text(case.view)}"
+        text = f"the pods of the preflight before it are ending{workload.ending_text(case.view)}"
         pending = _before_start(case, "ReplacingTarget", text)
-        return replace(pending, requeue_after_s=image_checks.RECHECK.total_seconds())
+        return replace(pending, requeue_after_s=RECHECK.total_seconds())
     return _before_start(case, "", "nothing is to be done")
 
 
-def _refuse_target(case: PreflightCase) -> Preflight:
+def _refuse_target(case: workload.PreflightCase) -> workload.Preflight:
     """Plans a retry of the verification; the target is refused until it succeeds."""
     error = case.check.error if case.check else ""
     text = targets.untrusted_text(case.target.image, error)
     work = check_work(case.target.image, case.check, case.view.now)
-    return Preflight(
+    return workload.Preflight(
         conditions=conditions.refused_conditions("ImageVerificationFailed", text),
-        checked=with_kept_targets(
+        checked=running_attempt.with_kept_targets(
             case,
-            CheckedTarget(
+            published_risks.CheckedTarget(
                 release=case.target,
                 source_version=case.attempt.source_version,
                 report=case.last_good,
@@ -239,28 +220,29 @@ def _refuse_target(case: PreflightCase) -> Preflight:
         ),
         history=histories.with_attempt(case.view.history, case.attempt),
         work=work,
-        requeue_after_s=image_checks.RECHECK.total_seconds(),
+        requeue_after_s=RECHECK.total_seconds(),
     )
 
 
-def _start_target(case: PreflightCase) -> Preflight:
+def _start_target(case: workload.PreflightCase) -> workload.Preflight:
     """Plans the account's objects and the Deployment once the target's rights are known."""
     # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
-    settings = pod_settings_for(case.view, waived)
-    rights = account_rights(case, settings)
+    settings = workload.pod_settings_for(case.view, waived)
+    rights = workload.account_rights(case, settings)
     if rights is None:
         text = "what the target's checks read is being looked up"
-        return _before_start(case, "ReadingChecks", text, work=rights_work(case))
+        return _before_start(case, "ReadingChecks", text, work=workload.rights_work(case))
     roles = service_account.role_namespaces(settings, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     apply_deployment = Apply(
-        resource=DEPLOYMENT, object=preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
+        resource=workload.DEPLOYMENT,
+        object=preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles),
     )
     unwritten = case.view.observed.unwritten
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)
-        starting = from_outcome(case, rejected_object(unwritten), None, history)
+        starting = running_attempt.from_outcome(case, outcome.rejected_object(unwritten), None, history)
     else:
         starting = _before_start(case, "TargetStarting", "the target is being started")
     return replace(
@@ -269,7 +251,9 @@ def _start_target(case: PreflightCase) -> Preflight:
     )
 
 
-def _before_start(case: PreflightCase, reason: str, why: str, work: tuple[Work, ...] = ()) -> Preflight:
+def _before_start(
+    case: workload.PreflightCase, reason: str, why: str, work: tuple[Work, ...] = ()
+) -> workload.Preflight:
     """Returns the state before anything runs: the target is not recommended until it has been checked.
 
     `reason`: of the conditions that say `why`; none are set without it.
@@ -278,7 +262,7 @@ def _before_start(case: PreflightCase, reason: str, why: str, work: tuple[Work, 
     """
     started = case.attempt.started_time or case.view.now
     limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
-    checked = CheckedTarget(
+    checked = published_risks.CheckedTarget(
         release=case.target,
         source_version=case.attempt.source_version,
         report=case.last_good,
@@ -290,4 +274,6 @@ def _before_start(case: PreflightCase, reason: str, why: str, work: tuple[Work, 
     # (docs/decisions/0072 D20).
     history = histories.with_attempt(case.view.history, case.attempt)
     preparing = conditions.preparing_conditions(case.subject, reason, why) if reason else ()
-    return Preflight(conditions=preparing, checked=with_kept_targets(case, checked), history=history, work=work)
+    return workload.Preflight(
+        conditions=preparing, checked=running_attempt.with_kept_targets(case, checked), history=history, work=work
+    )

@@ -27,17 +27,12 @@ from runup.clusterversion.decide import (
     preflights,
     release_accepted,
     size_limits,
-    status_write_rejected,
     sync_failure,
-    update_refusals,
     validation,
     view,
 )
 from runup.clusterversion.decide import status as statuses
-from runup.clusterversion.decide.history import complete_first_entry
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.preflight_case import Preflight
-from runup.clusterversion.decide.release_accepted import Decision
 from runup.clusterversion.decide.targets import same_release
 from runup.clusterversion.decide.update_request import Refused
 from runup.clusterversion.decide.view import View
@@ -53,7 +48,7 @@ _OURS = (
     validation.INVALID,
     upgradeable.UPGRADEABLE,
     preflight_settings.CONDITION,
-    status_write_rejected.TYPE,
+    sync_failure.TYPE,
     *preflight_conditions.TYPES,
 )
 _LEGACY_CONDITIONS = (
@@ -77,8 +72,8 @@ class _Decided:
     """The decisions of a pass, before they are turned into actions."""
 
     view: View
-    preflight: Preflight
-    update: Decision
+    preflight: preflight_workload.Preflight
+    update: release_accepted.Decision
     status: ClusterVersionStatus
 
 
@@ -123,7 +118,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = size_limits.left_out(current_view.advised.condition, left_out)
     new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (update_refusals.upgradeable_condition(observed, cluster_risks),)),
+        *filter(None, (assemble.upgradeable_condition(observed, cluster_risks),)),
         *filter(None, (preflight_settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
@@ -164,7 +159,7 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
         )
         conditions = statuses.with_conditions(conditions, [back], (), now=observed_view.now)
     if not status.history and records_only:
-        entries, conditions = complete_first_entry(observed_view, entries, conditions)
+        entries, conditions = history.complete_first_entry(observed_view, entries, conditions)
     return with_fields(
         status,
         desired=observed_view.current,
@@ -179,7 +174,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
     fresh = not current_status.desired.version and current_status.available_updates is None
-    new_status = status_write_rejected.keep_rejected_fields(
+    new_status = sync_failure.keep_rejected_fields(
         current_status, decided.status, observed.refused, now=decided.view.now
     )
     fields, removed = statuses.patch(current_status, new_status, fresh=fresh)

@@ -29,14 +29,10 @@ from runup.advice.decide.candidates import (
     unaccepted_names,
 )
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, update_refusals
-from runup.clusterversion.decide.image_checks import RECHECK, check_work, look_work, retry_unreadable
-from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.clusterversion.decide.preconditions import Objection
+from runup.clusterversion.decide import applying, assemble, history, observed, preconditions, targets, update_request
 from runup.clusterversion.decide.preflight_workload import ending_text
-from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.clusterversion.decide.work import Work
+from runup.clusterversion.decide.work import RECHECK, Work, check_work, look_work, retry_unreadable
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.stored_reports import has_completed
 
@@ -83,7 +79,7 @@ class Decision:
 
 def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
     """Decides on the requested update. `candidates` carry every risk that counts, a preflight's findings included."""
-    if not isinstance(view.request, UpdateRequest):
+    if not isinstance(view.request, update_request.UpdateRequest):
         return Decision(condition=_loaded_condition(view))
     update = view.request.update
     try:
@@ -161,7 +157,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     if is_same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
-    check = view.observed.releases.get(target.image) or ReleaseCheck()
+    check = view.observed.releases.get(target.image) or observed.ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
         work = check_work(target.image, check, view.now)
         if check.trust is Trust.PENDING:
@@ -197,14 +193,14 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
 
 
 def _check_preconditions(
-    view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
+    view: View, update: Update, target: Release, candidate: Candidate | None, check: observed.ReleaseCheck
 ) -> Decision:
     """Decides on an update by the preconditions; they warn if it is forced."""
     # What only informs is told in the history, and is no precondition that failed.
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
-        update_refusals.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
+        assemble.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
         target,
         available=holds is not None and holds.offered and not holds.risks,
         recommended=advised,
@@ -280,8 +276,8 @@ def _accepted_text(
     view: View,
     target: Release,
     candidate: Candidate | None,
-    objections: Sequence[Objection],
-    check: ReleaseCheck,
+    objections: Sequence[preconditions.Objection],
+    check: observed.ReleaseCheck,
     *,
     was_forced: bool,
 ) -> str:
@@ -310,7 +306,7 @@ def _accepted_text(
         )
     reports = (r for r in view.history.reports if r.source_version == view.current.version)
     newest = next((r for r in reports if is_same_image(r.target_image, target.image)), None)
-    if text := update_refusals.grown_text(view, newest):
+    if text := assemble.grown_text(view, newest):
         lines.append(f"Accepted risks cover more than when they were accepted: {text}.")
     return "\n".join(lines)
 

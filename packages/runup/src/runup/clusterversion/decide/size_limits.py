@@ -24,16 +24,9 @@ from kubekit.lang.formats import is_uri
 from kubekit.lang.text import cut, is_hazardous, printable, stored_bytes
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
-from runup.api.config_v1 import (
-    ClusterVersionStatus,
-    ConditionalUpdateRisk,
-    MatchingRule,
-    Release,
-    UpdateHistory,
-)
+from runup.api import config_v1
 from runup.preflight.decide import published_risks
-from runup.report import documentation
-from runup.report.report import MAX_NAME
+from runup.report import documentation, report
 
 # Limits of the CRD's schema; a test compares them with the definition that our releases carry.
 MAX_RISKS = 500
@@ -73,7 +66,7 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """
     usable = []
     for candidate in candidates_given:
-        if not _IMAGE.fullmatch(candidate.release.image) or not 0 < len(candidate.release.version) <= MAX_NAME:
+        if not _IMAGE.fullmatch(candidate.release.image) or not 0 < len(candidate.release.version) <= report.MAX_NAME:
             continue
         risks = [_valid_risk(risk) for risk in candidate.risks]
         renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
@@ -96,10 +89,10 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(fitting)
 
 
-def release(release_given: Release) -> Release:
+def release(release_given: config_v1.Release) -> config_v1.Release:
     """Returns `release_given` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
     readable = not is_hazardous(release_given.url) and stored_bytes(release_given.url) <= _MAX_URL
-    channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in release_given.channels)
+    channels = dict.fromkeys(cut(printable(channel), report.MAX_NAME) for channel in release_given.channels)
     return replace(
         release_given,
         url=release_given.url if readable else "",
@@ -108,7 +101,7 @@ def release(release_given: Release) -> Release:
     )
 
 
-def status(status_given: ClusterVersionStatus) -> ClusterVersionStatus:
+def status(status_given: config_v1.ClusterVersionStatus) -> config_v1.ClusterVersionStatus:
     """Returns `status_given` with every text printable, truncated to the room there is."""
     # The API's list is a map by type: of two conditions of one type the first stays, as `find` reads it.
     by_type = {condition.type: _condition(condition) for condition in reversed(status_given.conditions)}
@@ -146,12 +139,12 @@ def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
     """Returns the risk with a name, link, message and rules that the API accepts."""
     risk = judged_risk.risk
     name = printable(risk.name).replace("\n", "\\n") or "UnnamedRisk"
-    if len(name) > MAX_NAME:
+    if len(name) > report.MAX_NAME:
         # The digest keeps it apart from names that begin alike.
         name = f"{name[:200]}...{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
     queries = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
-    rules: list[MatchingRule] = []
+    rules: list[config_v1.MatchingRule] = []
     # A truncated query would be another query.
     if all(stored_bytes(query) <= _MAX_QUERY for query in queries):
         for rule in risk.matching_rules[:_MAX_RULES]:
@@ -216,12 +209,12 @@ def candidate_bytes(candidate: Candidate) -> int:
     return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
 
 
-def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
+def _risk_bytes(risk: config_v1.ConditionalUpdateRisk) -> int:
     texts = [risk.name, risk.url, *(rule.promql.promql for rule in risk.matching_rules if rule.promql)]
     return sum(map(stored_bytes, texts)) + 2 * TEXT_LIMITS[-1] + _OVERHEAD_BYTES
 
 
-def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
+def _risk(risk: config_v1.ConditionalUpdateRisk, limit: int) -> config_v1.ConditionalUpdateRisk:
     message = cut(printable(risk.message), limit)
     return replace(risk, message=message, conditions=_verdicts(risk.conditions, limit))
 
@@ -244,7 +237,7 @@ def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
     return replace(condition, reason=cut(reason, MAX_REASON), message=message)
 
 
-def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
+def _history(entries: Sequence[config_v1.UpdateHistory]) -> tuple[config_v1.UpdateHistory, ...]:
     """Returns the entries with texts on accepted risks truncated, the oldest most: there are up to 100 entries."""
     fitting = [_cut_accepted_risks(entry, MAX_ACCEPTED_RISKS) for entry in entries]
     for index in reversed(range(1, len(fitting))):
@@ -254,7 +247,7 @@ def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
     return tuple(fitting)
 
 
-def _cut_accepted_risks(entry: UpdateHistory, limit: int) -> UpdateHistory:
+def _cut_accepted_risks(entry: config_v1.UpdateHistory, limit: int) -> config_v1.UpdateHistory:
     text = cut(printable(entry.accepted_risks), limit)
     return entry if text == entry.accepted_risks else replace(entry, accepted_risks=text)
 

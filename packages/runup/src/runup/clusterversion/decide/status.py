@@ -16,24 +16,20 @@ from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name, recommended_condition
-from runup.api.config_v1 import (
-    ClusterVersionStatus,
-    ConditionalUpdate,
-    ConditionalUpdateRisk,
-)
+from runup.api import config_v1
 
 JSON = dict[str, Any]
 _OMITTED_WHERE_EMPTY = ("conditionalUpdates", "conditionalUpdateRisks")
 
 
 def with_updates(
-    status: ClusterVersionStatus,
+    status: config_v1.ClusterVersionStatus,
     candidates: Sequence[Candidate],
     accepted: frozenset[str],
     *,
     publish_names: bool,
     now: datetime,
-) -> ClusterVersionStatus:
+) -> config_v1.ClusterVersionStatus:
     """Returns `status` with the update lists that result from `candidates`.
 
     `publish_names`: the API has riskNames, conditionalUpdateRisks and conditions of risks, all of them behind
@@ -57,7 +53,7 @@ def with_updates(
 class _Writer:
     """A converter of candidates to wire types; verdicts that did not change keep their transition times."""
 
-    def __init__(self, status: ClusterVersionStatus, publish_names: bool, now: datetime) -> None:
+    def __init__(self, status: config_v1.ClusterVersionStatus, publish_names: bool, now: datetime) -> None:
         self._publish = publish_names
         self._now = now
         self._verdicts = {update.release.image: update.conditions for update in status.conditional_updates}
@@ -67,17 +63,17 @@ class _Writer:
             self._applies.update({risk.name: risk.conditions for risk in update.risks})
         self._applies.update({risk.name: risk.conditions for risk in status.conditional_update_risks})
 
-    def conditional_update(self, candidate: Candidate, verdict: Condition) -> ConditionalUpdate:
+    def conditional_update(self, candidate: Candidate, verdict: Condition) -> config_v1.ConditionalUpdate:
         """Returns the conditional update of a candidate, as status.conditionalUpdates has it."""
         conditions = self._verdicts.get(candidate.release.image, ())
-        return ConditionalUpdate(
+        return config_v1.ConditionalUpdate(
             release=candidate.release,
             risks=tuple(self.risk(risk) for risk in candidate.risks),
             risk_names=tuple(risk.name for risk in candidate.risks) if self._publish else (),
             conditions=with_condition(conditions, verdict, now=self._now),
         )
 
-    def risk(self, judged_risk: JudgedRisk) -> ConditionalUpdateRisk:
+    def risk(self, judged_risk: JudgedRisk) -> config_v1.ConditionalUpdateRisk:
         if not self._publish:
             return replace(judged_risk.risk, conditions=())
         conditions = self._applies.get(judged_risk.name, ())
@@ -96,7 +92,7 @@ def with_conditions(
 
 
 def patch(
-    old_status: ClusterVersionStatus, new_status: ClusterVersionStatus, *, fresh: bool
+    old_status: config_v1.ClusterVersionStatus, new_status: config_v1.ClusterVersionStatus, *, fresh: bool
 ) -> tuple[JSON, tuple[str, ...]]:
     """Returns the patch from `old_status` to `new_status`: each changed field whole, and the names of removed ones.
 
@@ -150,7 +146,7 @@ def changed_condition(old_conditions: Conditions, new_conditions: Conditions, ty
     return None if same else after
 
 
-def _risk(risk: ConditionalUpdateRisk) -> JSON:
+def _risk(risk: config_v1.ConditionalUpdateRisk) -> JSON:
     obj = codec.to_dict(risk)
     if risk.conditions:
         obj["conditions"] = [_condition(condition) for condition in risk.conditions]

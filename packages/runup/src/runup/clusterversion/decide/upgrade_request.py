@@ -16,7 +16,6 @@ from kubekit.lang.oc_version import parse_as_oc
 from kubekit.lang.version import same_minor
 from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api import clusterversion_json
-from runup.api.clusterversion_json import mapping, text
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
@@ -243,7 +242,9 @@ def plan_rollback(facts: clusterversion_json.Facts) -> Rollback:
         why = f"Progressing={progressing.status}: {progressing.reason}: {progressing.message}"
         raise InputError(f"unable to rollback while an update is {why}.")
     update: Patch = {"architecture": "", "version": before.version, "image": before.image, "force": False}
-    if text(mapping(mapping(facts.json, "spec"), "desiredUpdate"), "mode"):
+    if clusterversion_json.text(
+        clusterversion_json.mapping(clusterversion_json.mapping(facts.json, "spec"), "desiredUpdate"), "mode"
+    ):
         # Without it a merge patch would keep the mode, and the request would be a preflight.
         update["mode"] = None
     return Rollback(before, {"spec": {"desiredUpdate": update}})

@@ -18,8 +18,7 @@ from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
 from kubekit.lang.oc_pull_spec import pull_spec
 from kubekit.lang.oc_version import newest_first, parse_as_oc
-from runup.advice.decide import lifting, preflight_reasons
-from runup.advice.decide.acceptance import accepted_names
+from runup.advice.decide import acceptance, lifting, preflight_reasons
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.preflight.decide.findings import Findings, not_recommended
 from runup.process.messages import Output, err, out, reason_and_message
@@ -148,7 +147,7 @@ class _Walk:
 
     def __init__(self, cluster: ClusterVersion, flags: Flags) -> None:
         self.status = cluster.status
-        self.accepted = accepted_names(cluster)
+        self.accepted = acceptance.accepted_names(cluster)
         self.flags = flags
         self.said: list[Output] = []
         self.candidates: list[Release] = []

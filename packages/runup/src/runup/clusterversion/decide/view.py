@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from runup.advice.decide import acceptance
-from runup.advice.decide.acceptance import Acceptance
-from runup.advice.decide.current_advice import CurrentAdvice, advise
+from runup.advice.decide import acceptance, current_advice
 from runup.api.config_v1 import ClusterVersionStatus, Release
-from runup.clusterversion.decide import gates
+from runup.clusterversion.decide import gates, targets
 from runup.clusterversion.decide import update_request as request
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.targets import goal, is_update_under_way
 from runup.clusterversion.decide.update_request import Request
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.stored_reports import History
@@ -30,8 +27,8 @@ class View:
     request: Request
     accepted: frozenset[str]
     # Records of accepted risks by name, including those that no longer count.
-    acceptances: Mapping[str, Acceptance]
-    advised: CurrentAdvice
+    acceptances: Mapping[str, acceptance.Acceptance]
+    advised: current_advice.CurrentAdvice
     history: History
 
     @property
@@ -42,7 +39,7 @@ class View:
     @property
     def updating(self) -> bool:
         """Returns whether an accepted update is under way."""
-        return is_update_under_way(self.status, self.observed.facts.release)
+        return targets.is_update_under_way(self.status, self.observed.facts.release)
 
     @property
     def generation(self) -> int:
@@ -68,7 +65,7 @@ def look(observed: Observed, now: datetime) -> View:
     # Empty while this operator applies none yet; None if it never applies releases.
     applied = observed.progress.wanted.image if observed.progress and observed.progress.wanted else ""
     applied_image = applied if observed.progress is not None else None
-    current = goal(update_request, status, own_release, applied=applied_image)
+    current = targets.goal(update_request, status, own_release, applied=applied_image)
     return View(
         observed=observed,
         now=now,
@@ -77,7 +74,7 @@ def look(observed: Observed, now: datetime) -> View:
         request=update_request,
         accepted=acceptance.names_that_count(names, records, now),
         acceptances={name: record for name in names if (record := acceptance.record_of(name, records)) is not None},
-        advised=advise(
+        advised=current_advice.advise(
             spec,
             status,
             observed.service,

@@ -21,8 +21,7 @@ from runup.advice.control.acceptance_records import user_name
 from runup.advice.decide.acceptance import accepted_names
 from runup.advice.decide.acceptance_change import Change
 from runup.api.config_v1 import Update
-from runup.clusterversion.control.accept_risks import AcceptanceReason, accept_risks, checked
-from runup.clusterversion.control.upgrade import planned_update, start_update
+from runup.clusterversion.control.upgrade import AcceptanceReason, accept_risks, checked, planned_update, start_update
 from runup.clusterversion.decide.upgrade_target import Flags, check_flags
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction, seal
 from runup.fleet.control.cluster_sources import connection_to

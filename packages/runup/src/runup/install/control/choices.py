@@ -51,7 +51,11 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 
 def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> Options:
     """Returns the options; `cluster` is needed where the flags leave something to it. Raises InputError."""
-    platform = _platform(flags, cluster)
+    if flags.platform != AUTO:
+        platform = Platform(flags.platform)
+    else:
+        assert cluster is not None
+        platform = cluster.platform
     monitoring = flags.monitoring == "on" or (
         flags.monitoring == AUTO and cluster is not None and GROUP in cluster.groups
     )
@@ -72,25 +76,24 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
         raise InputError(f"--image {image}: {error}") from error
     if flags.chosen == OPERATOR and not parsed.digest:
         raise InputError(f"--image {image}: name the release by digest (NAME@sha256:...); a tag can move")
+    certificates = _certificates(flags, platform)
+    namespace, slash, account = (flags.prometheus or "").partition("/")
+    if flags.prometheus and (not (namespace and slash and account) or "/" in account):
+        raise InputError(
+            f"--prometheus {flags.prometheus}: give NAMESPACE/ACCOUNT, for example monitoring/prometheus-k8s"
+        )
     return Options(
         image=image,
         namespace=flags.namespace or flags.chosen.namespace,
         platform=platform,
         monitoring=monitoring,
-        certificates=_certificates(flags, platform),
+        certificates=certificates,
         least_privilege=flags.least_privilege,
-        prometheus=_prometheus(flags.prometheus) if flags.prometheus else PROMETHEUS[platform],
+        prometheus=(namespace, account) if flags.prometheus else PROMETHEUS[platform],
         api_ports=cluster.api_ports
         if cluster is not None
         else Options(image="", namespace="", platform=platform).api_ports,
     )
-
-
-def _platform(flags: Flags, cluster: Cluster | None) -> Platform:
-    if flags.platform != AUTO:
-        return Platform(flags.platform)
-    assert cluster is not None
-    return cluster.platform
 
 
 def _certificates(flags: Flags, platform: Platform) -> Certificates:
@@ -103,10 +106,3 @@ def _certificates(flags: Flags, platform: Platform) -> Certificates:
         # A key in a file is nobody's secret any more.
         raise InputError("--certificates=own makes a key, which -o yaml would print; use --certificates=cert-manager")
     return Certificates(flags.certificates or (Certificates.CERT_MANAGER if flags.printed else Certificates.OWN))
-
-
-def _prometheus(text: str) -> tuple[str, str]:
-    namespace, slash, account = text.partition("/")
-    if not (namespace and slash and account) or "/" in account:
-        raise InputError(f"--prometheus {text}: give NAMESPACE/ACCOUNT, for example monitoring/prometheus-k8s")
-    return namespace, account

@@ -25,13 +25,11 @@ import runup
 from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls
-from kubekit.kube.api_errors import Forbidden, KubeError
+from kubekit.kube import api_errors, calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
-from runup.applying.decide import health
-from runup.applying.decide.progress import ApplyReason
+from runup.applying.decide import health, progress
 from runup.applying.decide.task import Task
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
 from runup.install.decide import component_objects as serving_certificates
@@ -71,7 +69,7 @@ def server(client: SyncClient, sets: ObjectSets) -> Cluster:
     numbers = [int("".join(filter(str.isdigit, str(version.get(key, "")))) or 0) for key in ("major", "minor")]
     # The usual ports, if the endpoints may not be read.
     ports: set[int] = set()
-    with suppress(KubeError, codec.DecodeError):
+    with suppress(api_errors.KubeError, codec.DecodeError):
         selector = "kubernetes.io/service-name=kubernetes"
         for endpoint_slice in client.listing_raw(SLICE, "default", label_selector=selector).items:
             ports |= {int(port["port"]) for port in endpoint_slice.get("ports") or () if port.get("port")}
@@ -102,7 +100,7 @@ def _workloads(client: SyncClient, component: Component) -> tuple[tuple[Workload
     """Returns the Deployments with the component's name, and whether they may be listed at all."""
     try:
         listed = client.listing_raw(DEPLOYMENT).complete("Deployment")
-    except Forbidden:
+    except api_errors.Forbidden:
         if component == OPERATOR:
             return (), False
         raise
@@ -233,7 +231,7 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     """Returns what a workload of the set still waits for, empty if nothing."""
     stored_object = sets.read(task.identity)
     owned = codec.convert(OwnedWorkload, stored_object) if stored_object is not None else None
-    problem = health.problem_of(task, owned, ApplyReason.UPDATING) or health.unfinished_rollout(task, owned)
+    problem = health.problem_of(task, owned, progress.ApplyReason.UPDATING) or health.unfinished_rollout(task, owned)
     if problem is not None:
         return problem.message
     if task.kind == health.DEPLOYMENT and owned is not None and owned.status is not None:

@@ -16,9 +16,8 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls
+from kubekit.kube import calls, client_sync
 from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
-from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.install.decide import inventory as inventories
 from runup.install.decide.inventory import Inventory
@@ -29,7 +28,7 @@ from runup.release.decide.manifest import Identity
 class ServedKinds:
     """The resources of one cluster. `forget` after a definition was applied."""
 
-    def __init__(self, client: SyncClient) -> None:
+    def __init__(self, client: client_sync.SyncClient) -> None:
         self._client = client
         self._served: dict[str, tuple[Resource, ...]] = {}
         self._groups: dict[str, str] | None = None
@@ -105,7 +104,7 @@ Told = Callable[[Done], None]
 class ObjectSets:
     """The sets of objects of one cluster."""
 
-    def __init__(self, client: SyncClient, clock: Clock, *, tool_version: str) -> None:
+    def __init__(self, client: client_sync.SyncClient, clock: Clock, *, tool_version: str) -> None:
         self._client = client
         self._clock = clock
         self.tool_version = tool_version

@@ -39,10 +39,15 @@ _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
 def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns the objects of `component` that a cluster without OpenShift takes."""
     serves = options.monitoring or component == KERNEL_MODULES
-    fitting = (
-        _without_openshift(obj, component, options, serves=serves) for obj in objects if _has_a_place(obj, component)
-    )
-    kept_objects = [obj for obj in fitting if obj["kind"] != "Service" or serves]
+    kept_objects = []
+    for obj in objects:
+        namespace = obj["metadata"].get("namespace", "")
+        is_openshifts = namespace.startswith("openshift-") and namespace != component.namespace
+        # Such a cluster has neither that namespace nor that role.
+        if is_openshifts or obj.get("roleRef", {}).get("name") in _LACKING_ROLES:
+            continue
+        if serves or obj["kind"] != "Service":
+            kept_objects.append(_without_openshift(obj, component, options, serves=serves))
     empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept_objects if obj.get("rules") == []}
     # The role that an object is or binds.
     return tuple(
@@ -51,13 +56,6 @@ def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: O
         for role in (obj.get("roleRef") or {"kind": obj["kind"], "name": obj["metadata"]["name"]},)
         if (role["kind"], role["name"]) not in empty
     )
-
-
-def _has_a_place(obj: JSON, component: Component) -> bool:
-    namespace = obj["metadata"].get("namespace", "")
-    if namespace.startswith("openshift-") and namespace != component.namespace:
-        return False
-    return obj.get("roleRef", {}).get("name") not in _LACKING_ROLES
 
 
 def _without_openshift(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:

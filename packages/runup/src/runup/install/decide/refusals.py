@@ -56,46 +56,47 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 def refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> tuple[str, ...]:
     """Returns why `component` is not installed, each with the way out; empty if nothing speaks against it."""
-    return tuple(_refusals(cluster, component, options, take_over=take_over))
-
-
-def _refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> Iterator[str]:
-    """Yields the reasons for which the cluster does not get the component."""
+    reasons = []
     least = OLDEST_KUBERNETES_FOR_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST_KUBERNETES
     if cluster.version < least:
         version_text, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
-        yield f"the cluster is Kubernetes {version_text}; {oldest} is the oldest that is supported"
+        reasons.append(f"the cluster is Kubernetes {version_text}; {oldest} is the oldest that is supported")
     elsewhere = [inventory for inventory in cluster.installed if inventory.namespace != options.namespace]
-    for inventory in elsewhere:
-        yield (
-            f"{component.name} is installed in namespace {inventory.namespace}: upgrade it there with "
-            f"--namespace {inventory.namespace}, or uninstall it first"
-        )
+    reasons += [
+        f"{component.name} is installed in namespace {inventory.namespace}: upgrade it there with "
+        f"--namespace {inventory.namespace}, or uninstall it first"
+        for inventory in elsewhere
+    ]
     if options.monitoring and MONITORING_GROUP not in cluster.groups:
-        yield (
+        reasons.append(
             f"the cluster does not serve {MONITORING_GROUP}: install a Prometheus operator first, or use "
             "--monitoring=off"
         )
     if options.certificates is Certificates.CERT_MANAGER and "cert-manager.io" not in cluster.groups:
-        yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
+        reasons.append(
+            "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
+        )
     # The objects belong to the set of that other namespace: what follows would take them for somebody else's.
     if elsewhere:
-        return
+        return tuple(reasons)
     own_set = set_id(component.name, options.namespace)
     if component == OPERATOR:
-        yield from _refusals_of_operator(cluster, own_set, take_over=take_over)
+        reasons += _refusals_of_operator(cluster, own_set, take_over=take_over)
     elif not take_over:
         for workload in cluster.workloads:
             if (workload.namespace, workload.name) == (
                 options.namespace,
                 component.deployment,
             ) and workload.part_of != own_set:
-                yield f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
+                reasons.append(
+                    f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
+                )
         if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, own_set) != own_set:
-            yield (
+            reasons.append(
                 "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, "
                 "and two would write the same statuses. Scale that one down, then add --take-over"
             )
+    return tuple(reasons)
 
 
 def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iterator[str]:

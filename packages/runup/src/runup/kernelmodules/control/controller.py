@@ -2,31 +2,113 @@
 
 A name stands for a PreflightValidationOCP and the PreflightValidation that it created, or either alone. A pass does not
 wait for registries, which are read in the background. A run that the API server rejects is reported in its Module's
-status, and the other Modules continue.
+status, and the other Modules continue. The metrics count what it does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
+
 import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.api_errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.clock import Clock
 from kubekit.kube.workqueue import WorkQueue
+from runup.api.kmm_v1beta1 import Module
+from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.control.answer_cache import AnswerCache
-from runup.kernelmodules.control.caches import Caches
-from runup.kernelmodules.control.metrics import Metrics
-from runup.kernelmodules.control.watches import Runners
-from runup.kernelmodules.decide import build_jobs, builds
-from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.module_state import Observed
-from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
-from runup.kernelmodules.decide.reconcile import reconcile
+from runup.kernelmodules.control.watches import Caches, Runners
+from runup.kernelmodules.decide import build_jobs, builds, readiness, reconcile
+from runup.kernelmodules.decide.module_state import AnswerValue, Observed, Question
 from runup.kernelmodules.decide.runs import Run
 from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor, NotApplied
+
+_STATUS = ("preflight", "namespace", "name", "status")
+
+
+class Metrics:
+    """The metrics of one controller, in their own registry, because a process may have several controllers."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.leading = Gauge(
+            "kernel_module_preflight_leading", "1 while this process holds the lease.", registry=self.registry
+        )
+        self.modules = Gauge("kmm_module_num", "Modules in the cluster.", registry=self.registry)
+        self.builds = Gauge("kmm_in_cluster_build_num", "Modules with a build section.", registry=self.registry)
+        self.signs = Gauge("kmm_in_cluster_sign_num", "Modules with a sign section.", registry=self.registry)
+        self.preflights = Gauge("kmm_preflight_num", "Preflight validations in the cluster.", registry=self.registry)
+        self.statuses = Gauge(
+            "kmm_preflight_module_status",
+            "1 for what a validation says of a Module: its status, or Build or Sign while that runs.",
+            _STATUS,
+            registry=self.registry,
+        )
+        self.writes = Counter(
+            "kernel_module_preflight_writes", "Writes to the cluster, by kind.", ("kind",), registry=self.registry
+        )
+        self.answers = Histogram(
+            "kernel_module_preflight_answer_seconds",
+            "Finding out about an image, a release, or what a build is made of.",
+            ("question",),
+            buckets=(0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 300),
+            registry=self.registry,
+        )
+
+    def timed(
+        self, answer: Callable[[Question], Awaitable[AnswerValue]], clock: Clock
+    ) -> Callable[[Question], Awaitable[AnswerValue]]:
+        """Returns `answer` wrapped so that the duration of each call is recorded."""
+
+        async def answer_timed(question: Question) -> AnswerValue:
+            """Answers the question and records how many seconds that took."""
+            started = clock.monotonic()
+            try:
+                return await answer(question)
+            finally:
+                kind = type(question).__name__.removesuffix("Question").lower()
+                self.answers.labels(kind).observe(clock.monotonic() - started)
+
+        return answer_timed
+
+    def see(
+        self,
+        modules: Iterable[Module],
+        validations: Iterable[PreflightValidation],
+        ocps: Iterable[PreflightValidationOCP],
+    ) -> None:
+        """Sets the gauges from the current objects; series of deleted objects are removed."""
+        modules, validations = tuple(modules), tuple(validations)
+        self.modules.set(len(modules))
+        self.builds.set(sum(_has_section(module, "build") for module in modules))
+        self.signs.set(sum(_has_section(module, "sign") for module in modules))
+        # A PreflightValidationOCP counts only while it has no PreflightValidation of its own.
+        owned = {
+            owner.name
+            for validation in validations
+            for owner in validation.metadata.owner_references
+            if owner.controller
+        }
+        self.preflights.set(len(validations) + sum(ocp.metadata.name not in owned for ocp in ocps))
+        self.statuses.clear()
+        for validation in validations:
+            for entry in validation.status.modules:
+                status = entry.running_stage or entry.verification_status
+                self.statuses.labels(validation.metadata.name, entry.namespace, entry.name, status).set(1)
+
+
+def _has_section(module: Module, section: str) -> bool:
+    """Reports whether the Module has `section` (build, sign) for any of its kernels."""
+    loader = module.spec.module_loader
+    if loader is None:
+        return False
+    parts = (loader.container, *loader.container.kernel_mappings)
+    return any(getattr(part, section) is not None for part in parts)
+
 
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"
@@ -39,7 +121,7 @@ class KernelModulesController:
     """The controller of preflight validations; `run` works until cancelled."""
 
     def __init__(
-        self, *, caches: Caches, queue: WorkQueue[str], clock: Clock, metrics: Metrics, builder: Builder
+        self, *, caches: Caches, queue: WorkQueue[str], clock: Clock, metrics: Metrics, builder: build_jobs.Builder
     ) -> None:
         self._caches = caches
         self._queue = queue
@@ -104,7 +186,7 @@ class KernelModulesController:
             asking.forget(self._edited)
         self._edited.clear()
         observed = self.observe(name, asking, runners)
-        plan = reconcile(observed, now=self._clock.now())
+        plan = reconcile.reconcile(observed, now=self._clock.now())
         asking.ask(plan.work)
         self.log_plan(observed, plan)
         self._metrics.see(self._caches.modules.all(), self._caches.validations.all(), self._caches.ocps.all())
@@ -157,7 +239,7 @@ class KernelModulesController:
 
         A quota, an admission webhook or a permission may have changed by then.
         """
-        oldest = self._clock.monotonic() - RECHECK_INTERVAL_S
+        oldest = self._clock.monotonic() - readiness.RECHECK_INTERVAL_S
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[1] > oldest}
         return {key: message for key, (message, _) in self._refused.items()}
 

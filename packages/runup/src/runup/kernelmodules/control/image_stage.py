@@ -18,22 +18,12 @@ from msgspec.structs import replace as with_fields
 
 from kubekit.api.codec import DecodeError
 from kubekit.lang.text import cut
+from kubekit.oci import file_search, registry, registry_errors
 from kubekit.oci.access import Access
-from kubekit.oci.file_search import FileQuery, SearchResult
 from kubekit.oci.reference import Reference, parse
-from kubekit.oci.registry import RegistryClient
-from kubekit.oci.registry_errors import (
-    AddressNotAllowed,
-    BeyondLimits,
-    ImageNotFound,
-    OciError,
-    Unauthorized,
-    Unreachable,
-    Untrusted,
-)
 from runup.kernelmodules.control.registries import Registries
-from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.module_files import kernel_spelling, module_of, why_not_a_module
+from runup.kernelmodules.decide.module_state import ImageQuestion
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict
 from runup.process.threads import in_thread
@@ -65,7 +55,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
     """Returns the verdict on whether the image holds the modules; the registry has `within_s` seconds."""
     notes: list[str] = []
     # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
-    sought = FileQuery(
+    sought = file_search.FileQuery(
         posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
         frozenset(kernel_spelling(name) for name in question.module_names),
         module_of,
@@ -90,7 +80,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         return ImageVerdict(
             ExaminationOutcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
         )
-    except OciError as error:
+    except registry_errors.OciError as error:
         refusal = (
             f"image {question.image}, layer {error.layer} is inaccessible"
             if error.layer
@@ -111,7 +101,7 @@ def with_options(access: Access, reference: Reference, question: ImageQuestion) 
 async def ask_registry(
     reference: Reference,
     access: Access,
-    request: Callable[[RegistryClient], T],
+    request: Callable[[registry.RegistryClient], T],
     *,
     within_s: float,
     plain_too: bool = False,
@@ -124,7 +114,7 @@ async def ask_registry(
     stop = threading.Event()
 
     async def ask_with(allowed_access: Access) -> T:
-        client = RegistryClient(with_fields(allowed_access, wait=stop.wait))
+        client = registry.RegistryClient(with_fields(allowed_access, wait=stop.wait))
         return await in_thread(lambda: request(client), f"read {reference}")
 
     try:
@@ -134,15 +124,17 @@ async def ask_registry(
             try:
                 # One attempt, because a registry without TLS rejects every one.
                 return await ask_with(with_fields(access, attempts=1))
-            except Untrusted:
+            except registry_errors.Untrusted:
                 raise  # it speaks TLS, so plain HTTP would only hide what is wrong
-            except Unreachable:
+            except registry_errors.Unreachable:
                 return await ask_with(with_fields(access, plain_http=access.plain_http | {reference.host}))
     finally:
         stop.set()
 
 
-def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
+def _judge_search(
+    question: ImageQuestion, sought: file_search.FileQuery, searched: file_search.SearchResult
+) -> ImageVerdict:
     """Returns the verdict on what was found in the image."""
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     linked = {key for key, _ in searched.unread.values()}
@@ -178,17 +170,19 @@ def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchRe
     return ImageVerdict(ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
-def outcome_of_error(error: OciError, notes: Sequence[str]) -> ExaminationOutcome:
+def outcome_of_error(error: registry_errors.OciError, notes: Sequence[str]) -> ExaminationOutcome:
     """Returns UNKNOWN if the registry could not or must not be asked, or rejected us while credentials were unreadable.
 
     Such an answer says nothing about the image. Any other error is FAILED.
     """
-    if isinstance(error, (AddressNotAllowed, Unreachable, BeyondLimits)):
+    if isinstance(
+        error, (registry_errors.AddressNotAllowed, registry_errors.Unreachable, registry_errors.BeyondLimits)
+    ):
         return ExaminationOutcome.UNKNOWN
     unread = any("could not be read" in note for note in notes)
     return (
         ExaminationOutcome.UNKNOWN
-        if unread and isinstance(error, (Unauthorized, ImageNotFound))
+        if unread and isinstance(error, (registry_errors.Unauthorized, registry_errors.ImageNotFound))
         else ExaminationOutcome.FAILED
     )
 

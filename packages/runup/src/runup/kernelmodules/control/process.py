@@ -24,16 +24,14 @@ from kubekit.kube.workqueue import WorkQueue
 from kubekit.oci.access import Access
 from runup import __version__
 from runup.kernelmodules.control.answer_cache import AnswerCache, read_build_inputs
-from runup.kernelmodules.control.caches import Caches, reflectors
-from runup.kernelmodules.control.controller import NAME, KernelModulesController
+from runup.kernelmodules.control.controller import NAME, KernelModulesController, Metrics
 from runup.kernelmodules.control.image_stage import verify_image
-from runup.kernelmodules.control.metrics import Metrics
-from runup.kernelmodules.control.module_readiness import kernels_of
+from runup.kernelmodules.control.module_check import kernels_of
 from runup.kernelmodules.control.registries import ClusterRegistries
-from runup.kernelmodules.control.watches import InputWatches, Runners
+from runup.kernelmodules.control.watches import Caches, InputWatches, Runners, reflectors
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.conversion import review
-from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
+from runup.kernelmodules.decide.module_state import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, restart_on_error
 from runup.process.plan_executor import Executor

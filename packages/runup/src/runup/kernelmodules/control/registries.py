@@ -24,13 +24,7 @@ from kubekit.kube.client import Client
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials
 from kubekit.oci.registry_errors import BadCredentials
-from runup.release.control.registry_access import (
-    MIRROR_KINDS,
-    TAG_MIRRORS,
-    cluster_credentials,
-    cluster_mirrors,
-    secret_logins,
-)
+from runup.release.control import registry_access
 
 NETWORKS = Resource(group="config.openshift.io", version="v1", kind="Network", plural="networks", namespaced=False)
 SERVICE_CIDRS = Resource(
@@ -122,8 +116,16 @@ class ClusterRegistries(msgspec.Struct, frozen=True):
         """Returns the access with the cluster's credentials (`Registries.access`); raises BadCredentials."""
         files = [file async for file in self._auth_files(namespace, secret, notes)]
         if cluster:
-            files += (*(await cluster_credentials(self.client, notes)).files, *self.also.credentials.files)
-        mirrors = (*await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS)), *self.also.mirrors)
+            files += (
+                *(await registry_access.cluster_credentials(self.client, notes)).files,
+                *self.also.credentials.files,
+            )
+        mirrors = (
+            *await registry_access.cluster_mirrors(
+                self.client, notes, (*registry_access.MIRROR_KINDS, registry_access.TAG_MIRRORS)
+            ),
+            *self.also.mirrors,
+        )
         listed = (self.also.inner or frozenset()) | self.also.plain_http
         return replace(
             self.also,
@@ -146,7 +148,7 @@ class ClusterRegistries(msgspec.Struct, frozen=True):
     async def _file(self, namespace: str, name: str, notes: list[str]) -> AuthFile | None:
         """Returns the logins in a pull secret; None with a note if they could not be read."""
         try:
-            return await secret_logins(self.client, namespace, name)
+            return await registry_access.secret_logins(self.client, namespace, name)
         except NotFound:
             notes.append(f"the pull secret {namespace}/{name} is not there")
         except KubeError as error:

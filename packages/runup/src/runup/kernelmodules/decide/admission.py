@@ -12,14 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kubekit.lang.cel import CelError, compile_cel
-from runup.api.kmm_v1beta1 import (
-    Modprobe,
-    Module,
-    ModuleLoaderContainer,
-    PreflightValidationOCPSpec,
-    PreflightValidationSpec,
-    Sign,
-)
+from runup.api import kmm_v1beta1
 
 _TAGGED = re.compile("[:@][^/]*$")
 FILE_TO_SIGN = "^/[A-Za-z0-9/._+@:,=~%*?\\[\\]!^${}-]*$"
@@ -30,13 +23,22 @@ LONGEST_NAME_WITH_VERSION = 41
 """The most characters of name and namespace of a Module with a version: both go into a label name of 63 characters."""
 
 
-def module_faults(module: Module) -> tuple[str, ...]:
+def module_faults(module: kmm_v1beta1.Module) -> tuple[str, ...]:
     """Returns the faults of a Module; none if it has no module loader."""
     loader = module.spec.module_loader
     if loader is None:
         return ()
     container = loader.container
-    return (*_name_faults(module, container), *_container_faults(container), *_modprobe_faults(container.modprobe))
+    faults = []
+    # KMM's text says "when version is set", but its code always rejects: we follow the text
+    # (docs/decisions/0059-the-definitions-of-kernel-modules.md).
+    length = len(module.metadata.name + module.metadata.namespace)
+    if container.version and length > LONGEST_NAME_WITH_VERSION:
+        faults.append(
+            f"module name and namespace have a combined length of {length} characters, which exceeds the maximum of "
+            f"{LONGEST_NAME_WITH_VERSION} when version is set"
+        )
+    return (*faults, *_container_faults(container), *_modprobe_faults(container.modprobe))
 
 
 def kernel_fault(kernel: str) -> str:
@@ -49,9 +51,9 @@ def kernel_fault(kernel: str) -> str:
     return ""
 
 
-def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec) -> str:
+def validation_fault(spec: kmm_v1beta1.PreflightValidationSpec | kmm_v1beta1.PreflightValidationOCPSpec) -> str:
     """Returns why the spec of a validation is invalid, "" if it is valid."""
-    if isinstance(spec, PreflightValidationSpec):
+    if isinstance(spec, kmm_v1beta1.PreflightValidationSpec):
         return kernel_fault(spec.kernel_version)
     if spec.release_image and spec.kernel_version:
         return "releaseImage and kernelVersion are mutually exclusive properties"
@@ -64,19 +66,7 @@ def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec)
     return "" if spec.release_image else kernel_fault(spec.kernel_version)
 
 
-def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[str]:
-    """Yields the errors in names, worded as Kernel Module Management does."""
-    # KMM's text says "when version is set", but its code always rejects: we follow the text
-    # (docs/decisions/0059-the-definitions-of-kernel-modules.md).
-    length = len(module.metadata.name + module.metadata.namespace)
-    if container.version and length > LONGEST_NAME_WITH_VERSION:
-        yield (
-            f"module name and namespace have a combined length of {length} characters, which exceeds the maximum of "
-            f"{LONGEST_NAME_WITH_VERSION} when version is set"
-        )
-
-
-def _container_faults(container: ModuleLoaderContainer) -> Iterator[str]:
+def _container_faults(container: kmm_v1beta1.ModuleLoaderContainer) -> Iterator[str]:
     """Yields the errors in a container's kernel mappings, builds and signatures."""
     yield from _image_faults(container.container_image)
     for at, mapping in enumerate(container.kernel_mappings):
@@ -93,7 +83,7 @@ def _container_faults(container: ModuleLoaderContainer) -> Iterator[str]:
     yield from _files_to_sign_faults(container.sign, "sign")
 
 
-def _files_to_sign_faults(sign: Sign | None, list_path: str) -> Iterator[str]:
+def _files_to_sign_faults(sign: kmm_v1beta1.Sign | None, list_path: str) -> Iterator[str]:
     """Yields a fault for each file to sign that is not a path, in the words of the definition's schema."""
     for at, file in enumerate(sign.files_to_sign if sign else ()):
         if not re.fullmatch(FILE_TO_SIGN[1:-1], file):
@@ -119,7 +109,7 @@ def _regexp_fault(regexp: str) -> str:
     return ""
 
 
-def _modprobe_faults(modprobe: Modprobe) -> Iterator[str]:
+def _modprobe_faults(modprobe: kmm_v1beta1.Modprobe) -> Iterator[str]:
     """Yields the errors in `modprobe`, worded as Kernel Module Management does."""
     raw = modprobe.raw_args
     load, unload = (raw.load, raw.unload) if raw else ((), ())

@@ -17,19 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runup.api.kmm_v1beta1 import Build, BuildArg, Sign
-from runup.kernelmodules.decide import build_jobs, texts
-from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
+from runup.kernelmodules.decide import build_jobs, module_state, readiness, texts
 from runup.kernelmodules.decide.mapping import Resolved
-from runup.kernelmodules.decide.module_state import (
-    Freshness,
-    ModuleState,
-    Observed,
-    Task,
-    freshness,
-    requeued_state,
-    with_more,
-)
-from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, RunState, WantedRun
 
 # Host, port and path with tag or digest (grammar of the container distribution project). A name that begins with a dash
@@ -151,11 +140,17 @@ class _Step:
     """A step, build or signature: the question for its inputs, and the function that makes a run from the answer."""
 
     purpose: Purpose
-    question: BuildInputsQuestion
-    make: Callable[[BuildInputs], WantedRun]
+    question: module_state.BuildInputsQuestion
+    make: Callable[[module_state.BuildInputs], WantedRun]
 
 
-def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
+def build_and_sign(
+    task: module_state.Task,
+    observed: module_state.Observed,
+    resolved: Resolved,
+    missing: str,
+    image: module_state.Freshness,
+) -> module_state.ModuleState:
     """Returns the progress of build and signature; `missing` is what the image lacks."""
     try:
         build, sign = resolved.build, resolved.sign
@@ -171,43 +166,47 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
             )
         # Until the cluster has said whether it serves Builds, nothing is started.
         if observed.runner is None:
-            return requeued_state(missing, image)
+            return module_state.requeued_state(missing, image)
         succeeded: tuple[Run, ...] = ()
         if build is not None:
             result = _run_or_progress(
                 task, observed, step=_build_step(task, observed, resolved, build), image=image, succeeded=succeeded
             )
-            if isinstance(result, ModuleState):
+            if isinstance(result, module_state.ModuleState):
                 return result
             succeeded = (result,)
             if sign is None:
-                return ModuleState(
+                return module_state.ModuleState(
                     verified=True, stage="Done", reason=texts.built_text(pushed=task.push), kept_runs=succeeded
                 )
         if sign is None:
-            return requeued_state(missing, image)
+            return module_state.requeued_state(missing, image)
         result = _run_or_progress(
             task, observed, step=_sign_step(task, observed, resolved, sign), image=image, succeeded=succeeded
         )
-        if isinstance(result, ModuleState):
+        if isinstance(result, module_state.ModuleState):
             return result
-        return ModuleState(
+        return module_state.ModuleState(
             verified=True, stage="Done", reason=texts.signed_text(pushed=task.push), kept_runs=(*succeeded, result)
         )
     except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
-        return requeued_state(f"{_failed(task, purpose, str(error))} ({missing})", image)
+        return module_state.requeued_state(f"{_failed(task, purpose, str(error))} ({missing})", image)
 
 
 def _run_or_progress(
-    task: Task, observed: Observed, step: _Step, image: Freshness, succeeded: tuple[Run, ...]
-) -> ModuleState | Run:
+    task: module_state.Task,
+    observed: module_state.Observed,
+    step: _Step,
+    image: module_state.Freshness,
+    succeeded: tuple[Run, ...],
+) -> module_state.ModuleState | Run:
     """Returns the run of `step` if it has succeeded, else its progress."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)
     if answer is None:
-        return ModuleState(
+        return module_state.ModuleState(
             verified=False,
             stage=stage,
             reason=waiting,
@@ -216,15 +215,17 @@ def _run_or_progress(
             recheck_after_s=image.recheck_after_s,
         )
     material, at = answer
-    fresh = freshness(step.question, at, task.now)
+    fresh = module_state.freshness(step.question, at, task.now)
     try:
         wanted_run = step.make(material)
     except InvalidInputs as error:
-        return with_more(requeued_state(_failed(task, step.purpose, str(error)), image), fresh, succeeded)
+        return module_state.with_more(
+            module_state.requeued_state(_failed(task, step.purpose, str(error)), image), fresh, succeeded
+        )
     run = next((run for run in observed.runs if (run.key, run.owner_uid) == (wanted_run.key, task.uid)), None)
     if run is not None and run.state is RunState.SUCCEEDED and not run.deleting:
         return run
-    return with_more(
+    return module_state.with_more(
         _progress_of(task, observed, purpose=step.purpose, wanted_run=wanted_run, run=run, image=image),
         fresh,
         succeeded,
@@ -232,48 +233,60 @@ def _run_or_progress(
 
 
 def _progress_of(
-    task: Task, observed: Observed, purpose: Purpose, wanted_run: WantedRun, run: Run | None, image: Freshness
-) -> ModuleState:
+    task: module_state.Task,
+    observed: module_state.Observed,
+    purpose: Purpose,
+    wanted_run: WantedRun,
+    run: Run | None,
+    image: module_state.Freshness,
+) -> module_state.ModuleState:
     """Returns the progress of a run that has not succeeded: to be started, waiting, running or failed."""
     stage, waiting = _STAGES[purpose], _WAITING[purpose]
     if run is None and wanted_run.key in observed.refused:
-        return requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
+        return module_state.requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
     if run is None:
-        return ModuleState(
+        return module_state.ModuleState(
             verified=False,
             stage=stage,
             reason=waiting,
             run_to_start=wanted_run,
             deletes_other_runs=True,
-            recheck_after_s=RECHECK_INTERVAL_S,
+            recheck_after_s=readiness.RECHECK_INTERVAL_S,
         )
     if run.deleting or run.state is RunState.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
-        return ModuleState(
+        return module_state.ModuleState(
             verified=False,
             stage=stage,
             reason=reason,
             kept_runs=(run,),
             deletes_other_runs=True,
-            recheck_after_s=RECHECK_INTERVAL_S,
+            recheck_after_s=readiness.RECHECK_INTERVAL_S,
         )
     since_s = (task.now - run.ended_at).total_seconds() if run.ended_at else 0.0
     if since_s >= FAILED_RUN_RETRY_S:
         # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
-        return ModuleState(
-            verified=False, stage=stage, reason=waiting, deletes_other_runs=True, recheck_after_s=RECHECK_INTERVAL_S
+        return module_state.ModuleState(
+            verified=False,
+            stage=stage,
+            reason=waiting,
+            deletes_other_runs=True,
+            recheck_after_s=readiness.RECHECK_INTERVAL_S,
         )
-    retry = requeued_state(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
-    return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), deletes_other_runs=True)
+    retry = module_state.requeued_state(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
+    return replace(
+        module_state.with_more(retry, module_state.Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)),
+        deletes_other_runs=True,
+    )
 
 
-def _failed(task: Task, purpose: Purpose, error: str) -> str:
+def _failed(task: module_state.Task, purpose: Purpose, error: str) -> str:
     say = texts.build_failed if purpose == "build" else texts.sign_failed
     return say(task.module.metadata.name, task.kernel, error)
 
 
-def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
+def _build_step(task: module_state.Task, observed: module_state.Observed, resolved: Resolved, build: Build) -> _Step:
     """Returns the step that builds the image; if it is to be signed, under a temporary name."""
     names = tuple(dict.fromkeys(secret.name for secret in build.secrets))
     metadata = task.module.metadata
@@ -281,7 +294,7 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
     target = unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
-    def wanted_build(material: BuildInputs) -> WantedRun:
+    def wanted_build(material: module_state.BuildInputs) -> WantedRun:
         """Returns the run of the build. Raises InvalidInputs if what it needs cannot be used."""
         if material.problem:
             raise InvalidInputs(material.problem)
@@ -321,11 +334,13 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
 
     secrets = (*((name, "") for name in names), *_registry_secret(resolved))
     return _Step(
-        "build", BuildInputsQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), wanted_build
+        "build",
+        module_state.BuildInputsQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets),
+        wanted_build,
     )
 
 
-def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
+def _sign_step(task: module_state.Task, observed: module_state.Observed, resolved: Resolved, sign: Sign) -> _Step:
     """Returns the step that signs the image that was built, or the one that the Module names."""
     metadata = task.module.metadata
     built = resolved.build is not None
@@ -333,7 +348,7 @@ def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -
     source = unsigned if built else sign.unsigned_image
     mounted = (MountedSecret(sign.key_secret.name, KEY), MountedSecret(sign.cert_secret.name, CERT))
 
-    def wanted_signature(material: BuildInputs) -> WantedRun:
+    def wanted_signature(material: module_state.BuildInputs) -> WantedRun:
         """Returns the run of the signature. Raises InvalidInputs if what it needs cannot be used."""
         if material.problem:
             raise InvalidInputs(material.problem)
@@ -355,14 +370,14 @@ def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -
         )
 
     secrets = ((sign.key_secret.name, "key"), (sign.cert_secret.name, "cert"), *_registry_secret(resolved))
-    return _Step("sign", BuildInputsQuestion(metadata.namespace, "", secrets), wanted_signature)
+    return _Step("sign", module_state.BuildInputsQuestion(metadata.namespace, "", secrets), wanted_signature)
 
 
 def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
     return ((resolved.image_repo_secret, ".dockerconfigjson"),) if resolved.image_repo_secret else ()
 
 
-def _wanted_run(task: Task, resolved: Resolved, **purpose_fields: object) -> WantedRun:
+def _wanted_run(task: module_state.Task, resolved: Resolved, **purpose_fields: object) -> WantedRun:
     """Returns a run for the task's Module and kernel.
 
     `purpose_fields` are the other fields of WantedRun, which differ between a build and a signature.
@@ -379,7 +394,7 @@ def _wanted_run(task: Task, resolved: Resolved, **purpose_fields: object) -> Wan
     )
 
 
-def _signer(task: Task, observed: Observed) -> tuple[str, str]:
+def _signer(task: module_state.Task, observed: module_state.Observed) -> tuple[str, str]:
     """Returns the image with `sign-file` and its path: the operator's `--sign-image`, else the driver toolkit.
 
     Raises InvalidInputs if there is neither, or if Jobs have no image with buildah.

@@ -17,7 +17,6 @@ from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from kubekit.rules.owners import controller_of
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
 JSON = dict[str, Any]
 JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
@@ -46,7 +45,7 @@ class Builder:
     resources: JSON = field(default_factory=dict)
 
 
-def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
+def job(wanted_run: runs.WantedRun, builder: Builder, owner: JSON) -> JSON:
     """Returns the Job to apply for `wanted_run`."""
     marks = {"labels": runs.labels(wanted_run), "annotations": runs.notes(wanted_run)}
     arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
@@ -102,17 +101,17 @@ def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
     }
 
 
-def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
+def run_of(job: WholeJob, pods: Iterable[WholePod]) -> runs.Run | None:
     """Returns the run that a Job represents, None if the Job has no controlling owner. `pods` may be of any Job."""
     owner = controller_of(job.metadata.owner_references)
     if owner is None:
         return None
     complete, failed = (find(job.status.conditions, kind) for kind in ("Complete", "Failed"))
-    state, detail, ended = RunState.RUNNING, "", None
+    state, detail, ended = runs.RunState.RUNNING, "", None
     if complete is not None and complete.status == "True":
-        state, ended = RunState.SUCCEEDED, job.status.completion_time or complete.last_transition_time
+        state, ended = runs.RunState.SUCCEEDED, job.status.completion_time or complete.last_transition_time
     elif failed is not None and failed.status == "True":
-        state, ended = RunState.FAILED, failed.last_transition_time
+        state, ended = runs.RunState.FAILED, failed.last_transition_time
         # The kubelet keeps the end of the failed container's log in the status.
         ends = [(status.get("state") or {}).get("terminated") or {} for status in _container_statuses(job, pods)]
         ended_badly = next((end for end in ends if end.get("exitCode")), None)
@@ -125,10 +124,10 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
         waits = [(status.get("state") or {}).get("waiting") or {} for status in _container_statuses(job, pods)]
         waiting = next((wait for wait in waits if wait.get("message")), None)
         detail = f"{waiting.get('reason', '')}: {waiting['message']}" if waiting else ""
-    return Run(
+    return runs.Run(
         key=key_of(job),
         uid=job.metadata.uid,
-        runner=Runner.JOBS,
+        runner=runs.Runner.JOBS,
         module=job.metadata.annotations.get(runs.MODULE_LABEL, job.metadata.labels.get(runs.MODULE_LABEL, "")),
         owner_uid=owner.uid,
         state=state,
@@ -150,7 +149,7 @@ def _container_statuses(job: WholeJob, pods: Iterable[WholePod]) -> Sequence[JSO
     ]
 
 
-def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: Builder) -> JSON:
+def _container(name: str, arguments: list[str], wanted_run: runs.WantedRun, builder: Builder) -> JSON:
     """Returns a container that runs buildah with `arguments`."""
     auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted_run.auth_secret else []
     return {
@@ -187,5 +186,5 @@ def _tls(options: Any) -> list[str]:
     return ["--tls-verify=false"] if options.insecure or options.insecure_skip_tls_verify else []
 
 
-def _numbered_secrets(wanted_run: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
+def _numbered_secrets(wanted_run: runs.WantedRun) -> list[tuple[int, runs.MountedSecret]]:
     return list(enumerate(wanted_run.secrets))

@@ -9,20 +9,19 @@ from kubekit.api.scheme import resource_of
 from kubekit.rules.owners import controller_of
 from runup.api.build_v1 import Build
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
 # Any other phase (Failed, Error, Cancelled) is a failure; without a phase the Build has not started.
 _STATES = {
-    "New": RunState.RUNNING,
-    "Pending": RunState.RUNNING,
-    "Running": RunState.RUNNING,
-    "Complete": RunState.SUCCEEDED,
+    "New": runs.RunState.RUNNING,
+    "Pending": runs.RunState.RUNNING,
+    "Running": runs.RunState.RUNNING,
+    "Complete": runs.RunState.SUCCEEDED,
 }
 
 
-def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
+def build(wanted_run: runs.WantedRun, owner: JSON, deadline_s: int) -> JSON:
     """Returns the Build to apply for `wanted_run` (build.openshift.io/v1, by the serviceAccount `builder`)."""
     # Without an output the Build runs, and its image is pushed nowhere: the build is only tried.
     output: JSON = {"to": {"kind": "DockerImage", "name": wanted_run.target}} if wanted_run.target else {}
@@ -63,27 +62,27 @@ def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
     }
 
 
-def run_of(build: Build) -> Run | None:
+def run_of(build: Build) -> runs.Run | None:
     """Returns the run that a Build represents, None if the Build has no controlling owner."""
     owner = controller_of(build.metadata.owner_references)
     if owner is None:
         return None
     status = build.status
-    state = _STATES.get(status.phase, RunState.FAILED if status.phase else RunState.RUNNING)
+    state = _STATES.get(status.phase, runs.RunState.FAILED if status.phase else runs.RunState.RUNNING)
     # One that failed without saying when counts from when it was made: it would never be tried again otherwise.
     ended_at = status.completion_timestamp or build.metadata.creation_timestamp
     detail = status.message
-    if state is RunState.FAILED:
+    if state is runs.RunState.FAILED:
         words = status.log_snippet or status.message or status.reason
         detail = words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}"
-    return Run(
+    return runs.Run(
         key=key_of(build),
         uid=build.metadata.uid,
-        runner=Runner.BUILDS,
+        runner=runs.Runner.BUILDS,
         module=build.metadata.annotations.get(runs.MODULE_LABEL, build.metadata.labels.get(runs.MODULE_LABEL, "")),
         owner_uid=owner.uid,
         state=state,
         detail=runs.snippet(detail),
-        ended_at=None if state is RunState.RUNNING else ended_at,
+        ended_at=None if state is runs.RunState.RUNNING else ended_at,
         deleting=build.metadata.deletion_timestamp is not None,
     )

@@ -8,7 +8,6 @@ empty list; here a conversion there and back changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 JSON = dict[str, Any]
@@ -48,7 +47,16 @@ def convert(obj: Any, desired: str) -> JSON:
     status = obj.get("status")
     if given_version == desired or not isinstance(status, dict):
         return converted
-    converted["status"] = _to_v1beta1(status) if desired == OLD else _to_v1beta2(status)
+    old, new = "crStatuses", "modules"
+    other_fields = {key: value for key, value in status.items() if key != (new if desired == OLD else old)}
+    if desired == OLD:
+        given = [module for module in status.get(new) or () if isinstance(module, dict)]
+        entries: JSON = {old: _by_key(given)} if given else {}
+    else:
+        statuses = status.get(old)
+        listed = _listed(statuses if isinstance(statuses, dict) else {})
+        entries = {new: listed} if listed else {}
+    converted["status"] = {**other_fields, **entries}
     return converted
 
 
@@ -66,54 +74,37 @@ def review(question: JSON) -> JSON:
     return {**head, "response": {"uid": request.get("uid", ""), **answer}}
 
 
-def _to_v1beta1(status: JSON) -> JSON:
-    other_fields = {key: value for key, value in status.items() if key != "modules"}
-    modules = [module for module in status.get("modules") or () if isinstance(module, dict)]
-    return {**other_fields, "crStatuses": dict(_entries_by_key(modules))} if modules else other_fields
-
-
-def _entries_by_key(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
-    """Yields each entry by its full key, then by its name. If two namespaces share a name, an unverified one wins."""
-    entries = [(module, _older_entry(module)) for module in modules]
-    for module, entry in entries:
-        yield f"{module.get('namespace', '')}/{module.get('name', '')}", entry
+def _by_key(modules: list[JSON]) -> JSON:
+    """Returns v1beta1's map: each entry under its full key and, for KMM's oldest clients, under its name alone."""
+    by_key, entries = {}, []
+    for module in modules:
+        words = tuple(module.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
+        entry = {key: value for key, value in module.items() if key not in ("namespace", "name")}
+        # Unknown stages and statuses are left as they are.
+        if _are_texts(words) and words in _WORDS:
+            entry.pop("runningStage", None)
+            entry["verificationStatus"], entry["verificationStage"] = _WORDS[words]
+        by_key[f"{module.get('namespace', '')}/{module.get('name', '')}"] = entry
+        entries.append((str(module.get("name", "")), entry))
     # The last entry of a name wins: a client that knows only names must not see success while a namesake has failed.
-    for module, entry in sorted(entries, key=lambda pair: pair[1].get("verificationStatus") != "True"):
-        yield str(module.get("name", "")), entry
+    return by_key | dict(sorted(entries, key=lambda named: named[1].get("verificationStatus") != "True"))
 
 
-def _to_v1beta2(status: JSON) -> JSON:
-    """Returns the v1beta2 status. Keys without a namespace are dropped: they repeat a full key, or are ambiguous."""
-    other_fields = {key: value for key, value in status.items() if key != "crStatuses"}
-    statuses = status.get("crStatuses")
-    statuses = statuses if isinstance(statuses, dict) else {}
+def _listed(statuses: JSON) -> list[JSON]:
+    """Returns v1beta2's list. Keys without a namespace are dropped: they repeat a full key, or are ambiguous."""
     modules = []
     for key, entry in statuses.items():
         namespace, slash, name = key.partition("/")
-        if slash and namespace and name and "/" not in name and isinstance(entry, dict):
-            modules.append({**_newer_entry(entry), "namespace": namespace, "name": name})
-    return {**other_fields, "modules": modules} if modules else other_fields
-
-
-def _older_entry(entry: JSON) -> JSON:
-    """Returns an entry of v1beta2's list in the form of v1beta1; unknown stages and statuses are left as they are."""
-    words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
-    other_fields = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
-    if not _are_texts(words) or words not in _WORDS:
-        return other_fields
-    status, stage = _WORDS[words]
-    other_fields.pop("runningStage", None)
-    return {**other_fields, "verificationStatus": status, "verificationStage": stage}
-
-
-def _newer_entry(entry: JSON) -> JSON:
-    """Returns an entry of v1beta1 in the form of v1beta2; unknown words are left unchanged."""
-    words = (entry.get("verificationStatus"), entry.get("verificationStage"))
-    if not _are_texts(words) or words not in _NEWER_WORDS:
-        return entry
-    status, stage, running = _NEWER_WORDS[words]
-    translated = {**entry, "verificationStatus": status, "verificationStage": stage}
-    return translated if running is None else {**translated, "runningStage": running}
+        if not (slash and namespace and name and "/" not in name and isinstance(entry, dict)):
+            continue
+        translated = dict(entry)
+        words = (entry.get("verificationStatus"), entry.get("verificationStage"))
+        if _are_texts(words) and words in _NEWER_WORDS:
+            status, stage, running = _NEWER_WORDS[words]
+            translated |= {"verificationStatus": status, "verificationStage": stage}
+            translated |= {} if running is None else {"runningStage": running}
+        modules.append({**translated, "namespace": namespace, "name": name})
+    return modules
 
 
 def _are_texts(words: tuple[Any, ...]) -> bool:

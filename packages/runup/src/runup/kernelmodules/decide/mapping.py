@@ -19,14 +19,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from kubekit.lang.cel import CelError, compile_cel
-from runup.api.kmm_v1beta1 import (
-    Build,
-    KernelMapping,
-    Modprobe,
-    Module,
-    Sign,
-    TLSOptions,
-)
+from runup.api import kmm_v1beta1
 
 MAX_DEPTH = 16
 """How deep variables may be nested; more than two levels are unusual."""
@@ -84,21 +77,19 @@ def _substitute_from(text: str, at: int, values: Mapping[str, str], end: str, de
             pieces.append(text[at])
             at += 1
             continue
-        piece, at = _variable(text, at + 1, values, depth)
+        name = _NAME.match(text, at + 1)
+        if text.startswith("$", at + 1):
+            piece, at = "$", at + 2
+        elif text.startswith("{", at + 1):
+            piece, at = _substitute_braced(text, at + 2, values, depth)
+        elif name is not None:
+            piece, at = values.get(name[0], ""), name.end()
+        else:
+            piece, at = "$", at + 1
         pieces.append(piece)
     if end:
         raise BadSubstitution(f"{text!r}: closing brace expected")
     return "".join(pieces), at
-
-
-def _variable(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
-    """Returns the value of the variable after a dollar, and the position after it."""
-    if text.startswith("$", at):
-        return "$", at + 1
-    if text.startswith("{", at):
-        return _substitute_braced(text, at + 1, values, depth)
-    name = _NAME.match(text, at)
-    return (values.get(name[0], ""), name.end()) if name else ("$", at)
 
 
 def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
@@ -136,9 +127,9 @@ class Resolved:
     container_image: str
     module_names: tuple[str, ...] = ()
     dir_name: str = "/opt"
-    build: Build | None = None
-    sign: Sign | None = None
-    registry_tls: TLSOptions = field(default_factory=TLSOptions)
+    build: kmm_v1beta1.Build | None = None
+    sign: kmm_v1beta1.Sign | None = None
+    registry_tls: kmm_v1beta1.TLSOptions = field(default_factory=kmm_v1beta1.TLSOptions)
     image_repo_secret: str = ""
     selector: dict[str, str] = field(default_factory=dict)
 
@@ -151,14 +142,14 @@ class Resolved:
 class Unmapped(Terminal):
     """Raised if a Module has no usable mapping for a kernel; `cause` is the part of the message that says why."""
 
-    def __init__(self, module: Module, kernel: str, cause: str) -> None:
+    def __init__(self, module: kmm_v1beta1.Module, kernel: str, cause: str) -> None:
         name = module.metadata.name
         action = f"failed to process kernel mapping in the module {name} for kernel version {kernel}"
         super().__init__(f"{action}: {cause}", reason=REASON)
         self.cause = cause
 
 
-def resolve(module: Module, kernel: str) -> Resolved:
+def resolve(module: kmm_v1beta1.Module, kernel: str) -> Resolved:
     """Returns the settings of `module` for `kernel`; raises Unmapped."""
     loader = module.spec.module_loader
     if loader is None:
@@ -204,7 +195,7 @@ def resolve(module: Module, kernel: str) -> Resolved:
         raise Unmapped(module, kernel, str(error)) from error
 
 
-def module_names(modprobe: Modprobe) -> tuple[str, ...]:
+def module_names(modprobe: kmm_v1beta1.Modprobe) -> tuple[str, ...]:
     """Returns the names of the modules that must be in the image, in the order of the spec.
 
     modprobe loads them in reverse: the last of `modulesLoadingOrder` is loaded first.
@@ -218,7 +209,9 @@ class _NoMapping(ValueError):
     """Raised if no mapping can be used."""
 
 
-def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, KernelMapping]:
+def _first_matching(
+    mappings: Sequence[kmm_v1beta1.KernelMapping], kernel: str
+) -> tuple[int, kmm_v1beta1.KernelMapping]:
     """Returns the first mapping that matches the kernel, with its index. Raises _NoMapping."""
     for at, mapping in enumerate(mappings):
         if mapping.literal and mapping.literal == kernel:
@@ -236,7 +229,9 @@ def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int
     raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
 
 
-def _merged_build(container_build: Build | None, mapping_build: Build | None) -> Build | None:
+def _merged_build(
+    container_build: kmm_v1beta1.Build | None, mapping_build: kmm_v1beta1.Build | None
+) -> kmm_v1beta1.Build | None:
     """Returns the container's build with the mapping's settings; selector and base image's TLS stay the container's."""
     if container_build is None or mapping_build is None:
         return container_build or mapping_build

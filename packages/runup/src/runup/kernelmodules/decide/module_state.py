@@ -1,4 +1,7 @@
-"""The frozen input of one decision (`Observed`, `Task`) and its result for one Module (`ModuleState`). Pure."""
+"""The frozen input of one decision (`Observed`, `Task`) and its result for one Module (`ModuleState`). Pure.
+
+Part of the input are the answers of registries and of the API server: a pass puts questions, and others answer them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,111 @@ from datetime import datetime
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
-from runup.api.kmm_v1beta1 import Module
+from runup.api.kmm_v1beta1 import Module, TLSOptions, ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import Answers, Question
 from runup.kernelmodules.decide.readiness import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
+from runup.kernelmodules.decide.toolkit import Flavour
+
+# The kind of the account whose pull secrets count for a Module that names none.
+BUILDER_ACCOUNT = "ServiceAccount"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageQuestion:
+    """The question whether `image` exists and has these modules for this kernel.
+
+    `secret` is the pull secret in `namespace`, empty for none. Without `architectures`, any architecture counts.
+    """
+
+    image: str
+    kernel: str
+    dir_name: str
+    module_names: tuple[str, ...]
+    tls: TLSOptions
+    namespace: str
+    secret: str = ""
+    architectures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The answer whether an image exists and has the modules; `reason` is why not."""
+
+    verified: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseQuestion:
+    """The question which kernels of these flavours a release has. Without flavours, the standard kernel for amd64."""
+
+    image: str
+    flavours: tuple[Flavour, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of a release, one for each flavour; empty if `problem` says why they are not known."""
+
+    kernels: tuple[ValidatedKernel, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputsQuestion:
+    """The question for the inputs of a build or a signature. `config_map` is empty for a signature.
+
+    `secrets` are names, each with the key that the Secret must have, if any.
+    """
+
+    namespace: str
+    config_map: str = ""
+    secrets: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputs:
+    """The Dockerfile and, for every Secret, a hash that changes with its content; `problem` is what is missing."""
+
+    dockerfile: str = ""
+    versions: tuple[str, ...] = ()
+    problem: str = ""
+
+
+Question = ImageQuestion | ReleaseQuestion | BuildInputsQuestion
+AnswerValue = Image | Kernels | BuildInputs
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and its time."""
+
+    found: AnswerValue
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers that are known by now, by question. The `of_*` methods return None for a question without answer."""
+
+    known: Mapping[Question, Answer] = field(default_factory=dict)
+
+    def of_image(self, question: ImageQuestion) -> tuple[Image, datetime] | None:
+        """Returns the answer and its time, None if there is none yet."""
+        answer = self.known.get(question)
+        return (answer.found, answer.at) if answer and isinstance(answer.found, Image) else None
+
+    def of_release(self, question: ReleaseQuestion) -> tuple[Kernels, datetime] | None:
+        """Returns the answer and its time, None if there is none yet."""
+        answer = self.known.get(question)
+        return (answer.found, answer.at) if answer and isinstance(answer.found, Kernels) else None
+
+    def of_material(self, question: BuildInputsQuestion) -> tuple[BuildInputs, datetime] | None:
+        """Returns the answer and its time, None if there is none yet."""
+        answer = self.known.get(question)
+        return (answer.found, answer.at) if answer and isinstance(answer.found, BuildInputs) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

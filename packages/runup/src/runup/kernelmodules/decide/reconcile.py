@@ -17,9 +17,7 @@ from kubekit.rules.owners import is_controlled_by
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages, validation_status
-from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task
-from runup.kernelmodules.decide.runs import Runner
+from runup.kernelmodules.decide.module_state import ModuleState, Observed, Question, Task
 from runup.process.plan import Action, Apply, Delete, Plan
 
 API_VERSION = resource_of(PreflightValidation).api_version
@@ -115,7 +113,7 @@ def _plan_from(
         module_statuses.append(validation_status.entry(each.module, each.looked, each.old, now=now))
         if wanted_run := each.looked.run_to_start:
             owner = runs.owner(wanted_run, API_VERSION)
-            if observed.runner is Runner.BUILDS:
+            if observed.runner is runs.Runner.BUILDS:
                 build = builds.build(wanted_run, owner, observed.builder.deadline_s)
                 run_starts.append(Apply(resource=builds.BUILDS, object=build))
             else:
@@ -168,7 +166,7 @@ def _stop(
             and (owner.looked is None or not owner.looked.deletes_other_runs or run in owner.looked.kept_runs)
         ):
             continue
-        resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
+        resource = build_jobs.JOBS if run.runner is runs.Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
 
 

@@ -20,10 +20,8 @@ from kubekit.api.scheme import resource_of
 from kubekit.rules.owners import is_controlled_by
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide import stages, validation_status
-from runup.kernelmodules.decide.admission import validation_fault
-from runup.kernelmodules.decide.external_queries import Question, ReleaseQuestion
-from runup.kernelmodules.decide.module_state import Observed, freshness
+from runup.kernelmodules.decide import admission, stages, validation_status
+from runup.kernelmodules.decide.module_state import Observed, Question, ReleaseQuestion, freshness
 from runup.kernelmodules.decide.toolkit import Flavour, flavour_of, is_real_time
 from runup.process.plan import Action, Apply, Delete, Plan
 
@@ -48,7 +46,11 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     release = _kernels_of_release(observed, ocp, now)
     if not release.kernels:
         return _plan_unknown(observed, ocp, release, now)
-    children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
+    children: dict[str, ValidatedKernel] = {}
+    for at, kernel in enumerate(release.kernels):
+        ending = "-rt" if is_real_time(kernel.kernel_version) else ""
+        name = f"{ocp.metadata.name}-{kernel.architecture or at}{ending}" if at else ocp.metadata.name
+        children[name] = kernel
     # The status of somebody else's object is not copied, because it may be about another kernel.
     taken_names = [
         name for name in children if name in observed.validations and not is_child(observed.validations[name], ocp)
@@ -80,26 +82,21 @@ def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: da
     There is neither of them until the registry has answered.
     """
     spec = ocp.spec
-    if fault := validation_fault(spec):
+    if fault := admission.validation_fault(spec):
         return _Release((), fault)
     # A kernel in the spec makes the release image superfluous, so no registry is asked.
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
-    node_flavours = [flavour_of(node) for node in observed.nodes or () if node.status.node_info.architecture]
-    flavours = {
-        Flavour(node_flavour.architecture, node_flavour.real_time or ocp.spec.use_rt_kernel)
-        for node_flavour in node_flavours
-    }
-    if not flavours and ocp.spec.use_rt_kernel:
+    real_time = spec.use_rt_kernel
+    of_nodes = [flavour_of(node) for node in observed.nodes or () if node.status.node_info.architecture]
+    flavours = {Flavour(flavour.architecture, flavour.real_time or real_time) for flavour in of_nodes}
+    if not flavours and real_time:
         flavours = {Flavour("amd64", real_time=True)}
+    # The order of the kernels that are known stays: the first PreflightValidation has the object's name.
     before = [_flavour_of_kernel(kernel) for kernel in ocp.status.kernels]
-    question = ReleaseQuestion(
-        spec.release_image,
-        tuple(
-            sorted(flavours, key=lambda flavour: (before.index(flavour) if flavour in before else len(before), flavour))
-        ),
-    )
+    ordered = sorted(flavours, key=lambda known: (before.index(known) if known in before else len(before), known))
+    question = ReleaseQuestion(spec.release_image, tuple(ordered))
     kernels = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
@@ -142,13 +139,6 @@ def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Rel
 
 def _flavour_of_kernel(kernel: ValidatedKernel) -> Flavour:
     return Flavour(kernel.architecture, is_real_time(kernel.kernel_version))
-
-
-def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -> str:
-    if at == 0:
-        return ocp.metadata.name
-    ending = "-rt" if is_real_time(kernel.kernel_version) else ""
-    return f"{ocp.metadata.name}-{kernel.architecture or at}{ending}"
 
 
 def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
-from runup.kernelmodules.decide import build_and_sign, texts
-from runup.kernelmodules.decide.admission import module_faults
-from runup.kernelmodules.decide.external_queries import ImageQuestion
-from runup.kernelmodules.decide.mapping import Unmapped, resolve
-from runup.kernelmodules.decide.module_state import ModuleState, Observed, Task, freshness, requeued_state
-from runup.kernelmodules.decide.readiness import loads_something
+from runup.kernelmodules.decide import admission, build_and_sign, mapping, readiness, texts
+from runup.kernelmodules.decide.module_state import (
+    ImageQuestion,
+    ModuleState,
+    Observed,
+    Task,
+    freshness,
+    requeued_state,
+)
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
 _ARCHITECTURES = {
@@ -29,13 +32,13 @@ _ARCHITECTURES = {
 
 def state_of(task: Task, observed: Observed) -> ModuleState:
     """Returns the result of `task` by now."""
-    if not loads_something(task.module):
+    if not readiness.loads_something(task.module):
         return ModuleState(verified=True, stage="Done", reason=texts.NOTHING_LOADED)
-    if faults := module_faults(task.module):
+    if faults := admission.module_faults(task.module):
         return ModuleState(verified=False, stage="Requeued", reason=f"the Module is invalid: {'; '.join(faults)}")
     try:
-        resolved = resolve(task.module, task.kernel)
-    except Unmapped as error:
+        resolved = mapping.resolve(task.module, task.kernel)
+    except mapping.Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
         return ModuleState(verified=False, stage="Requeued", reason=error.message)
     # The architecture in the kernel's name, else those of the nodes that the Module selects, else those of all nodes.

@@ -13,7 +13,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.codec import Undecodable
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
@@ -101,7 +100,7 @@ def with_transition_time(new: ModuleStatus, old: ModuleStatus | None, *, now: da
     return replace(new, last_transition_time=at or now)
 
 
-def unreadable_reason(bad: Undecodable) -> str:
+def unreadable_reason(bad: codec.Undecodable) -> str:
     """Returns the reason for a Module that cannot be decoded."""
     return f"the Module cannot be read: {bad.problem}"
 

@@ -8,8 +8,8 @@ from enum import Enum
 
 from kubekit.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Module, Sign
-from runup.kernelmodules.decide.external_queries import Image, ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
+from runup.kernelmodules.decide.module_state import Image, ImageQuestion
 from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
 from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
 from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN

@@ -24,11 +24,10 @@ from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control.cluster_values import ClusterValuesWatcher
-from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
+from runup.applying.control.object_requests import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.task_errors import KindMissing, error_message
+from runup.applying.control.task_errors import KindMissing, Notices, error_message
 from runup.applying.decide import health
 from runup.applying.decide.contesting_writers import Notice
 from runup.applying.decide.health import CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMENT, JOB, KINDS, wants_versions

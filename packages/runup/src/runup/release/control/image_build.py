@@ -17,12 +17,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.oci import images
-from kubekit.oci.images import Config, Descriptor, Execution, Manifest, RootFS
+from kubekit.oci import images, reference, registry_errors
 from kubekit.oci.layers import Image
 from kubekit.oci.layout import Layout
-from kubekit.oci.reference import sha256
-from kubekit.oci.registry_errors import BadImage
 
 OPERATOR_PATH = "usr/bin/cluster-version-operator"
 METADATA_PATH = "release-manifests/release-metadata"
@@ -97,7 +94,7 @@ def build_release(
     if operator is not None and base is None:
         content.setdefault(OPERATOR_PATH, operator)
     thin = {images.THIN_LABEL: "thin"} if base is None else {}
-    upon = base.config.config if base is not None else Execution()
+    upon = base.config.config if base is not None else images.Execution()
     return build_image(
         layout,
         [layer_of(content, executables)],
@@ -132,10 +129,10 @@ def layer_of(files: Mapping[str, bytes], executables: frozenset[str] = frozenset
     for name in files:
         parts = name.split("/")
         if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
-            raise BadImage(f"{name!r} is not a path inside an image")
+            raise registry_errors.BadImage(f"{name!r} is not a path inside an image")
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
     if clash := folders & set(files):
-        raise BadImage(f"{min(clash)!r} would be a file and a folder")
+        raise registry_errors.BadImage(f"{min(clash)!r} would be a file and a folder")
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted({*files, *folders}):
@@ -148,7 +145,7 @@ def layer_of(files: Mapping[str, bytes], executables: frozenset[str] = frozenset
                 entry.type = tarfile.DIRTYPE
                 entry.mode = 0o755
                 archive.addfile(entry)
-    return Layer(gzip.compress(tar.getvalue(), compresslevel=6, mtime=0), sha256(tar.getvalue()))
+    return Layer(gzip.compress(tar.getvalue(), compresslevel=6, mtime=0), reference.sha256(tar.getvalue()))
 
 
 def build_image(
@@ -156,25 +153,25 @@ def build_image(
     layers: Sequence[Layer],
     *,
     tag: str,
-    config: Execution,
+    config: images.Execution,
     created: str = EPOCH,
     architecture: str = "amd64",
     base: Image | None = None,
 ) -> BuiltImage:
     """Writes an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the tag."""
     target = Layout.create(layout)
-    under: tuple[Descriptor, ...] = ()
+    under: tuple[images.Descriptor, ...] = ()
     if base is not None:
         under = base.manifest.layers
         for layer in under:
             base.layout.copy_blob(layer.digest, target)
     below = base.config.rootfs.diff_ids if base is not None else ()
-    rootfs = RootFS(type="layers", diff_ids=(*below, *(each.diff_id for each in layers)))
-    described = Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
+    rootfs = images.RootFS(type="layers", diff_ids=(*below, *(each.diff_id for each in layers)))
+    described = images.Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
     # The image spec requires `type`, which msgspec would omit like every other default.
     document = msgspec.to_builtins(described)
     document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
-    manifest = Manifest(
+    manifest = images.Manifest(
         schema_version=2,
         media_type=images.MANIFEST,
         config=_add(target, images.CONFIG, msgspec.json.encode(document, order="sorted")),
@@ -201,5 +198,5 @@ def _pretty_json(document: dict[str, Any]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:
-    return Descriptor(media_type=media_type, digest=layout.add_blob(data), size=len(data))
+def _add(layout: Layout, media_type: str, data: bytes) -> images.Descriptor:
+    return images.Descriptor(media_type=media_type, digest=layout.add_blob(data), size=len(data))

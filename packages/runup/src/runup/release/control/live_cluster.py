@@ -13,31 +13,18 @@ from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.error_types import InputError
-from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError, NotFound, message_of
-from kubekit.kube.client_sync import SyncClient
+from kubekit.kube import api_errors, calls, client_sync
 from kubekit.oci.access import Access
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.process import clusterversion_client as clusters
 from runup.release.control import release_location
-from runup.release.decide.inclusion_reasons import (
-    OPERATOR,
-    ClusterFacts,
-    DescribedCluster,
-    Explained,
-    describe,
-    environment_of,
-    explain_manifest,
-    manifests_named,
-    profile_in,
-)
-from runup.release.decide.payload import Payload
+from runup.release.decide import inclusion_reasons, payload
 
 T = TypeVar("T")
 
 
-def read(client: SyncClient) -> ClusterFacts:
+def read(client: client_sync.SyncClient) -> inclusion_reasons.ClusterFacts:
     """Returns the cluster's facts.
 
     Raises InputError without a ClusterVersion, KubeError if the server does not answer.
@@ -46,23 +33,27 @@ def read(client: SyncClient) -> ClusterFacts:
     version = clusters.read(client)
     gate = _try("gate", lambda: client.send(calls.get(FeatureGate, "cluster")), errors)
     resource = resource_of(Deployment)
-    deployment = _try("operator", lambda: client.send(calls.get_raw(resource, OPERATOR, clusters.namespace())), errors)
-    return ClusterFacts(version, gate, environment_of(deployment or {}), errors)
+    deployment = _try(
+        "operator",
+        lambda: client.send(calls.get_raw(resource, inclusion_reasons.OPERATOR, clusters.namespace())),
+        errors,
+    )
+    return inclusion_reasons.ClusterFacts(version, gate, inclusion_reasons.environment_of(deployment or {}), errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedOnCluster:
     """Explanations of manifests of the release in `image`, empty if it has none of that name."""
 
-    release: Payload
+    release: payload.Payload
     image: str
     digest: str
-    cluster: DescribedCluster
-    manifests: tuple[Explained, ...]
+    cluster: inclusion_reasons.DescribedCluster
+    manifests: tuple[inclusion_reasons.Explained, ...]
 
 
 def explain_on_cluster(
-    client: SyncClient, access: Access, *, image: str, kind: str, name: str, namespace: str
+    client: client_sync.SyncClient, access: Access, *, image: str, kind: str, name: str, namespace: str
 ) -> ExplainedOnCluster:
     """Explains why the cluster gets the manifests of that name; without `image`, of the release that it runs.
 
@@ -71,20 +62,22 @@ def explain_on_cluster(
     facts = read(client)
     image = image or release_image_of(facts.cluster_version)
     release, digest = release_location.load(image, access, profile=profile(facts), keep_going=True)
-    cluster = describe(facts, major=release.metadata.semver.major)
-    manifests = manifests_named((*release.manifests, *release.checks), kind, name, namespace)
+    cluster = inclusion_reasons.describe(facts, major=release.metadata.semver.major)
+    manifests = inclusion_reasons.manifests_named((*release.manifests, *release.checks), kind, name, namespace)
     return ExplainedOnCluster(
         release=release,
         image=image,
         digest=digest,
         cluster=cluster,
-        manifests=tuple(explain_manifest(each, cluster.filters, cluster.unreadable) for each in manifests),
+        manifests=tuple(
+            inclusion_reasons.explain_manifest(each, cluster.filters, cluster.unreadable) for each in manifests
+        ),
     )
 
 
-def profile(facts: ClusterFacts) -> str:
+def profile(facts: inclusion_reasons.ClusterFacts) -> str:
     """Returns the cluster's profile; the default if the operator's Deployment has none or may not be read."""
-    return profile_in(facts.environment)
+    return inclusion_reasons.profile_in(facts.environment)
 
 
 def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | None:
@@ -93,10 +86,10 @@ def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | No
     """
     try:
         return question()
-    except NotFound:
+    except api_errors.NotFound:
         return None
-    except (ApiError, codec.DecodeError) as error:
-        errors[name] = message_of(error)
+    except (api_errors.ApiError, codec.DecodeError) as error:
+        errors[name] = api_errors.message_of(error)
         return None
 
 

@@ -13,18 +13,13 @@ from pathlib import Path
 
 from kubekit.error_types import InputError
 from kubekit.lang.version import Version, VersionError
-from kubekit.oci import image_locations
+from kubekit.oci import image_locations, layers, registry_errors, signatures
 from kubekit.oci.access import Access
-from kubekit.oci.image_locations import LayoutLocation, parse_location
-from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubekit.oci.registry_errors import BadImage
-from kubekit.oci.signatures import SigningKey, add_signature
 from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH, THIN_OPERATOR, build_release
-from runup.release.decide import components
+from runup.release.decide import components, listing
 from runup.release.decide.components import Component, check_name, gather_files
-from runup.release.decide.listing import likely_mistakes
 from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
 from runup.report import documentation
 
@@ -47,7 +42,7 @@ class NewRelease:
     operator: bytes = THIN_OPERATOR
     base: str = ""
     overwrite: bool = False
-    sign_key: SigningKey | None = None
+    sign_key: signatures.SigningKey | None = None
     signature_store: str | None = None
 
 
@@ -85,9 +80,11 @@ def make_release(request: NewRelease, access: Access, add_rights: AddRights) -> 
         _check_flags_have_effect(request, folder_files)
         files, images = gather_components(request.components, request.image_references, request.version, access)
         base = (
-            image_locations.local_copy(parse_location(request.base), scratch / "base", access) if request.base else None
+            image_locations.local_copy(image_locations.parse_location(request.base), scratch / "base", access)
+            if request.base
+            else None
         )
-        base_reads = read_folders(base, (CHECKS,)).get(READS_FILE) if base is not None else None
+        base_reads = layers.read_folders(base, (CHECKS,)).get(READS_FILE) if base is not None else None
         built = build_release(
             scratch / "layout",
             version=request.version,
@@ -101,16 +98,16 @@ def make_release(request: NewRelease, access: Access, add_rights: AddRights) -> 
         )
         layout = Layout.open(built.layout)
         payload = load_payload(
-            read_folders(open_image(layout, built.digest), FOLDERS),
+            layers.read_folders(layers.open_image(layout, built.digest), FOLDERS),
             source=f"{METADATA_PATH}, {IMAGE_REFERENCES_PATH} and the folders given",
         )
         if payload.version != request.version:
             raise InputError(f"--version: {METADATA_PATH} of the folders says {payload.version}, not {request.version}")
-        name = str(place) if isinstance(place, LayoutLocation) else str(place.at(built.digest))
+        name = str(place) if isinstance(place, image_locations.LayoutLocation) else str(place.at(built.digest))
         signature = request.sign_key.sign(built.digest, name) if request.sign_key else b""
         # The signature is added before the image is published, and removed if publishing fails.
         store = request.signature_store
-        signature_path = add_signature(Path(store), built.digest, signature) if store else None
+        signature_path = signatures.add_signature(Path(store), built.digest, signature) if store else None
         try:
             image_locations.copy_image(layout, built.digest, place, access, overwrite=request.overwrite)
         except BaseException:
@@ -119,7 +116,7 @@ def make_release(request: NewRelease, access: Access, add_rights: AddRights) -> 
                 with contextlib.suppress(OSError):
                     signature_path.parent.rmdir()
             raise
-    return Published(built.digest, name, (*payload.warnings, *likely_mistakes(payload)))
+    return Published(built.digest, name, (*payload.warnings, *listing.likely_mistakes(payload)))
 
 
 def gather_components(
@@ -134,19 +131,19 @@ def gather_components(
         check_name(name)
     own_components = []
     for name, image in sorted(wanted_images.items()):
-        place = parse_location(image)
+        place = image_locations.parse_location(image)
         pullspec = references.get(name, "")
-        if isinstance(place, LayoutLocation) and not pullspec:
+        if isinstance(place, image_locations.LayoutLocation) and not pullspec:
             raise InputError(
                 f"--component: {name}={image}: no cluster pulls from a layout; say where it will be pulled from, "
                 f"--image-reference {name}=HOST/REPOSITORY@sha256:..."
             )
         files, digest = image_locations.read_image_files(place, components.FOLDERS, access)
         if not any(path.startswith("manifests/") for path in files):
-            raise BadImage(
+            raise registry_errors.BadImage(
                 f"component {name}: {image} has no /manifests; one that is only named is an --image-reference"
             )
-        pullspec = pullspec or str(place if isinstance(place, LayoutLocation) else place.at(digest))
+        pullspec = pullspec or str(place if isinstance(place, image_locations.LayoutLocation) else place.at(digest))
         own_components.append(Component(name, pullspec, files))
     images = {**references, **{component.name: component.pullspec for component in own_components}}
     return gather_files(tuple(own_components), images, version), images

@@ -15,13 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls
-from kubekit.kube.api_errors import KubeError, NotFound
+from kubekit.kube import api_errors, calls
 from kubekit.kube.client import Client
-from kubekit.oci import credentials
-from kubekit.oci.access import Mirror, mirrors_of_object
-from kubekit.oci.credentials import AuthFile, Credentials
-from kubekit.oci.registry_errors import BadCredentials, BadMirrors
+from kubekit.oci import access, credentials, registry_errors
 
 SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object
@@ -50,7 +46,7 @@ TAG_MIRRORS = Resource(
 )
 
 
-async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
+async def cluster_credentials(client: Client, notes: list[str]) -> credentials.Credentials:
     """Returns the logins of the cluster's pull secret, none if there is no such Secret.
 
     Raises BadCredentials, and DecodeError for an answer that is not an object.
@@ -58,15 +54,15 @@ async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
     namespace, _, name = PULL_SECRET.partition("/")
     try:
         logins = await secret_logins(client, namespace, name)
-    except NotFound:
-        return Credentials()
-    except KubeError as error:
+    except api_errors.NotFound:
+        return credentials.Credentials()
+    except api_errors.KubeError as error:
         notes.append(f"the pull secret {PULL_SECRET} could not be read: {error.message}")
-        return Credentials()
-    return Credentials((logins,)) if logins else Credentials()
+        return credentials.Credentials()
+    return credentials.Credentials((logins,)) if logins else credentials.Credentials()
 
 
-async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile | None:
+async def secret_logins(client: Client, namespace: str, name: str) -> credentials.AuthFile | None:
     """Returns the logins in a pull secret, None if it has none; raises KubeError, DecodeError and BadCredentials.
 
     Credential helpers are left out, as by the kubelet: they are programs of this machine, and others write Secrets.
@@ -80,36 +76,36 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
         try:
             data = json.dumps({"auths": json.loads(data)}).encode()
         except (ValueError, RecursionError) as error:
-            raise BadCredentials(f"{secret_name}: {OLD_KEY} is not JSON") from error
+            raise registry_errors.BadCredentials(f"{secret_name}: {OLD_KEY} is not JSON") from error
         return _without_helpers(credentials.parse_auth_file(data, secret_name))
     return None
 
 
-def _without_helpers(file: AuthFile) -> AuthFile:
+def _without_helpers(file: credentials.AuthFile) -> credentials.AuthFile:
     return replace(file, helpers={}, store="")
 
 
 async def cluster_mirrors(
     client: Client, notes: list[str], kinds: Sequence[Resource] = MIRROR_KINDS
-) -> tuple[Mirror, ...]:
+) -> tuple[access.Mirror, ...]:
     """Returns the mirrors from the cluster's mirror sets of these kinds; an unusable set is noted and skipped.
 
     Raises DecodeError for an answer that is not a list of objects.
     """
-    all_mirrors: list[Mirror] = []
+    all_mirrors: list[access.Mirror] = []
     for resource in kinds:
         try:
             items = (await client.send(calls.list_raw(resource))).items
-        except NotFound:
+        except api_errors.NotFound:
             continue  # a cluster without that kind
-        except KubeError as error:
+        except api_errors.KubeError as error:
             notes.append(f"{resource.plural} could not be listed: {error.message}")
             continue
         for item in items:
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
-                all_mirrors += mirrors_of_object({"kind": resource.kind, **item}, name)
-            except BadMirrors as error:
+                all_mirrors += access.mirrors_of_object({"kind": resource.kind, **item}, name)
+            except registry_errors.BadMirrors as error:
                 notes.append(error.message)
     return tuple(all_mirrors)
 
@@ -117,8 +113,8 @@ async def cluster_mirrors(
 def _decode_secret(encoded: Any, key: str, secret_name: str) -> bytes:
     """Returns the bytes below `key` of a Secret's data. Raises BadCredentials."""
     if not isinstance(encoded, dict):
-        raise BadCredentials(f"{secret_name}: data is not an object")
+        raise registry_errors.BadCredentials(f"{secret_name}: data is not an object")
     try:
         return base64.b64decode(encoded.get(key) or "", validate=True)
     except (ValueError, TypeError) as error:  # ValueError: not base64, or not even ASCII
-        raise BadCredentials(f"{secret_name}: {key} is not base64") from error
+        raise registry_errors.BadCredentials(f"{secret_name}: {key} is not base64") from error

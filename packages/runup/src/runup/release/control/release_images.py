@@ -13,23 +13,11 @@ from typing import TypeVar
 
 from kubekit.api.codec import DecodeError
 from kubekit.kube.client import Client
+from kubekit.oci import reference, registry, registry_errors
 from kubekit.oci.access import Access
-from kubekit.oci.reference import parse
-from kubekit.oci.registry import RegistryClient
-from kubekit.oci.registry_errors import (
-    BadCredentials,
-    BadMirrors,
-    ImageNotFound,
-    InvalidReference,
-    OciError,
-    Unauthorized,
-    Unreachable,
-    Untrusted,
-)
 from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.process.threads import in_thread
 from runup.release.control import registry_access
-from runup.release.control.registry_access import PULL_SECRET
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
 from runup.release.decide.release_metadata import MetadataError, parse_release_metadata
 
@@ -40,13 +28,13 @@ DEADLINE_S = 120.0
 ANSWER_S = 10.0
 
 _WAYS_OUT = {
-    ImageNotFound: "correct the image, or its mirror",
-    Unauthorized: f"add the registry to the pull secret {PULL_SECRET}",
-    Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
-    Untrusted: "mend its certificate, or name a mirror in an ImageDigestMirrorSet",
-    InvalidReference: "correct the image",
-    BadCredentials: f"correct the pull secret {PULL_SECRET}",
-    BadMirrors: "correct the cluster's mirrors",
+    registry_errors.ImageNotFound: "correct the image, or its mirror",
+    registry_errors.Unauthorized: f"add the registry to the pull secret {registry_access.PULL_SECRET}",
+    registry_errors.Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
+    registry_errors.Untrusted: "mend its certificate, or name a mirror in an ImageDigestMirrorSet",
+    registry_errors.InvalidReference: "correct the image",
+    registry_errors.BadCredentials: f"correct the pull secret {registry_access.PULL_SECRET}",
+    registry_errors.BadMirrors: "correct the cluster's mirrors",
 }
 
 
@@ -92,7 +80,7 @@ class ReleaseImages:
         """Returns the files below `folders` by path, read within `within_s` seconds; raises ReleaseUnreadable."""
         return await self.ask(
             image,
-            lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
+            lambda client: client.read_folders(reference.parse(image), folders, architecture=self._architecture),
             "or name another release",
             within_s,
         )
@@ -101,24 +89,28 @@ class ReleaseImages:
         """Returns one file of `image`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         return await self.ask(
             image,
-            lambda client: client.read_file(parse(image), path, architecture=self._architecture),
+            lambda client: client.read_file(reference.parse(image), path, architecture=self._architecture),
             instead,
             DEADLINE_S,
         )
 
-    async def ask(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
+    async def ask(
+        self, image: str, question: Callable[[registry.RegistryClient], T], instead: str, within_s: float
+    ) -> T:
         """Returns the result of `question`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:
             async with asyncio.timeout(within_s):
                 access = await self._registry_access(stop, notes)
-                client = RegistryClient(access)
+                client = registry.RegistryClient(access)
                 return await in_thread(lambda: question(client), f"read {image}")
         except TimeoutError as error:
             why = f"it was not read within {within_s:g} s"
-            raise ReleaseUnreadable(_failure_text(why, _WAYS_OUT[Unreachable], notes, instead)) from error
-        except OciError as error:
+            raise ReleaseUnreadable(
+                _failure_text(why, _WAYS_OUT[registry_errors.Unreachable], notes, instead)
+            ) from error
+        except registry_errors.OciError as error:
             way_out = _WAYS_OUT.get(type(error), "name a release image")
             raise ReleaseUnreadable(_failure_text(error.message, way_out, notes, instead)) from error
         except DecodeError as error:

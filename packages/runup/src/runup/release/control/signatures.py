@@ -22,13 +22,11 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
-from kubekit.kube import calls
-from kubekit.kube.api_errors import KubeError, NotFound
+from kubekit.kube import api_errors, calls
 from kubekit.kube.client import Client
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification, Verified
 from runup.api.config_v1 import SignatureStore
-from runup.process import http_fetch
-from runup.process.threads import in_thread
+from runup.process import http_fetch, threads
 
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"
@@ -44,7 +42,7 @@ async def read_config_maps(client: Client, verification: Verification) -> Signat
     prefix = verification.digest.replace(":", "-")
     try:
         listing = await client.listing(ConfigMap, NAMESPACE, label_selector=LABEL)
-    except (KubeError, DecodeError) as error:
+    except (api_errors.KubeError, DecodeError) as error:
         verification.note(f"ConfigMaps in {NAMESPACE}: {error}")
         return
     for bad in listing.undecoded:
@@ -59,7 +57,7 @@ async def read_store(client: Client, store: SignatureStore, verification: Verifi
     """Yields the signatures of a store, numbered from 1, until one is missing or the store does not answer."""
     try:
         context = await _authorities(client, store.ca.name) if store.ca.name else None
-    except (KubeError, DecodeError, ValueError) as error:
+    except (api_errors.KubeError, DecodeError, ValueError) as error:
         verification.note(f"{store.url}: it is not asked, its ca cannot be used: {error}")
         return
     folder = f"{store.url.rstrip('/')}/{verification.digest.replace(':', '=')}"
@@ -117,7 +115,7 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
             except FileNotFoundError:
                 return None
 
-        return await in_thread(read, f"read {url}")
+        return await threads.in_thread(read, f"read {url}")
     page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
     if page.status == 404:
         return None
@@ -160,7 +158,7 @@ async def store_signatures(client: Client, verified: Verified) -> None:
         try:
             config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
             stored_signatures = {key: bytes_of(value) for key, value in config_map.binary_data.items()}
-        except NotFound:
+        except api_errors.NotFound:
             stored_signatures = {}
         signatures = merge_signatures(stored_signatures, verified.digest, verified.signatures)
         if signatures == stored_signatures:
@@ -168,7 +166,7 @@ async def store_signatures(client: Client, verified: Verified) -> None:
         data = {key: base64.b64encode(value).decode() for key, value in signatures.items()}
         obj = {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {LABEL: ""}}, "binaryData": data}
         await client.send(calls.apply(resource_of(ConfigMap), obj, field_manager=MANAGER, force=True))
-    except (KubeError, DecodeError) as error:
+    except (api_errors.KubeError, DecodeError) as error:
         log.warning("the signatures of a release are not kept", digest=verified.digest, why=str(error))
 
 

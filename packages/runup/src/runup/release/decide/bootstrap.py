@@ -15,21 +15,13 @@ from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ComponentOverride
+from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import parse_manifests
-from runup.release.decide.payload import (
-    IMAGE_REFERENCES_FILE,
-    MANIFESTS,
-    METADATA_FILE,
-    RELEASE_MANIFESTS,
-    TemplateError,
-    Values,
-    render,
-)
 from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
 
 BOOTSTRAP = "bootstrap"
-FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)
+FOLDERS = (payloads.MANIFESTS, payloads.RELEASE_MANIFESTS, BOOTSTRAP)
 _SUFFIXES = (".yaml", ".yml", ".json")
 # Manifests of kinds that a cluster has only once it runs.
 _LATER = frozenset(
@@ -62,12 +54,12 @@ class Cluster:
 
 def render_release(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
     """Returns the rendered files by path below the output folder; raises RenderError with every problem."""
-    missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
+    missing = [path for path in (payloads.METADATA_FILE, payloads.IMAGE_REFERENCES_FILE) if path not in files]
     if missing:
         raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")
     try:
-        major = parse_release_metadata(files[METADATA_FILE]).semver.major
-        images = parse_image_references(files[IMAGE_REFERENCES_FILE]).images
+        major = parse_release_metadata(files[payloads.METADATA_FILE]).semver.major
+        images = parse_image_references(files[payloads.IMAGE_REFERENCES_FILE]).images
     except MetadataError as error:
         raise RenderError(f"cannot render {image}: {error}") from error
     filters = Filters(
@@ -77,7 +69,7 @@ def render_release(files: Mapping[str, bytes], image: str, cluster: Cluster) -> 
         profile=cluster.profile,
         overrides=cluster.overrides,
     )
-    values = Values(image, cluster.profile, images)
+    values = payloads.Values(image, cluster.profile, images)
     outputs: dict[str, bytes] = {}
     errors: list[str] = []
     for path in sorted(files):
@@ -86,12 +78,12 @@ def render_release(files: Mapping[str, bytes], image: str, cluster: Cluster) -> 
             continue
         try:
             data = _file(path, files[path], values, filters)
-        except (TemplateError, UnicodeDecodeError, RenderError) as error:
+        except (payloads.TemplateError, UnicodeDecodeError, RenderError) as error:
             text = str(error)
             errors.append(text if text.startswith(path) else f"{path}: {text}")
             continue
         if data is not None:
-            outputs[f"{BOOTSTRAP if folder == BOOTSTRAP else MANIFESTS}/{name}"] = data
+            outputs[f"{BOOTSTRAP if folder == BOOTSTRAP else payloads.MANIFESTS}/{name}"] = data
     if errors:
         raise RenderError(f"cannot render {image}: {'; '.join(errors)}")
     return outputs
@@ -120,10 +112,10 @@ def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
         raise RenderError(f"{name}: spec.overrides: {error}") from error
 
 
-def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | None:
+def _file(path: str, data: bytes, values: payloads.Values, filters: Filters) -> bytes | None:
     """Returns the file as it is written, None if no manifest of it is included; raises TemplateError, RenderError."""
-    is_release_manifest = path.startswith(f"{RELEASE_MANIFESTS}/")
-    text = data if is_release_manifest else render(data.decode("utf-8"), values).encode("utf-8")
+    is_release_manifest = path.startswith(f"{payloads.RELEASE_MANIFESTS}/")
+    text = data if is_release_manifest else payloads.render(data.decode("utf-8"), values).encode("utf-8")
     manifests, problems = parse_manifests(path, text)
     if problems:
         # Every manifest in the file must be valid, even those that are not included.

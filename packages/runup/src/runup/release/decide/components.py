@@ -9,7 +9,7 @@ of `oc adm release new`, openshift/cluster-version-operator docs/dev/operators.m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kubekit.error_types import Terminal
@@ -58,7 +58,7 @@ def gather_files(components: tuple[Component, ...], images: Mapping[str, str], v
     release_files: dict[str, bytes] = {}
     owners: dict[str, str] = {}
     for component in components:
-        table = _replacements(component, images)
+        replace_pull_specs = _replacer(component, images)
         for path, data in sorted(component.files.items()):
             folder, _, name = path.partition("/")
             if path == _OWN_REFERENCES or not name or "/" in name:
@@ -71,17 +71,17 @@ def gather_files(components: tuple[Component, ...], images: Mapping[str, str], v
             if target in release_files:
                 raise ComponentError(f"components {owners[target]} and {component.name} both bring {target}")
             owners[target] = component.name
-            release_files[target] = _VERSION.sub(version.encode(), _replace_all(data, table))
+            release_files[target] = _VERSION.sub(version.encode(), replace_pull_specs(data))
     return release_files
 
 
-def _replacements(component: Component, images: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Returns the release's pull spec of each pull spec in the component's manifests."""
-    data = component.files.get(_OWN_REFERENCES)
-    if data is None:
-        return {}
+def _replacer(component: Component, images: Mapping[str, str]) -> Callable[[bytes], bytes]:
+    """Returns a function that puts the release's pull specs in place of those of the component's manifests."""
+    references = component.files.get(_OWN_REFERENCES)
+    if references is None:
+        return lambda data: data
     try:
-        image_names = named_images(data)
+        image_names = named_images(references)
     except MetadataError as error:
         raise ComponentError(f"component {component.name}: {_OWN_REFERENCES}: {error}") from error
     if missing := sorted(set(image_names) - set(images)):
@@ -89,10 +89,7 @@ def _replacements(component: Component, images: Mapping[str, str]) -> dict[bytes
             f"component {component.name}: {_OWN_REFERENCES} needs image {', '.join(missing)}, which the release does "
             f"not have; add --component {missing[0]}=IMAGE or --image-reference {missing[0]}=PULLSPEC"
         )
-    return {source.encode(): images[name].encode() for name, source in image_names.items() if source}
-
-
-def _replace_all(data: bytes, table: Mapping[bytes, bytes]) -> bytes:
-    """Replaces pull specs in one pass, so that a replacement is never replaced again."""
-    pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source in table)
-    return re.sub(pattern, lambda match: table[match[0]], data) if table else data
+    table = {source.encode(): images[name].encode() for name, source in image_names.items() if source}
+    pattern = re.compile(b"|".join(re.escape(source) + _PULL_SPEC_END for source in table))
+    # In one pass, so that a replacement is never replaced again.
+    return lambda data: pattern.sub(lambda match: table[match[0]], data) if table else data

@@ -12,18 +12,9 @@ from dataclasses import dataclass
 from itertools import product, zip_longest
 from typing import Any, Literal
 
-from runup.release.decide.inclusion import (
-    CAPABILITY,
-    EXCLUDE_PREFIX,
-    FEATURE_GATE,
-    FEATURE_SET,
-    INCLUDE_PREFIX,
-    MAJOR_VERSION,
-    gates_of,
-)
+from runup.release.decide import inclusion, payload
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.object_diff import Change, changes
-from runup.release.decide.payload import Payload
 
 GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"Role", "ClusterRole"})
@@ -119,7 +110,7 @@ def _text_list(rule: dict[str, Any], key: str) -> list[str]:
 DELETE = "release.openshift.io/delete"
 State = Literal["added", "removed", "changed", "deleted"]
 # Annotations that select clusters: they distinguish the variants of one object.
-_FOR_WHOM = (FEATURE_SET, FEATURE_GATE, MAJOR_VERSION, CAPABILITY)
+_FOR_WHOM = (inclusion.FEATURE_SET, inclusion.FEATURE_GATE, inclusion.MAJOR_VERSION, inclusion.CAPABILITY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +150,7 @@ class Difference:
     access: tuple[AccessChange, ...]
 
 
-def difference_of(before: Payload, after: Payload) -> Difference:
+def difference_of(before: payload.Payload, after: payload.Payload) -> Difference:
     """Returns the changes from release `before` to release `after`."""
     manifests, same = _objects(before.manifests, after.manifests)
     checks, _ = _objects(before.checks, after.checks)
@@ -185,7 +176,7 @@ def variant(manifest: Manifest) -> str:
     profiles = sorted(
         key.rpartition("/")[2]
         for key, value in annotations.items()
-        if value == "true" and key.startswith((INCLUDE_PREFIX, EXCLUDE_PREFIX))
+        if value == "true" and key.startswith((inclusion.INCLUDE_PREFIX, inclusion.EXCLUDE_PREFIX))
     )
     return " ".join([*selectors, *([f"profiles={','.join(profiles)}"] if profiles else [])])
 
@@ -270,7 +261,7 @@ def _gates(manifests: Iterable[Manifest]) -> dict[str, str]:
     on: dict[str, set[str]] = {}
     users: dict[str, int] = {}
     for manifest in manifests:
-        for name in gates_of(manifest.annotations or {}):
+        for name in inclusion.gates_of(manifest.annotations or {}):
             users[name] = users.get(name, 0) + 1
         if (manifest.identity.group, manifest.identity.kind) == ("config.openshift.io", "FeatureGate"):
             spec, status = (_dict(manifest.object.get(key)) for key in ("spec", "status"))

@@ -164,7 +164,13 @@ def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> st
     for item in _split_list(value):
         negative = item.startswith("-")
         digits = item[1:] if negative else item
-        if problem := _major_fault(digits):
+        problem = ""
+        # In the words of Go. The length is checked first, because Python's int() refuses thousands of digits.
+        if _DIGITS.match(digits) is None:
+            problem = f"strconv.ParseUint: parsing {_quote(digits)}: invalid syntax"
+        elif len(digits.lstrip("0")) > len(str(_UINT64_MAX)) or int(digits.lstrip("0") or "0") > _UINT64_MAX:
+            problem = f"strconv.ParseUint: parsing {_quote(digits)}: value out of range"
+        if problem:
             kind = "excluded" if negative else "included"
             return f"invalid {kind} major version {_quote(digits)} in annotation: {problem}"
         (excluded if negative else included).add(int(digits))
@@ -231,16 +237,6 @@ RULES: dict[str, Callable[[Manifest, Annotations, Filters], str]] = {
 
 def _split_list(value: str) -> list[str]:
     return [item for item in (part.strip(_SPACE) for part in value.split(",")) if item]
-
-
-def _major_fault(digits: str) -> str:
-    """Returns why the digits are not a major version, in the words of Go, or an empty string."""
-    if _DIGITS.match(digits) is None:
-        return f"strconv.ParseUint: parsing {_quote(digits)}: invalid syntax"
-    # The length is checked first, because Python's int() refuses thousands of digits.
-    if len(digits.lstrip("0")) > len(str(_UINT64_MAX)) or int(digits.lstrip("0") or "0") > _UINT64_MAX:
-        return f"strconv.ParseUint: parsing {_quote(digits)}: value out of range"
-    return ""
 
 
 def _quote(text: str) -> str:

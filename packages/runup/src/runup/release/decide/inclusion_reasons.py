@@ -13,19 +13,7 @@ from typing import Any, Literal
 
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
-from runup.release.decide.capabilities import Capabilities, enabled_capabilities
-from runup.release.decide.inclusion import (
-    CAPABILITY,
-    DEFAULT_PROFILE,
-    EXCLUDE_PREFIX,
-    FEATURE_GATE,
-    FEATURE_SET,
-    INCLUDE_PREFIX,
-    MAJOR_VERSION,
-    RULES,
-    Filters,
-    feature_set_and_gates,
-)
+from runup.release.decide import capabilities, inclusion
 from runup.release.decide.manifest import Manifest
 
 PROFILE_VARIABLE = "CLUSTER_PROFILE"
@@ -52,7 +40,7 @@ def environment_of(deployment: Mapping[str, Any]) -> dict[str, str]:
 
 def profile_in(environment: Mapping[str, str]) -> str:
     """Returns the cluster profile that the operator's environment names, the default if it names none."""
-    return environment.get(PROFILE_VARIABLE) or DEFAULT_PROFILE
+    return environment.get(PROFILE_VARIABLE) or inclusion.DEFAULT_PROFILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,7 @@ class ClusterFacts:
 class DescribedCluster:
     """The cluster as filters. `unreadable` maps the name of a rule to the reason why it cannot be evaluated."""
 
-    filters: Filters
+    filters: inclusion.Filters
     unreadable: Mapping[str, str]
 
 
@@ -79,7 +67,7 @@ def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
     An operator that loads another release also uses its own version's gates, until the other operator has taken over.
     """
     version = facts.cluster_version
-    feature_set, gates = feature_set_and_gates(facts.feature_gate, version.status.desired.version)
+    feature_set, gates = inclusion.feature_set_and_gates(facts.feature_gate, version.status.desired.version)
     unreadable: dict[str, str] = {}
     if why := facts.errors.get("gate"):
         unreadable |= dict.fromkeys(_FROM_GATE, f"FeatureGate cluster could not be read: {why}")
@@ -87,14 +75,14 @@ def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
         unreadable |= dict.fromkeys(_FROM_OPERATOR, f"the operator's Deployment could not be read: {why}")
     # Capabilities that the status says are enabled are never disabled again.
     reported = version.status.capabilities
-    computed = enabled_capabilities(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
-    filters = Filters(
+    computed = capabilities.enabled_capabilities(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
+    filters = inclusion.Filters(
         exclude_identifier=facts.environment.get(EXCLUDE_VARIABLE) or None,
         feature_set=feature_set,
         gates=gates,
         major=major,
         profile=profile_in(facts.environment),
-        capabilities=Capabilities(
+        capabilities=capabilities.Capabilities(
             computed.known | frozenset(reported.known_capabilities), computed.enabled, computed.implicit
         ),
         overrides=version.spec.overrides,
@@ -107,12 +95,12 @@ Answer = Literal["in", "out", "unknown"]
 
 ANNOTATIONS = "annotations"
 _ASKED_BY = {
-    "excluded identifier": EXCLUDE_PREFIX,
-    "feature set": FEATURE_SET,
-    "feature gates": FEATURE_GATE,
-    "major version": MAJOR_VERSION,
-    "profile": INCLUDE_PREFIX,
-    "capabilities": CAPABILITY,
+    "excluded identifier": inclusion.EXCLUDE_PREFIX,
+    "feature set": inclusion.FEATURE_SET,
+    "feature gates": inclusion.FEATURE_GATE,
+    "major version": inclusion.MAJOR_VERSION,
+    "profile": inclusion.INCLUDE_PREFIX,
+    "capabilities": inclusion.CAPABILITY,
 }
 """The annotation by which a rule applies to a manifest; the profile rule applies to every manifest."""
 
@@ -146,7 +134,9 @@ class Explained:
 _DECIDES: dict[Answer, Verdict] = {"out": "fails", "unknown": "unknown"}
 
 
-def explain_manifest(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] | None = None) -> Explained:
+def explain_manifest(
+    manifest: Manifest, filters: inclusion.Filters, unreadable: Mapping[str, str] | None = None
+) -> Explained:
     """Returns the verdict of every rule about `manifest`, in the order of evaluation.
 
     `unreadable` maps the name of a rule to the reason why its input is not known.
@@ -156,11 +146,11 @@ def explain_manifest(manifest: Manifest, filters: Filters, unreadable: Mapping[s
         return Explained(manifest, "out", (Ruling(ANNOTATIONS, "fails", "no annotations"),))
     unknown = unreadable or {}
     rulings = [Ruling(ANNOTATIONS, "passes")]
-    for name, objection in RULES.items():
+    for name, objection in inclusion.RULES.items():
         # A key that ends in `/` is a prefix.
         prefix = _ASKED_BY.get(name, "")
         if name == "set and gates together":
-            applies = FEATURE_SET in annotations and FEATURE_GATE in annotations
+            applies = inclusion.FEATURE_SET in annotations and inclusion.FEATURE_GATE in annotations
         else:
             applies = name in _ALWAYS or any(
                 key == prefix or (prefix.endswith("/") and key.startswith(prefix)) for key in annotations

@@ -15,27 +15,10 @@ from kubekit.api import codec
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride
+from runup.release.decide import difference, inclusion
+from runup.release.decide import payload as payloads
 from runup.release.decide.capabilities import KNOWN, Capabilities
-from runup.release.decide.difference import variant
-from runup.release.decide.inclusion import (
-    DEFAULT_FEATURE_SET,
-    DEFAULT_PROFILE,
-    FEATURE_SETS,
-    INCLUDE_PREFIX,
-    Excluded,
-    Filters,
-    gates_of,
-    include,
-)
 from runup.release.decide.manifest import Manifest, file_name
-from runup.release.decide.payload import (
-    IMAGE_REFERENCES_FILE,
-    MANIFESTS,
-    METADATA_FILE,
-    RELEASE_MANIFESTS,
-    Payload,
-    PayloadError,
-)
 
 BAD_CLUSTER = "BadCluster"
 
@@ -60,7 +43,7 @@ class Listed:
 
     version: str
     digest: str
-    filters: Filters
+    filters: inclusion.Filters
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
 
@@ -78,7 +61,7 @@ class Listed:
         }
 
 
-def list_manifests(payload: Payload, digest: str, filters: Filters) -> Listed:
+def list_manifests(payload: payloads.Payload, digest: str, filters: inclusion.Filters) -> Listed:
     """Returns all manifests of a release, included or not in a cluster as `filters` describe it."""
     return Listed(
         version=payload.version,
@@ -89,7 +72,7 @@ def list_manifests(payload: Payload, digest: str, filters: Filters) -> Listed:
     )
 
 
-def info_data(payload: Payload, digest: str) -> dict[str, Any]:
+def info_data(payload: payloads.Payload, digest: str) -> dict[str, Any]:
     """Returns the content of `runup release info` by the name of each line."""
     metadata = payload.metadata
     return {
@@ -108,13 +91,13 @@ def info_data(payload: Payload, digest: str) -> dict[str, Any]:
     }
 
 
-def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
+def rows(payload: payloads.Payload, filters: inclusion.Filters) -> tuple[Row, ...]:
     """Returns a row for each manifest and check of `payload`, included or not, and for each skipped file."""
     all_rows = []
     for manifest in (*payload.manifests, *payload.checks):
-        decision = include(manifest, filters)
-        reason = decision.reason if isinstance(decision, Excluded) else ""
-        state = "out" if isinstance(decision, Excluded) else "in"
+        decision = inclusion.include(manifest, filters)
+        reason = decision.reason if isinstance(decision, inclusion.Excluded) else ""
+        state = "out" if isinstance(decision, inclusion.Excluded) else "in"
         all_rows.append(
             Row(object=str(manifest.identity), file=manifest.file, included=state == "in", reason=reason, state=state)
         )
@@ -126,18 +109,18 @@ def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
     return tuple(all_rows)
 
 
-def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
+def notes(payload: payloads.Payload, filters: inclusion.Filters) -> tuple[str, ...]:
     """Returns a note for each word of the description that nothing in the release uses: a typing mistake or another
     release.
     """
     annotations = [manifest.annotations or {} for manifest in (*payload.manifests, *payload.checks)]
     profiles = {
-        key.removeprefix(INCLUDE_PREFIX)
+        key.removeprefix(inclusion.INCLUDE_PREFIX)
         for annotations_of_one in annotations
         for key in annotations_of_one
-        if key.startswith(INCLUDE_PREFIX)
+        if key.startswith(inclusion.INCLUDE_PREFIX)
     }
-    gates = {name for annotations_of_one in annotations for name in gates_of(annotations_of_one)}
+    gates = {name for annotations_of_one in annotations for name in inclusion.gates_of(annotations_of_one)}
     messages = []
     if profiles and filters.profile is not None and filters.profile not in profiles:
         messages.append(f"no manifest is for profile {filters.profile}; there are {', '.join(sorted(profiles))}")
@@ -150,11 +133,11 @@ def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
     return tuple(messages)
 
 
-def filters_data(filters: Filters) -> dict[str, Any]:
+def filters_data(filters: inclusion.Filters) -> dict[str, Any]:
     """Returns the description as data; capabilities are null if they do not filter."""
     capabilities = filters.capabilities
     return {
-        "featureSet": filters.feature_set or DEFAULT_FEATURE_SET,
+        "featureSet": filters.feature_set or inclusion.DEFAULT_FEATURE_SET,
         "gates": sorted(filters.gates or ()),
         "profile": filters.profile,
         "major": filters.major,
@@ -201,25 +184,25 @@ def filters_of(
     major: int,
     feature_set: str = "",
     gates: Collection[str] = (),
-    profile: str = DEFAULT_PROFILE,
+    profile: str = inclusion.DEFAULT_PROFILE,
     capabilities: Collection[str] | None = None,
     overrides: tuple[ComponentOverride, ...] = (),
-) -> Filters:
+) -> inclusion.Filters:
     """Returns the filters of the described cluster; raises Terminal naming an unknown word, and the known ones.
 
     An empty feature set is the default one; without `capabilities` they do not filter.
     """
-    feature_set_name = feature_set or DEFAULT_FEATURE_SET
-    if feature_set_name not in FEATURE_SETS:
-        raise _unknown_error("feature set", [feature_set], FEATURE_SETS)
+    feature_set_name = feature_set or inclusion.DEFAULT_FEATURE_SET
+    if feature_set_name not in inclusion.FEATURE_SETS:
+        raise _unknown_error("feature set", [feature_set], inclusion.FEATURE_SETS)
     if capabilities is not None and (unknown_names := sorted(set(capabilities) - set(KNOWN))):
         raise _unknown_error("capabilities", unknown_names, KNOWN)
     if not profile:
-        raise Terminal(f"the profile is empty; the usual one is {DEFAULT_PROFILE}", reason=BAD_CLUSTER)
+        raise Terminal(f"the profile is empty; the usual one is {inclusion.DEFAULT_PROFILE}", reason=BAD_CLUSTER)
     if major < 0:
         raise Terminal(f"major version {major} is below 0", reason=BAD_CLUSTER)
-    return Filters(
-        feature_set="" if feature_set_name == DEFAULT_FEATURE_SET else feature_set_name,
+    return inclusion.Filters(
+        feature_set="" if feature_set_name == inclusion.DEFAULT_FEATURE_SET else feature_set_name,
         gates=frozenset(gates),
         major=major,
         profile=profile,
@@ -232,7 +215,7 @@ def _unknown_error(subject: str, odd: Collection[str], known_names: Collection[s
     return Terminal(f"unknown {subject} {', '.join(odd)}; known are {', '.join(known_names)}", reason=BAD_CLUSTER)
 
 
-_WHOSE = {MANIFESTS: "the operator's own manifests", RELEASE_MANIFESTS: "everybody else's manifests"}
+_WHOSE = {payloads.MANIFESTS: "the operator's own manifests", payloads.RELEASE_MANIFESTS: "everybody else's manifests"}
 
 
 def missing_parts(paths: Iterable[str]) -> tuple[str, ...]:
@@ -244,19 +227,23 @@ def missing_parts(paths: Iterable[str]) -> tuple[str, ...]:
     ]
     return (
         *lacking,
-        *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known_paths),
+        *(
+            f"{path} is missing"
+            for path in (payloads.METADATA_FILE, payloads.IMAGE_REFERENCES_FILE)
+            if path not in known_paths
+        ),
     )
 
 
 def check(paths: Iterable[str], source: str) -> None:
     """Raises PayloadError if `paths` are not a complete release; `source` is the image or folder."""
     if lacking := missing_parts(paths):
-        raise PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
+        raise payloads.PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
 
 
-def likely_mistakes(payload: Payload) -> tuple[str, ...]:
+def likely_mistakes(payload: payloads.Payload) -> tuple[str, ...]:
     """Returns likely mistakes for the author, each naming the file, or the missing folder."""
-    files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
+    files = {payloads.METADATA_FILE, payloads.IMAGE_REFERENCES_FILE}
     files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
     mistakes = [*missing_parts(files)]
     mistakes += [
@@ -268,7 +255,7 @@ def likely_mistakes(payload: Payload) -> tuple[str, ...]:
         if manifest.annotations is None:
             mistakes.append(f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it")
             continue
-        first = first_of_object.setdefault((str(manifest.identity), variant(manifest)), manifest)
+        first = first_of_object.setdefault((str(manifest.identity), difference.variant(manifest)), manifest)
         if first is not manifest:
             mistakes.append(
                 f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"

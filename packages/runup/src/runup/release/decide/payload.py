@@ -14,16 +14,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kubekit.error_types import Terminal
-from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
+from runup.release.decide import inclusion, release_metadata
 from runup.release.decide.manifest import Manifest, parse_manifests
-from runup.release.decide.release_metadata import (
-    ImageReferences,
-    MetadataError,
-    ReleaseMetadata,
-    check_same_version,
-    parse_image_references,
-    parse_release_metadata,
-)
 
 
 class TemplateError(ValueError):
@@ -138,8 +130,8 @@ class Skipped(msgspec.Struct, frozen=True):
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """A loaded release. `manifests` are in the order of application."""
 
-    metadata: ReleaseMetadata
-    image_references: ImageReferences
+    metadata: release_metadata.ReleaseMetadata
+    image_references: release_metadata.ImageReferences
     manifests: tuple[Manifest, ...]
     checks: tuple[Manifest, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -165,7 +157,7 @@ def load_payload(
     *,
     source: str,
     release_image: str = "",
-    profile: str = DEFAULT_PROFILE,
+    profile: str = inclusion.DEFAULT_PROFILE,
     strict_templates: bool = False,
     keep_going: bool = False,
 ) -> Payload:
@@ -175,20 +167,20 @@ def load_payload(
     an older operator must be able to load a newer release; `strict_templates` makes it an error. With `keep_going` a
     file that cannot be parsed is skipped too, for callers that inspect rather than apply.
     """
-    metadata: ReleaseMetadata | None = None
-    references: ImageReferences | None = None
+    metadata: release_metadata.ReleaseMetadata | None = None
+    references: release_metadata.ImageReferences | None = None
     errors = [f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
     try:
         if METADATA_FILE in files:
-            metadata = parse_release_metadata(files[METADATA_FILE])
-    except MetadataError as error:
+            metadata = release_metadata.parse_release_metadata(files[METADATA_FILE])
+    except release_metadata.MetadataError as error:
         errors.append(str(error))
     try:
         if IMAGE_REFERENCES_FILE in files:
-            references = parse_image_references(files[IMAGE_REFERENCES_FILE])
+            references = release_metadata.parse_image_references(files[IMAGE_REFERENCES_FILE])
         if metadata and references:
-            check_same_version(metadata, references)
-    except MetadataError as error:
+            release_metadata.check_same_version(metadata, references)
+    except release_metadata.MetadataError as error:
         errors.append(str(error))
     values = Values(release_image, profile, references.images if references else {})
     skipped: list[Skipped] = []
@@ -222,9 +214,11 @@ def is_cases(path: str) -> bool:
     return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 
-def included_in(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
+def included_in(manifests: Iterable[Manifest], filters: inclusion.Filters) -> tuple[Manifest, ...]:
     """Returns those of `manifests` that a cluster as `filters` describe it gets, in order."""
-    return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
+    return tuple(
+        manifest for manifest in manifests if isinstance(inclusion.include(manifest, filters), inclusion.Included)
+    )
 
 
 def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from runup.advice.decide.risk_names import forbids_minor
 from runup.advice.decide.risks import admin_acks, alert_risks, cluster_state
-from runup.advice.decide.risks.risk_source import Cluster, Source, SourceRisk
 from runup.api.config_v1 import ConditionalUpdateRisk
 
-SOURCES: tuple[Source, ...] = (
+SOURCES: tuple[cluster_state.Source, ...] = (
     cluster_state.update_risks,
     cluster_state.override_risks,
     cluster_state.deletion_risks,
@@ -16,7 +15,9 @@ SOURCES: tuple[Source, ...] = (
 )
 
 
-def risks_in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
+def risks_in_cluster(
+    cluster: cluster_state.Cluster, sources: tuple[cluster_state.Source, ...] = SOURCES
+) -> tuple[cluster_state.SourceRisk, ...]:
     """Returns the risks of all sources, sorted by name."""
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 

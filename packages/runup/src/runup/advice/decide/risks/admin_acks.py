@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from runup.advice.decide import risk_names
-from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
+from runup.advice.decide.risks.cluster_state import Cluster, SourceRisk, docs_url
 
 PREFIX = risk_names.ADMIN_ACK
 UNKNOWN = "AdminAckUnknown"

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import cut, join_within
 from runup.advice.decide.promql import AlertState
-from runup.advice.decide.risks.risk_source import SourceRisk
+from runup.advice.decide.risks.cluster_state import SourceRisk
 from runup.report import documentation
 from runup.updatestatus.decide.snapshot import Alert
 
