@@ -28,6 +28,11 @@ class Update(Wire, frozen=True, kw_only=True):
     accept_risks: tuple[AcceptRisk, ...] = ()
     mode: str = ""
 
+    @property
+    def accepted_names(self) -> tuple[str, ...]:
+        """The names in `acceptRisks`, in their order."""
+        return tuple(risk.name for risk in self.accept_risks)
+
 
 class ComponentOverride(Wire, frozen=True, kw_only=True):
     """A manifest that the operator is configured not to manage."""

@@ -201,7 +201,7 @@ def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:
 def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
     """Returns the names in `spec.desiredUpdate.acceptRisks`."""
     desired = cluster.spec.desired_update
-    return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
+    return frozenset(desired.accepted_names) if desired else frozenset()
 
 
 def accepted(

@@ -125,7 +125,7 @@ def warnings_of(change: Change, cluster: ClusterVersion, known_names: Sequence[s
 def names_in_spec(cluster: ClusterVersion) -> tuple[str, ...]:
     """Returns the names in `spec.desiredUpdate.acceptRisks`, in their order."""
     desired = cluster.spec.desired_update
-    return tuple(risk.name for risk in desired.accept_risks) if desired else ()
+    return desired.accepted_names if desired else ()
 
 
 def patch_of(change: Change, cluster: ClusterVersion) -> dict[str, Any] | None:

@@ -27,7 +27,10 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.oci.access import is_loopback
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.kmm_v1beta1 import Module
+from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.update_v1alpha1 import UpdateStatus
 from runup.clusterversion.decide.check_prerequisites import Facts, Installed, Right
 from runup.install.decide.component import COMPONENTS, KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component
 from runup.install.decide.inventory import PART_OF, name_of, set_id
@@ -191,21 +194,8 @@ def _try_url(url: str) -> str:
     return ""
 
 
-_VERSIONS = Resource(
-    group="config.openshift.io", version="v1", kind="ClusterVersion", plural="clusterversions", namespaced=False
-)
-_STATUSES = Resource(
-    group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
-)
-_MODULES = Resource(group="kmm.sigs.x-k8s.io", version="v1beta1", kind="Module", plural="modules", namespaced=True)
-_VALIDATIONS = Resource(
-    group="kmm.sigs.x-k8s.io",
-    version="v1beta2",
-    kind="PreflightValidation",
-    plural="preflightvalidations",
-    namespaced=False,
-)
-_NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+_VERSIONS, _NODES = resource_of(ClusterVersion), resource_of(Node)
+_STATUSES, _MODULES, _VALIDATIONS = resource_of(UpdateStatus), resource_of(Module), resource_of(PreflightValidation)
 # The rights (verb, resource, subresource) without which a component cannot do its work at all.
 RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
     OPERATOR.name: (("watch", _VERSIONS, ""), ("patch", _VERSIONS, "status")),

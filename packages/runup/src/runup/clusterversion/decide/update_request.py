@@ -83,4 +83,4 @@ def accepted_names(desired: Update | None, open_gates: AbstractSet[str]) -> froz
     """Returns the names of the risks that the administrator accepts; none if the gate is closed."""
     if desired is None or gates.ACCEPT_RISKS not in open_gates:
         return frozenset()
-    return frozenset(risk.name for risk in desired.accept_risks)
+    return frozenset(desired.accepted_names)

@@ -155,7 +155,7 @@ def plan_clearing(cluster: ClusterVersion) -> Clearing:
     if desired is None:
         return Clearing(None, goes_on or (out("info: No update in progress\n"),))
     if not (desired.version or desired.image or desired.architecture):
-        names = ", ".join(risk.name for risk in desired.accept_risks)
+        names = ", ".join(desired.accepted_names)
         kept = f"; accepted risks are kept: {names} (runup upgrade accept --clear ends that)" if names else ""
         return Clearing(None, goes_on or (out(f"info: No update in progress{kept}\n"),))
     if update is not None and _asks_for(desired, update.to):
@@ -189,7 +189,7 @@ def end_preflight(cluster: ClusterVersion, attempt: Attempt | None, still_runs: 
 
 
 def _ended_text(desired: Update) -> str:
-    names = ", ".join(risk.name for risk in desired.accept_risks)
+    names = ", ".join(desired.accepted_names)
     kept = f"; accepted risks are kept: {names}" if names else ""
     return f"Ended the preflight of {desired.version or desired.image}{kept}\n"
 
