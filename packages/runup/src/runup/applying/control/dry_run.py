@@ -28,6 +28,7 @@ from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, LABEL, Clu
 from runup.applying.decide.task import Task
 from runup.process import clusterversion_client as clusters
 from runup.process import tls_profile
+from runup.process.served_kinds import ServedKinds
 from runup.release.control import live_cluster, release_location
 from runup.release.decide.difference import is_deletion
 from runup.release.decide.inclusion_reasons import OPERATOR, Explained, describe, explain_manifest
@@ -116,7 +117,7 @@ class _Cluster:
     def __init__(self, client: SyncClient, explained: Sequence[Explained], cluster: ClusterValues) -> None:
         self._client = client
         self._cluster = cluster
-        self._served: dict[str, tuple[Resource, ...]] = {}
+        self._served = ServedKinds(client)
         own_manifests = [entry.manifest for entry in explained if entry.answer != "out"]
         self._versions: dict[str, tuple[str, ...]] = {}
         # By group and kind, the apiVersions that the release's own definitions serve.
@@ -240,7 +241,7 @@ class _Cluster:
 
     def _resource(self, manifest: Manifest) -> Resource | None:
         """Returns the resource by which the server serves the manifest's kind, or None."""
-        return self._kind_in(str(manifest.object.get("apiVersion") or ""), manifest.identity.kind)
+        return self._served.resource(str(manifest.object.get("apiVersion") or ""), manifest.identity.kind)
 
     def _in_other_version(self, manifest: Manifest) -> Resource | None:
         """Returns the resource by which the server serves the manifest's kind in any version of its group, or None."""
@@ -252,17 +253,8 @@ class _Cluster:
                 self._versions[group] = self._client.send(calls.list_versions(group))
             except NotFound:
                 self._versions[group] = ()
-        found = (self._kind_in(api_version, manifest.identity.kind) for api_version in self._versions[group])
+        found = (self._served.resource(api_version, manifest.identity.kind) for api_version in self._versions[group])
         return next((resource for resource in found if resource is not None), None)
-
-    def _kind_in(self, api_version: str, kind: str) -> Resource | None:
-        """Returns the resource of that kind, None if the server does not serve it in that version."""
-        if api_version not in self._served:
-            try:
-                self._served[api_version] = self._client.send(calls.list_kinds(api_version))
-            except NotFound:
-                self._served[api_version] = ()
-        return next((resource for resource in self._served[api_version] if resource.kind == kind), None)
 
 
 def _effect_untried(manifest: Manifest, live: JSON | None) -> Effect | None:

@@ -190,10 +190,20 @@ def _objects(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[tup
     manifest_changes: list[ManifestChange] = []
     same = 0
     for identity in dict.fromkeys((*objects_after, *objects_before)):
-        pairs = _pair_manifests(objects_before.get(identity, []), objects_after.get(identity, []))
-        several = len(pairs) > 1
-        for old, new in pairs:
-            change = _change_of(old, new, several=several)
+        unpaired = list(objects_before.get(identity, []))
+        pairs: list[tuple[Manifest | None, Manifest | None]] = []
+        alone: list[Manifest] = []
+        # Manifests for the same clusters are a pair; the rest are paired in order.
+        for new in objects_after.get(identity, []):
+            old = next((candidate for candidate in unpaired if variant(candidate) == variant(new)), None)
+            if old is None:
+                alone.append(new)
+            else:
+                unpaired.remove(old)
+                pairs.append((old, new))
+        pairs += zip_longest(unpaired, alone)
+        for before_it, after_it in pairs:
+            change = _change_of(before_it, after_it, several=len(pairs) > 1)
             same += change is None
             manifest_changes += [change] if change else []
     return tuple(manifest_changes), same
@@ -204,22 +214,6 @@ def _by_identity(manifests: Iterable[Manifest]) -> Variants:
     for manifest in manifests:
         variants.setdefault(manifest.identity, []).append(manifest)
     return variants
-
-
-def _pair_manifests(was: list[Manifest], now: list[Manifest]) -> list[tuple[Manifest | None, Manifest | None]]:
-    """Pairs manifests for the same clusters; pairs the rest in order."""
-    unpaired = list(was)
-    pairs: list[tuple[Manifest | None, Manifest | None]] = []
-    alone: list[Manifest] = []
-    for new in now:
-        old = next((candidate for candidate in unpaired if variant(candidate) == variant(new)), None)
-        if old is None:
-            alone.append(new)
-        else:
-            unpaired.remove(old)
-            pairs.append((old, new))
-    pairs += zip_longest(unpaired, alone)
-    return pairs
 
 
 def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
