@@ -77,21 +77,26 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
     running, completed, failed = (find(conditions, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
-    preflight_id = attempt.id if attempt else ""
+    condition, outcome = running, RUNNING
     if failed is not None and failed.status == "True":
-        outcome = FAILED if _was_started(observed, attempt) else REFUSED
-        return PreflightState(
-            outcome=outcome, reason=failed.reason, message=failed.message, target=target, id=preflight_id
+        deployment = observed.deployment
+        annotations = deployment.metadata.annotations if deployment is not None else {}
+        # A failed attempt was started, though its Deployment is gone by now.
+        was_started = attempt is not None and (
+            annotations.get(preflight_deployment.ID_ANNOTATION) == attempt.id or bool(attempt.failed)
         )
-    if completed is not None and completed.status == "True":
-        return PreflightState(
-            outcome=COMPLETED, reason=completed.reason, message=completed.message, target=target, id=preflight_id
-        )
-    if running is not None:
-        return PreflightState(
-            outcome=RUNNING, reason=running.reason, message=running.message, target=target, id=preflight_id
-        )
-    return PreflightState()
+        condition, outcome = failed, FAILED if was_started else REFUSED
+    elif completed is not None and completed.status == "True":
+        condition, outcome = completed, COMPLETED
+    if condition is None:
+        return PreflightState()
+    return PreflightState(
+        outcome=outcome,
+        reason=condition.reason,
+        message=condition.message,
+        target=target,
+        id=attempt.id if attempt else "",
+    )
 
 
 def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
@@ -102,18 +107,6 @@ def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
         if isinstance(action, Apply) and action.object["metadata"]["name"] == stored_reports.NAME:
             record = codec.convert(ConfigMap, action.object)
     return stored_reports.read(record).attempt
-
-
-def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
-    """Returns whether the target of `attempt` was started: its Deployment exists, or its failure is recorded."""
-    if attempt is None:
-        return False
-    deployment = observed.deployment
-    runs = (
-        deployment is not None and deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION) == attempt.id
-    )
-    # A failed attempt was started, though its Deployment is gone by now.
-    return runs or bool(attempt.failed)
 
 
 def _applies_deployment(plan: Plan[object]) -> bool:

@@ -113,21 +113,18 @@ def check_flags(flags: Flags) -> tuple[Output, ...]:
             raise InputError(
                 f"--to must be a semantic version (e.g. 4.0.1 or 4.1.0-nightly-20181104): {error}"
             ) from error
-    return _check_image(flags.to_image, force=flags.force) if flags.to_image else ()
-
-
-def _check_image(text: str, *, force: bool) -> tuple[Output, ...]:
-    """Checks --to-image and returns warnings, both as `oc` words them; raises InputError to refuse."""
+    if not flags.to_image:
+        return ()
     start = "--to-image must be a valid image pull spec: "
     try:
-        spec = pull_spec(text)
+        spec = pull_spec(flags.to_image)
     except ValueError as error:
         raise InputError(f"{start}{error}") from error
     if not spec.registry and not spec.namespace:
         raise InputError(f"{start}no registry or repository specified")
     if not spec.tag and not spec.digest:
         raise InputError(f"{start}no tag or digest specified")
-    if spec.tag and not force:
+    if spec.tag and not flags.force:
         raise InputError(TAG_ERROR)
     return (err(TAG_WARNING),) if spec.tag else ()
 

@@ -163,20 +163,19 @@ def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
     if not isinstance(document, list):
         expected = "expected a ClusterVersion, or a list of overrides as spec.overrides has it"
         raise Terminal(f"{name}: {expected}", reason=BAD_CLUSTER)
-    return tuple(_override(entry, f"{name}: override {number}") for number, entry in enumerate(document, start=1))
-
-
-def _override(entry: Any, file_name: str) -> ComponentOverride:
-    """Returns an entry of spec.overrides from a flag's file. Raises Terminal, which names `file_name`."""
-    try:
-        override = codec.convert(ComponentOverride, entry)
-    except codec.DecodeError as error:
-        raise Terminal(f"{file_name}: {error}", reason=BAD_CLUSTER) from error
-    if unknown_fields := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
-        raise Terminal(f"{file_name}: has an unknown field {min(unknown_fields)!r}", reason=BAD_CLUSTER)
-    if not override.kind or not override.name:
-        raise Terminal(f"{file_name}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
-    return override
+    overrides = []
+    for number, entry in enumerate(document, start=1):
+        where = f"{name}: override {number}"
+        try:
+            override = codec.convert(ComponentOverride, entry)
+        except codec.DecodeError as error:
+            raise Terminal(f"{where}: {error}", reason=BAD_CLUSTER) from error
+        if unknown_fields := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
+            raise Terminal(f"{where}: has an unknown field {min(unknown_fields)!r}", reason=BAD_CLUSTER)
+        if not override.kind or not override.name:
+            raise Terminal(f"{where}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
+        overrides.append(override)
+    return tuple(overrides)
 
 
 def filters_of(
