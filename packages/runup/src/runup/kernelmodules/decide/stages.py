@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
-from runup.kernelmodules.decide import admission, build_and_sign, mapping, readiness, texts
-from runup.kernelmodules.decide.module_state import (
-    ImageQuestion,
-    ModuleState,
-    Observed,
-    Task,
-    freshness,
-    requeued_state,
-)
+from runup.kernelmodules.decide import admission, build_and_sign, mapping, module_state, readiness, texts
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
 _ARCHITECTURES = {
@@ -30,24 +22,26 @@ _ARCHITECTURES = {
 }
 
 
-def state_of(task: Task, observed: Observed) -> ModuleState:
+def state_of(task: module_state.Task, observed: module_state.Observed) -> module_state.ModuleState:
     """Returns the result of `task` by now."""
     if not readiness.loads_something(task.module):
-        return ModuleState(verified=True, stage="Done", reason=texts.NOTHING_LOADED)
+        return module_state.ModuleState(verified=True, stage="Done", reason=texts.NOTHING_LOADED)
     if faults := admission.module_faults(task.module):
-        return ModuleState(verified=False, stage="Requeued", reason=f"the Module is invalid: {'; '.join(faults)}")
+        return module_state.ModuleState(
+            verified=False, stage="Requeued", reason=f"the Module is invalid: {'; '.join(faults)}"
+        )
     try:
         resolved = mapping.resolve(task.module, task.kernel)
     except mapping.Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
-        return ModuleState(verified=False, stage="Requeued", reason=error.message)
+        return module_state.ModuleState(verified=False, stage="Requeued", reason=error.message)
     # The architecture in the kernel's name, else those of the nodes that the Module selects, else those of all nodes.
     architectures: tuple[str, ...] = (architecture_of(task.kernel),)
     if not architectures[0]:
         nodes = observed.nodes or ()
         matching_nodes = nodes_selected(resolved.selector, nodes) or nodes
         architectures = tuple(sorted({node.status.node_info.architecture for node in matching_nodes} - {""}))
-    question = ImageQuestion(
+    question = module_state.ImageQuestion(
         image=resolved.container_image,
         kernel=task.kernel,
         dir_name=resolved.dir_name,
@@ -59,15 +53,15 @@ def state_of(task: Task, observed: Observed) -> ModuleState:
     )
     answer = observed.answers.of_image(question)
     if answer is None:
-        return ModuleState(
+        return module_state.ModuleState(
             verified=False, stage="Image", reason="", open_questions=(question,), keeps_previous_status=True
         )
     image, at = answer
     if image.verified:
-        return ModuleState(verified=True, stage="Done", reason=image.reason or texts.IMAGE_VERIFIED)
-    answered = freshness(question, at, task.now)
+        return module_state.ModuleState(verified=True, stage="Done", reason=image.reason or texts.IMAGE_VERIFIED)
+    answered = module_state.freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
-        return requeued_state(image.reason, answered)
+        return module_state.requeued_state(image.reason, answered)
     return build_and_sign.build_and_sign(task, observed, resolved=resolved, missing=image.reason, image=answered)
 
 
