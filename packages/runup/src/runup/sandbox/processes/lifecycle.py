@@ -67,18 +67,7 @@ def start(data: Path, requested: settings.Settings, clock: Clock) -> Iterator[Pr
             text = f"{data} cannot be written ({error.strerror}); give another folder with --data"
             raise SandboxError(text, reason="DataNotWritable") from error
         settings.save(data, start_settings)
-        with (data / "logs" / "supervisor.log").open("ab") as log:
-            supervisor = subprocess.Popen(
-                [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                cwd="/",
-                # The pid is written before exec, so that the sandbox is found even if its starter is killed now: Python
-                # starts slowly.
-                preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
-            )
+        supervisor = _launch_supervisor(data)
         try:
             previous_start = _modified_ns(data / settings.READY)
             steps: list[tuple[str, Callable[[], bool]]] = [
@@ -211,6 +200,22 @@ def _port(port: int) -> int:
     if port and settings.port_taken(port):
         raise SandboxError(f"port {port} is in use; give another with --port, or end what uses it", reason="PortInUse")
     return port
+
+
+def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
+    """Starts the supervisor as a process of its own session and notes its pid."""
+    with (data / "logs" / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            # The pid is written before exec, so that the sandbox is found even if its starter is killed now: Python
+            # starts slowly.
+            preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
+        )
 
 
 def _write_pid(data: Path) -> None:
