@@ -27,13 +27,12 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.reviews import token_request
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from kubesandbox.apiserver.server import ApiServer
-from runup.applying.control.cluster_values import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.endpoint import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, Endpoint, MetricsAuthorizer
 from runup.process.leader_election import cancel
 from runup.process.process_server import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import CHECK_INTERVAL_S, profile_of_flags, profile_reflector
-from runup.process.tls_profile import mandatory_profile
+from runup.process.tls_profile import API_SERVER, mandatory_profile
 
 ROLES = Resource(
     group="rbac.authorization.k8s.io", version="v1", kind="ClusterRole", plural="clusterroles", namespaced=False

@@ -14,8 +14,8 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
-from runup.applying.control.cluster_values import API_SERVER
 from runup.process.endpoint import Endpoint
+from runup.process.tls_profile import API_SERVER
 
 DEFINITIONS = Resource(
     group="apiextensions.k8s.io",

@@ -15,8 +15,9 @@ from tests.kubekit.kube.apiscript import ScriptedApi, event, eventually, scripte
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterValuesWatcher, resources_for
+from runup.applying.control.cluster_values import INFRASTRUCTURE, PROXY, ClusterValuesWatcher, resources_for
 from runup.applying.decide.rendering import ClusterValues, Proxy
+from runup.process.tls_profile import API_SERVER
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
 
