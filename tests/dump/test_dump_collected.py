@@ -198,6 +198,9 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     "as many nodes as one of the pools counts": (
         {"cv.yaml": CV, "n.yaml": NODE, "p.yaml": f"{POOL}status: {{machineCount: 1}}\n"}, NODES, PARTLY,
     ),
+    "a pool whose status is no map": (
+        {"cv.yaml": CV, "n.yaml": NODE, "p.yaml": f"{POOL}status: broken\n"}, NODES, PARTLY,
+    ),
     "nodes of must-gather's own image": (
         {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, "version": "openshift/must-gather\n4.16.3\n"}, NODES, WHOLE,
     ),

@@ -17,9 +17,11 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup import __version__
+from runup.api.config_v1 import Release
 from runup.cli.operator import entry
 from runup.cli.operator.main import main
 from runup.preflight.decide.preflight_deployment import report_map
+from runup.target.rehearsal_process import RehearsalOrder
 
 Operator = Callable[..., Ran]
 
@@ -227,6 +229,27 @@ def test_the_entry_point_runs_what_was_typed(
     assert callable(handler)
     handler(signal.SIGTERM, None)
     assert ended == [0]
+
+
+def test_a_rehearsal_has_the_image_that_the_channel_leads_to(
+    operator: Operator, server: Server, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule names a channel and no release."""
+    listed = Release(version="5.3.0", image="example.com/release@sha256:3")
+    monkeypatch.setattr("runup.target.start.newest", lambda _cluster, _channel: listed)
+    rehearsed = []
+
+    class Target:
+        def __init__(self, *, rehearsal: RehearsalOrder, **_others: object) -> None:
+            rehearsed.append(rehearsal.image)
+
+        async def run(self, *, once: bool) -> None:
+            """Does nothing."""
+
+    monkeypatch.setattr("runup.target.start.PreflightTarget", Target)
+    words = ("preflight", "--once", "--rehearse", "--to-channel=latest", "--release-dir", release)
+    ran = operator(*words, "--kubeconfig", server.kubeconfig)
+    assert (ran.code, rehearsed) == (0, [listed.image]), ran.err
 
 
 def test_the_kernel_module_preflight_by_its_own_name(

@@ -118,9 +118,10 @@ def complete_kinds(
     # The nodes are known if there are as many as the machine config pools count: each is counted in one pool
     # (docs/decisions/0080).
     pools = [obj for obj in objects if identity(obj)[1] == "MachineConfigPool"]
-    machines: list[Any] = [(pool.get("status") or {}).get("machineCount") for pool in pools]
-    are_counted = bool(machines) and all(isinstance(count, int) for count in machines)
-    if ALL in proofs.get(_POOLS, ()) and are_counted and sum(machines) == numbers["", "Node", ALL]:
+    machines = [mapping(pool, "status").get("machineCount") for pool in pools]
+    counts = [count for count in machines if isinstance(count, int)]
+    are_counted = bool(counts) and len(counts) == len(machines)
+    if ALL in proofs.get(_POOLS, ()) and are_counted and sum(counts) == numbers["", "Node", ALL]:
         proofs[_NODES].add(ALL)
     known = {resource for resource, namespaces in proofs.items() if ALL in namespaces}
     for obj in objects:

@@ -84,14 +84,18 @@ def read_from_store(
     """Returns a name and a report for each word, out of a store. Raises InputError, and Terminal without a store."""
     opened_store = stores.open_store(store, config)
     names = opened_store.clusters()
-    return [_stored_report(selector, opened_store, names, cluster=cluster, target=target) for selector in selectors]
+    # Both selectors are about the same day, also at midnight.
+    today = SystemClock().now().astimezone(UTC).date()
+    return [
+        _stored_report(selector, opened_store, names, cluster=cluster, target=target, today=today)
+        for selector in selectors
+    ]
 
 
 def _stored_report(
-    selector: str, store: Store, names: Sequence[str], *, cluster: str, target: str
+    selector: str, store: Store, names: Sequence[str], *, cluster: str, target: str, today: date
 ) -> tuple[str, Report]:
     """Returns the stored report that `selector` names: `NAME`, `NAME@DAY` or `DAY`. Raises InputError."""
-    today = SystemClock().now().astimezone(UTC).date()
     name, at, day = selector.rpartition("@")
     if selector in names or not at:
         name, day = (selector, "") if selector in names else ("", selector)

@@ -1,9 +1,9 @@
 """Serves a controller process's HTTP endpoints: `/metrics`, `/healthz`, `/readyz`, and webhooks if it has some.
 
 Health is public: it says nothing about the cluster but which inputs are not read yet. Metrics are for users whom the
-API server lets read them, by TokenReview and SubjectAccessReview, unless that was explicitly turned off. A failed
-review is a refusal, too. Answers are cached for a short time, so that a scrape every few seconds costs the API server
-nothing and a revoked right ends within a minute.
+API server lets read them, by TokenReview and SubjectAccessReview (as kube-rbac-proxy does), unless that was explicitly
+turned off. A failed review is a refusal, too. Answers are cached for a short time, so that a scrape every few seconds
+costs the API server nothing and a revoked right ends within a minute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of the cluster's own objects, and the user of our pods, that several layers use."""
+"""Names that several layers use: of the cluster's own objects, of the cluster itself, and of the user of our pods."""
 
 from __future__ import annotations
 

@@ -97,7 +97,6 @@ def profile_reflector(
 
 
 CHECK_INTERVAL_S = 10.0
-log = structlog.get_logger("serving")
 
 
 class ServingCertificate:

@@ -415,7 +415,8 @@ def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
 def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     applies = _does_apply(risk)
-    # Risks of one ClusterOperator are ordered by `_parent_by_same_operator`.
+    # Risks that apply to the only object of its kind have no common cause. Those of one ClusterOperator are ordered by
+    # `_parent_by_same_operator`.
     ordered_elsewhere = any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources)
     if not risk.resources or (applies and ordered_elsewhere):
         return None

@@ -229,7 +229,7 @@ def read(log: bytes) -> Report:
     for line in reversed(log.splitlines()):
         if FORMAT.encode() not in line or not line.lstrip().startswith(b"{"):
             continue
-        # A whole line of another format only quotes the name of ours.
+        # A whole line of another format only quotes the name of ours. A line that is cut off is read, and fails.
         with suppress(codec.DecodeError):
             if codec.decode(_Head, line).format != FORMAT:
                 continue

@@ -78,14 +78,15 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
     target = _target_of(flags.to_image, access)
     with connection.client("preflight") as client:
         cluster, to, from_ = cluster_version(client), flags.to, flags.from_
-        # A release's process judges a cluster whose ClusterVersion is not there yet, as it always did.
+        image = target.image if target.runs and not job.image else image_for_job(job.image)
+        # A release of OpenShift also checks a cluster whose ClusterVersion is not there yet.
         if cluster is None and not flags.to_image and (not to or is_kubernetes(to)):
             running = git_version(client.send(calls.get_path("/version")))
             update = update_of_kubernetes(running, from_, to)
             to, from_ = str(update.target), str(update.source)
         version = target_version(to, from_, release=target.release, image=target.image, cluster=cluster)
         checking = Checking(
-            image=target.image if target.runs and not job.image else image_for_job(job.image),
+            image=image,
             target_version=version,
             source_version=from_,
             target_image=target.image,
@@ -96,11 +97,14 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
             reads_catalogs=flags.reads_catalogs,
             inner_registries=flags.inner_registries,
         )
-        own = rights_without_clusterversion() if cluster is None else own_rights()
+        if image == target.image:
+            rights = target.rights
+        else:
+            rights = rights_without_clusterversion() if cluster is None else own_rights()
         run = Run(
             id=cluster_run.run_id(client.now(), secrets.token_hex(5)),
             checking=checking,
-            rights=target.rights if checking.image == target.image else own,
+            rights=rights,
             started=client.now(),
             timeout_s=job.timeout_s,
         )

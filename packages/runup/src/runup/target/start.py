@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.config import load
+from kubekit.kube.config import ClusterConfig, load
 from runup import __version__
 from runup.api.config_v1 import ClusterVersion
 from runup.facts.target_release import load_release, python_checks, with_kubernetes
@@ -53,31 +53,7 @@ async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
     configure_logging()
     # To stderr; stdout is the report's.
     log = structlog.get_logger("preflight")
-    kept: HistorySink | None = None
-    sink: Sink
-    sink_kind = os.environ.get("PREFLIGHT_REPORT_SINK")
-    if sink_kind == "history":
-        from runup.preflight.control.kept_reports import HistorySink
-
-        newest_too = os.environ.get("PREFLIGHT_NEWEST") == "true"
-        sink = kept = HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest_too)
-    elif sink_kind == "configmap":
-        # For clusters that forbid hostPath volumes (docs/operator.md).
-        sink = ConfigMapSink(config, request.namespace, request.preflight_id)
-    else:
-        sink = StreamSink(sys.stdout.buffer) if flags["report"] == "-" else FileSink(Path(flags["report"]))
-    rehearsal = None
-    if flags["rehearse"]:
-        rehearsal = RehearsalOrder(
-            release_dir=str(flags["release_dir"]),
-            image=request.target_image,
-            kubeconfig=flags["kubeconfig"],
-            context=flags["context"],
-            documentation_base=release.documentation_base,
-            # So that what was found until then is told, and not only that the time is over.
-            apply_s=flags["rehearse_seconds"] / 2,
-            memory_mib=flags["rehearse_memory_mib"],
-        )
+    sink, kept = _sink(flags, request, config)
     async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
         if flags["to_channel"]:
             try:
@@ -86,6 +62,19 @@ async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
                 cluster = None
             target_release = newest(cluster, flags["to_channel"])
             request = replace(request, target_version=target_release.version, target_image=target_release.image)
+        # The image that is rehearsed is the one that the channel leads to.
+        rehearsal = None
+        if flags["rehearse"]:
+            rehearsal = RehearsalOrder(
+                release_dir=str(flags["release_dir"]),
+                image=request.target_image,
+                kubeconfig=flags["kubeconfig"],
+                context=flags["context"],
+                documentation_base=release.documentation_base,
+                # So that what was found until then is told, and not only that the time is over.
+                apply_s=flags["rehearse_seconds"] / 2,
+                memory_mib=flags["rehearse_memory_mib"],
+            )
         target = PreflightTarget(
             client=client,
             request=request,
@@ -112,6 +101,21 @@ async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
     if news:
         log.warning("risks that no report before has", risks=list(news))
     return news
+
+
+def _sink(flags: Mapping[str, Any], request: TargetRequest, config: ClusterConfig) -> tuple[Sink, HistorySink | None]:
+    """Returns where the report goes, twice if the reports are kept."""
+    kind = os.environ.get("PREFLIGHT_REPORT_SINK")
+    if kind == "history":
+        from runup.preflight.control.kept_reports import HistorySink
+
+        newest_too = os.environ.get("PREFLIGHT_NEWEST") == "true"
+        kept = HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest_too)
+        return kept, kept
+    if kind == "configmap":
+        # For clusters that forbid hostPath volumes (docs/operator.md).
+        return ConfigMapSink(config, request.namespace, request.preflight_id), None
+    return StreamSink(sys.stdout.buffer) if flags["report"] == "-" else FileSink(Path(flags["report"])), None
 
 
 def request_of(flags: Mapping[str, Any], version: str) -> TargetRequest:

@@ -22,6 +22,10 @@ from kubekit.lang.version import Version, parse
 from runup.advice.decide.update_paths import StepMap, UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 
+# The service is not trusted to be modest: an answer of 63 MiB can decode to 3 GiB, and one of 1 MB can name 40 million
+# pairs of an update and a risk. Processing a graph within these limits takes a second at most. The largest public
+# channel has 270 releases, 27,000 updates and 0.9 MB; all channels together have 1,369, 128,000 and 4 MB
+# (openshift/cincinnati-graph-data, 2026).
 MAX_BYTES = 16 << 20
 # Values of the JSON document, which is some 100 bytes of memory each.
 MAX_VALUES = 800_000
@@ -252,8 +256,8 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
         sizes = [(number, risks) for number, risks in counts if number]
         updates(quote_name(current.text), len(plain), sizes)
         conditional = _conditional_updates(graph, current)
-        # A release that is offered with and without risks counts as one with risks; of releases that share an image
-        # none is offered.
+        # A release that is offered with and without risks counts as one with risks. Releases that share an image
+        # contradict each other, so none of them is offered.
         images = Counter(update.release.image for update in conditional)
         alone = [update for update in conditional if images[update.release.image] == 1]
         offered = Advice(

@@ -233,12 +233,11 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         return view.current
     # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
     offered = []
-    for candidate in candidates:
+    for candidate in (each for each in candidates if each.offered):
         # An unfinished preflight delays an update, but does not refuse the version.
         holding = only_holding_risks(candidate)
         risks = tuple(risk for risk in holding.risks if risk.name != preflight_reasons.IN_PROGRESS)
-        recommended = recommended_condition(with_fields(holding, risks=risks), ()).status == "True"
-        if candidate.offered and (view.accepts_risks or recommended):
+        if view.accepts_risks or recommended_condition(with_fields(holding, risks=risks), ()).status == "True":
             offered.append(candidate.release)
     matching = targets.releases_by_version(version, offered)
     if len(matching) == 1:

@@ -171,6 +171,7 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
     ordered = sorted(candidate.risks, key=_weight)
     kept_risks, omitted_risks = ordered[: limit - 1], ordered[limit - 1 :]
+    # The count includes the risks that the report itself left out.
     omissions = [risk for risk in omitted_risks if risk.name in published_risks.OMISSIONS]
     named_risks = [risk for risk in omitted_risks if risk not in omissions]
     count = len(named_risks) + sum(risk.stands_for for risk in omissions)

@@ -203,7 +203,7 @@ def _check_version(update: Update, actual: str) -> None:
 
 
 def _check_distance(update: Update, current: Release, target: Release) -> None:
-    """Raises Terminal if no update leads to `target`; another image of the running version counts as an update."""
+    """Raises Terminal if no update leads to `target`; another image of the running version is allowed."""
     current_digest, target_digest = digest_of(current.image), digest_of(target.image)
     another_image = bool(current_digest and target_digest) and current_digest != target_digest
     if not target.image:

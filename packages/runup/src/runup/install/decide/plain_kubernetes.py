@@ -106,6 +106,7 @@ def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
         pod = {**pod, "securityContext": {**security, "runAsUser": NOBODY}}
     if _CONTROL_PLANE not in pod.get("nodeSelector", {}):
         return pod
+    # The nodes of the control plane are only preferred, because a managed cluster shows none.
     other_fields = {key: value for key, value in pod.items() if key != "nodeSelector"}
     terms = [{"key": _CONTROL_PLANE, "operator": "Exists"}]
     preferred = [{"weight": 100, "preference": {"matchExpressions": terms}}]

@@ -31,7 +31,10 @@ _STATUS = ("preflight", "namespace", "name", "status")
 
 
 class Metrics:
-    """The metrics of one controller, in their own registry, because a process may have several controllers."""
+    """The metrics of one controller, in their own registry, because a process may have several controllers.
+
+    Names with `kmm_` are those of Kernel Module Management.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

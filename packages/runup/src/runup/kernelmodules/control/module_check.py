@@ -1,6 +1,8 @@
 """Examines whether Modules will load, for preflights and for `runup kmod check`: reads Modules, nodes, registries only.
 
-If listing the nodes of a cluster is forbidden, the check continues without them, and a note says so.
+Images are read; nothing is built, and nothing of an image is run. The kernels of a release are those of the driver
+toolkit that its image names. If listing the nodes of a cluster is forbidden, the check continues without them, and a
+note says so.
 """
 
 from __future__ import annotations

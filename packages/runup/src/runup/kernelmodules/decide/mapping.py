@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
-from kubekit.lang.cel import CelError, compile_cel
+from kubekit.lang.cel import CelError, Program, compile_cel
 from runup.api import kmm_v1beta1
 
 MAX_DEPTH = 16
@@ -217,9 +218,7 @@ def _first_matching(
         if mapping.literal and mapping.literal == kernel:
             return at, mapping
         try:
-            if mapping.regexp and compile_cel(
-                "kernel.matches(regexp)", {"kernel": "string", "regexp": "string"}
-            ).evaluate({"kernel": kernel, "regexp": mapping.regexp}):
+            if mapping.regexp and _matches_anywhere().evaluate({"kernel": kernel, "regexp": mapping.regexp}):
                 return at, mapping
         except CelError as error:
             raise _NoMapping(
@@ -227,6 +226,12 @@ def _first_matching(
                 f'"{kernel}": {error}'
             ) from error
     raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
+
+
+@cache
+def _matches_anywhere() -> Program:
+    """Returns the CEL program that matches a regular expression: CEL uses RE2, and matches anywhere in the text."""
+    return compile_cel("kernel.matches(regexp)", {"kernel": "string", "regexp": "string"})
 
 
 def _merged_build(

@@ -1,6 +1,8 @@
 """The frozen input of one decision (`Observed`, `Task`) and its result for one Module (`ModuleState`). Pure.
 
 Part of the input are the answers of registries and of the API server: a pass puts questions, and others answer them.
+Equal questions have one answer, whichever Module or validation asks. An answer of None means "not answered yet", never
+"no".
 """
 
 from __future__ import annotations

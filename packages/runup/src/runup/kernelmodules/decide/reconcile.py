@@ -57,7 +57,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     else:
         kernel = validation.spec.kernel_version
         owners = validation.metadata.owner_references
-        # False sorts before True: the own parent comes first.
+        # False sorts before True: the own parent comes first, since another may name another image for that kernel.
         parents = sorted(
             observed.parents.values(), key=lambda parent: not is_controlled_by(owners, parent.metadata.uid)
         )

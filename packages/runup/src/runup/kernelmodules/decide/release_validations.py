@@ -93,7 +93,8 @@ def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: da
     flavours = {Flavour(flavour.architecture, flavour.real_time or real_time) for flavour in of_nodes}
     if not flavours and real_time:
         flavours = {Flavour("amd64", real_time=True)}
-    # The order of the kernels that are known stays: the first PreflightValidation has the object's name.
+    # The order of the known kernels stays: the first PreflightValidation has the object's name, which must not pass to
+    # another flavour when a node is added.
     before = [_flavour_of_kernel(kernel) for kernel in ocp.status.kernels]
     ordered = sorted(flavours, key=lambda known: (before.index(known) if known in before else len(before), known))
     question = ReleaseQuestion(spec.release_image, tuple(ordered))

@@ -138,6 +138,7 @@ def reports_of(folder: Path, cluster: str) -> tuple[StoredReport, ...]:
     for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
         # The name begins with two times; the target after them has dots of its own.
         name_parts = file.name.split(".", 2)
+        # Files with other names are left alone.
         with suppress(ValueError, IndexError):
             observed = datetime.strptime(name_parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
             written = datetime.strptime(name_parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)

@@ -294,7 +294,8 @@ def _risks_of_update(
             continue
         risk = next((risk for risk in present if risk.conditions), present[0])
         verdict, detail = find(risk.conditions, "Applies"), reported.get(name)
-        # Without a verdict the update's condition decides, else the report while a requested preflight is complete.
+        # Without a verdict the update's condition decides, else the report while a requested preflight is complete: the
+        # findings of an ended one may no longer hold.
         applies: ConditionStatus = "True" if current and detail and detail.applies == "True" else "Unknown"
         if recommended is not None and recommended.status == "True":
             applies = "False"

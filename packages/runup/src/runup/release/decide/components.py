@@ -91,5 +91,9 @@ def _replacer(component: Component, images: Mapping[str, str]) -> Callable[[byte
         )
     table = {source.encode(): images[name].encode() for name, source in image_names.items() if source}
     pattern = re.compile(b"|".join(re.escape(source) + _PULL_SPEC_END for source in table))
-    # In one pass, so that a replacement is never replaced again.
-    return lambda data: pattern.sub(lambda match: table[match[0]], data) if table else data
+
+    def replace_all(data: bytes) -> bytes:
+        # In one pass, so that a replacement is never replaced again.
+        return pattern.sub(lambda match: table[match[0]], data) if table else data
+
+    return replace_all
