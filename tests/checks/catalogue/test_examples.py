@@ -1755,6 +1755,7 @@ ROWS = (
         "PodSecurityViolated",
         ((", labels: {pod-security.kubernetes.io/enforce: baseline}", ""),),
     ),
+    Row("pod security: an owner that does not control the pod", "PodSecurityViolated", ((", controller: true", ""),)),
     Row(
         "pod security: a level that allows all", "PodSecurityViolated", (("enforce: baseline", "enforce: privileged"),)
     ),

@@ -62,6 +62,12 @@ BUDGETS, VERSION, DRAIN = budget_pods.CHECK, cluster_version_health.CHECK, drain
             id="a budget that cannot be read",
         ),
         pytest.param(dual_stack.CHECK, (DUAL,), {"DualStackNetworking"}, id="two families"),
+        pytest.param(
+            dual_stack.CHECK,
+            (network(pods=("10.128.0.0/14", "fd01::/48"), services=("172.30.0.0/16x",)),),
+            {"DualStackNetworking"},
+            id="two families, and a range that is none",
+        ),
         pytest.param(dual_stack.CHECK, (), {"NetworkUnknown"}, id="no Network"),
         pytest.param(etcd_members.CHECK, (etcd(degraded="True"),), {"EtcdMembers"}, id="a member is unhealthy"),
         pytest.param(etcd_members.CHECK, (), {"EtcdMembersUnknown"}, id="no etcd"),

@@ -64,7 +64,7 @@ async def run_target(world: Cluster, api: FaultyApi, clock: ManualClock) -> None
                 target_image=TARGET,
                 namespace=NAMESPACE,
             ),
-            release=TargetRelease(version="5.2.0", kubernetes="1.34.0", check_files=()),
+            release=TargetRelease(version="5.2.0", kubernetes="1.34.0", check_files={}),
             sink=FileSink(world.reports / preflight_id / report.FILE_NAME),
             clock=clock,
             log=structlog.get_logger("target"),

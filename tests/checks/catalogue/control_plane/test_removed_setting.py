@@ -101,6 +101,13 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             id="a plug-in",
         ),
         pytest.param(
+            "apiServer: {extraArgs: [{name: enable-admission-plugins, value: PodSecurityPolicy}, "
+            "{name: enable-admission-plugins, value: NodeRestriction}]}",
+            "1.34.0",
+            "Kubernetes 1.25 does not have it any more",
+            id="a flag that is given twice",
+        ),
+        pytest.param(
             "controllerManager: {extraArgs: [{name: pod-eviction-timeout, value: 1m}]}",
             "1.34.0",
             "Kubernetes 1.27 does not have it any more",

@@ -160,6 +160,12 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
         ),
         pytest.param([node_json("a")], BUSY, False, id="one node, which is not drained"),
         pytest.param(
+            [node_json("a"), node_json("b", cpu="1"), node_json("c", cpu="plenty", unschedulable=True)],
+            BUSY,
+            True,
+            id="one takes no pods, and has no quantity",
+        ),
+        pytest.param(
             [node_json("a"), node_json("b", cpu="1"), node_json("c", cpu="2")],
             [*BUSY, pod_with_request("q", "b", "9")],
             True,

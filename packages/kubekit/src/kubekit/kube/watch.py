@@ -330,8 +330,8 @@ class Reflector(Generic[K]):
     async def _back_off(self, retry_after_s: float | None, limit: float = LONGEST_BACKOFF_S) -> None:
         # Only so many doublings as reach the limit: a kind may be missing for months.
         longest = min(FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 16), limit)
-        # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
         self._hurried.clear()
+        # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
         alarm = asyncio.ensure_future(self._clock.sleep(max(longest * (1 + self._rand()), retry_after_s or 0)))
         hurried = asyncio.ensure_future(self._hurried.wait())
         try:

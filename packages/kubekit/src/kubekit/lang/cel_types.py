@@ -430,7 +430,7 @@ class _Estimate:
                 return sum(costs)
             if name == "_?_:_":
                 self._sizes[node.id] = max(map(self._size_of, arguments[1:]))
-                return costs[0] + max(costs[1:])
+                return costs[0] + max(costs[1:])  # of the dearer branch
             of_target = self._cost_of(target) if target is not None else 0
             return of_target + sum(costs) + self._function_cost(node, name, target, arguments)
         if node.kind == LIST:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from decimal import ROUND_CEILING
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubekit.kube.clock import Clock
 from kubekit.lang.quantity import add_quantities, parse_quantity
@@ -19,10 +19,13 @@ from kubekit.rules.pod_requests import is_pod_level, qos_class, total_of_contain
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
-from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, Store
+
+if TYPE_CHECKING:
+    # It loads most of the API server, which a controller does not need.
+    from kubesandbox.apiserver.objects.writing import Change
 
 JSON = dict[str, Any]
 Amounts = Mapping[str, str]
@@ -181,7 +184,7 @@ def resources_counting(resource: str, names: Iterable[str]) -> list[str]:
 
 
 def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
-    """Returns what an object uses."""
+    """Returns what an object uses; a pod that has ended or is long past its deletion only itself as an object."""
     if resource == PODS:
         used, metadata, spec = {"count/pods": "1"}, obj["metadata"], obj.get("spec") or {}
         if (obj.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:

@@ -56,6 +56,7 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
         type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
         yield from type_faults
         if not type_faults and list_type == "set" and isinstance(items, dict):
+            # Sets compare whole items.
             detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
             if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
                 yield invalid(f"{path}.items.{_LIST_TYPE}", items[_LIST_TYPE], detail)

@@ -128,7 +128,8 @@ class Snapshot:
         """Returns every object of `resource`; none if no definition makes such a kind, in any version.
 
         A kind that was not found need not be one that the cluster lacks: a dump may simply not have it. So the check
-        must read the DEFINITIONS, too. Raises Unreadable.
+        must read the DEFINITIONS, too. They do not have the kinds that are built into Kubernetes: a dump's reader
+        reports such a kind as absent only if the dump's own record says so. Raises Unreadable.
         """
         if resource not in self.absent:
             return self.listed(resource)

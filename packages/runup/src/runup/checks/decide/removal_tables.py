@@ -7,7 +7,7 @@ It does not know what a later version removes, and `Table.knows` says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -114,7 +114,8 @@ def versions_of(group: str, kind: str) -> dict[str, Life]:
     }
 
 
-@cache
+# Bounded: what is asked for comes from the cluster.
+@lru_cache(4096)
 def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
     """Returns when the add-on that defines the kind stopped to serve that version, or None if it is not known to."""
     rows = [
@@ -128,7 +129,7 @@ def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
     return None
 
 
-@cache
+@lru_cache(4096)
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
     for (its_group, its_version, kind), minor in _removal_minors().items():

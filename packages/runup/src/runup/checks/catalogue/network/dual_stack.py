@@ -25,11 +25,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield _unknown_finding("the Network named cluster lists no pod or service network")
         return
     try:
-        families = [{ip_network(cidr, strict=False).version for cidr in cidrs} for cidrs in (pods, services)]
+        is_dual = any(len({ip_network(cidr, strict=False).version for cidr in cidrs}) > 1 for cidrs in (pods, services))
     except ValueError as error:
         yield _unknown_finding(f"the Network named cluster has an invalid address range: {error}")
         return
-    if any(len(of_network) > 1 for of_network in families):
+    if is_dual:
         yield risk(
             NAME,
             f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",

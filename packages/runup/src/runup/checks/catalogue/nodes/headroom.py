@@ -91,11 +91,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
     if len(nodes) < 2 or topology.control_plane(snapshot) == "SingleReplica":
         return
-    silent = [
-        node
-        for node in nodes
-        if any(quantity_or_none(node.status.allocatable.get(name, "")) is None for name in ("cpu", "memory"))
-    ]
+    silent = [node for node in nodes if _is_silent(node)]
     if silent:
         why = f"{count(len(silent), 'node')} ({names_of(silent)}) report nothing allocatable"
         yield unknown(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
@@ -135,6 +131,17 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                     fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
                     "what is asked.",
                 )
+
+
+def _is_silent(node: Node) -> bool:
+    """Returns whether what the node has for pods is not known."""
+    quantities = [node.status.allocatable.get(name, "") for name in ("cpu", "memory")]
+    return not all(quantities) or (_counts(node) and None in map(quantity_or_none, quantities))
+
+
+def _counts(node: Node) -> bool:
+    """Returns whether more pods may be placed on the node."""
+    return takes_pods(node) and not is_windows(node.metadata.labels)
 
 
 class _Room:
@@ -189,7 +196,7 @@ def _free_capacity(
 
 def _capacity(node: Node) -> _Capacity | None:
     """Returns what the node has for pods, with its taints, or None if no more may be placed there."""
-    if not takes_pods(node) or is_windows(node.metadata.labels):
+    if not _counts(node):
         return None
     allocatable = node.status.allocatable
     load = _Load(_whole_units(allocatable["cpu"], 1000), _whole_units(allocatable["memory"], 1))

@@ -54,7 +54,13 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     # Init containers run first: a waiting one is the reason why the others do not run.
     waiting = _waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses)
     # What the pod shares of its node.
-    on_node = "hostPath volumes" if any(volume.host_path is not None for volume in spec.volumes) else ""
+    on_node, claims = "", []
+    # For hundreds of thousands of pods, loops take a third of the time of `any` and comprehensions.
+    for volume in spec.volumes:
+        if volume.host_path is not None:
+            on_node = "hostPath volumes"
+        if volume.persistent_volume_claim is not None:
+            claims.append(volume.persistent_volume_claim.claim_name)
     if spec.host_network or spec.host_pid or spec.host_ipc:
         on_node = "host namespaces"
     demands = _shared_demands(
@@ -64,11 +70,9 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
         on_node=on_node,
         windows=spec.os.name == "windows",
     )
-    claims = [volume.persistent_volume_claim for volume in spec.volumes if volume.persistent_volume_claim is not None]
     if claims:
-        demands = replace(demands, claims=tuple(claim.claim_name for claim in claims))
+        demands = replace(demands, claims=tuple(claims))
     ready = False
-    # For hundreds of thousands of pods a loop takes a third of the time of `any`.
     for condition in status.conditions:
         if condition.type == "Ready":
             ready = condition.status == "True"

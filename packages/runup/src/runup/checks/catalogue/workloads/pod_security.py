@@ -21,6 +21,7 @@ the labels `warn` and `audit`, not `enforce`).
 from __future__ import annotations
 
 from kubekit.api.core_v1 import Namespace
+from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names, risk
@@ -34,7 +35,7 @@ metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: baseline}}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: agent-5f7, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: agent}]}
+metadata: {name: agent-5f7, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: agent, controller: true}]}
 spec:
   nodeName: worker-0
   containers: [{name: agent, securityContext: {privileged: true}}]
@@ -60,7 +61,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         for pod in sorted(pods.get(namespace, ()), key=full_name)
         if pod.demands.exceeds is not None
         and pod.demands.exceeds[0] in _REFUSES[level]
-        and pod.metadata.owner_references
+        and controller_of(pod.metadata.owner_references) is not None
         and is_drained(pod)
     ]
     if refused:

@@ -183,10 +183,12 @@ def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator
         values: Any = content
         for step in path.split("."):
             values = values.get(step) if isinstance(values, dict) else None
-        # From kubeadm.k8s.io/v1beta4 on it is a list of names and values.
+        # From kubeadm.k8s.io/v1beta4 on it is a list of names and values, so that a name may occur more than once.
         if isinstance(values, list):
-            values = {str(each.get("name")): each.get("value") for each in values if isinstance(each, dict)}
-        for name, value in values.items() if isinstance(values, dict) else ():
+            pairs = [(str(each.get("name")), each.get("value")) for each in values if isinstance(each, dict)]
+        else:
+            pairs = list(values.items()) if isinstance(values, dict) else []
+        for name, value in pairs:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             place = f"{path} of {key}"
             if path != _GATES:
