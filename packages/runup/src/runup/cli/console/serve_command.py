@@ -125,6 +125,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
         for _ in works:
+            # Here, 0 means as many workers as suit the machine: evaluating in the server's process would stop it.
             process = judging_process.JudgingProcess(
                 works, parallel=named_members.parallel or 0, limit_s=float(named_members.timeout_s)
             )
@@ -173,7 +174,7 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
 def _open_members(
     named_members: NamedMembers, connection: Connection, flags: ServeFlags
 ) -> Iterator[tuple[Members, bool]]:
-    """Yields what returns the clusters, and whether they are those of a store alone. Raises CommandError."""
+    """Yields what returns the clusters, and whether all are those of a store. Raises CommandError, and Terminal."""
     if flags.store and not (
         named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
     ):

@@ -17,7 +17,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.control.fleet_members import NamedMembers, problem_of, read_all, resolve_members
-from runup.fleet.control.readings import read_status
+from runup.fleet.control.member_status import read_status
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Doubt, Member

@@ -24,7 +24,8 @@ from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.control.fleet_members import problem_of
-from runup.fleet.control.readings import evaluate_dump, read_status
+from runup.fleet.control.member_status import read_status
+from runup.fleet.control.readings import evaluate_dump
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import steps_of_reports
 from runup.preflight.control import stores

@@ -1,4 +1,4 @@
-"""Reads one cluster of a fleet, in a worker process: its preflight, or the status of its update.
+"""Evaluates one cluster of a fleet, in a worker process.
 
 What is returned can be sent to the process that prints it. Why a cluster could not be read is a result, too.
 """
@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.kube.clock import SystemClock
-from kubekit.lang.gotext import to_ns
-from kubekit.lang.text import one_line
 from runup.evaluation import dumps
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
 from runup.evaluation.results import findings_of
 from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.control.fleet_members import problem_of
-from runup.fleet.decide.newest_status import BadStatus
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
     from runup.preflight.decide.findings import Findings
     from runup.process.connection import Connection
     from runup.report.report import Report
-    from runup.updatestatus.control.status_reading import StatusReading
 
 
 class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,30 +104,3 @@ def evaluate_dump(member: Member, requested_update: RequestedUpdate, now: dateti
 def unreadable_member(member: Member, problem: str) -> JudgedMember:
     """Returns the result of a cluster that could not be read."""
     return JudgedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)
-
-
-def read_status(member: Member, connection: Connection) -> StatusReading:
-    """Returns the update status of a dump or a live cluster, or the one that has travelled. Raises KubeError, Terminal.
-
-    Raises BadStatus if the cluster could not read its own.
-    """
-    if (status := member.status) is not None:
-        from runup.updatestatus.control.status_reading import StatusReading
-
-        if status.update_status is None:
-            raise BadStatus(f"its status could not be read there: {status.status_problem or 'it does not say why'}")
-        return StatusReading(
-            obj=status.update_status,
-            now_ns=to_ns(status.observed_time),
-            notes=tuple(one_line(note.strip()) for note in status.notes),
-            worker_pools_before_master=status.worker_pools_before_master,
-            doubt=one_line(status.doubt),
-        )
-    if member.dump:
-        from runup.updatestatus.control import status_files
-
-        return status_files.dump(member.dump, SystemClock().now(), None)
-    from runup.updatestatus.control import live_status
-
-    with connection_to(member, connection).client("upgrade-status") as client:
-        return live_status.read(client, client.now, whole=False)

@@ -1,4 +1,4 @@
-"""Rehearses an update: makes the copy, applies the release to it, and collects the rehearsal_outcome.
+"""Rehearses an update: makes the copy, applies the release to it, and collects the results.
 
 In: a cluster's objects and a loaded release. Out: a `Rehearsal`. Neither the cluster nor anything outside of the copy's
 temporary folder is written.

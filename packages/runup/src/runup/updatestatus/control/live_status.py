@@ -220,9 +220,6 @@ def _compute_status(
 
     Times that the cluster does not record are taken from `stored_status`, the controller's object.
     """
-    # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
-    from runup.updatestatus.control import status_reading
-
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
     problem = status_reading.alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""

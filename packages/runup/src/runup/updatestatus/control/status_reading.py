@@ -152,8 +152,8 @@ def complete_status(
 ) -> JSON:
     """Returns the complete UpdateStatus object for `snapshot`; raises InputError where `oc` ends with an error.
 
-    `stored_status` is an earlier object of the controller. If it is about the same update, the times at which states
-    and findings began are taken from it: nodes were drained before in another update.
+    `stored_status` is an earlier object of the controller. The times at which states and findings began are taken from
+    it, unless it is about another update, in which nodes were drained before.
     """
     refuse_unreadable(snapshot)
     previous, cluster = (

@@ -337,6 +337,7 @@ def _own_conditions(
         alerts = ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
     elif not drafted.alerts_asked:
         alerts = ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
+    # Entries are left out because of the object's size, or because other informers have taken the places.
     complete: ConditionValues = ("Complete", "True", "AsExpected", "")
     counts = ((missing.nodes, "nodes"), (missing.health, "health insights"), (pools, "worker pools"))
     parts = ", ".join(f"{count} {noun}" for count, noun in counts if count)

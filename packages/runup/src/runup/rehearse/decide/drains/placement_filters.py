@@ -395,6 +395,7 @@ def _candidate_on_node(shape: pod_shapes.Shape, node: NodeRoom, filters: Filters
             return None
         # The more important are spared first, and before all those whose budgets would be violated.
         lesser.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
+        # The pods whose evictions, one after another, would violate a budget.
         evictions: Counter[pod_shapes.BudgetState] = Counter()
         violating: set[int] = set()
         for pod in lesser:
