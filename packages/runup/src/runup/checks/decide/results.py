@@ -96,21 +96,7 @@ def _report(
 ) -> Report:
     """Returns the report of these outcomes, cut to the limits of its format."""
     if header.cluster_kind == "Kubernetes":
-        outcomes = [
-            replace(
-                outcome,
-                findings=tuple(
-                    replace(
-                        finding,
-                        message=for_kubernetes(finding.message),
-                        remediation=for_kubernetes(finding.remediation),
-                    )
-                    for finding in outcome.findings
-                ),
-                message=for_kubernetes(outcome.message),
-            )
-            for outcome in outcomes
-        ]
+        outcomes = [_for_kubernetes(outcome) for outcome in outcomes]
     report = Report(
         format=preflight_v1.FORMAT,
         preflight_id=header.preflight_id,
@@ -160,6 +146,15 @@ def _report(
         if len(preflight_v1.encode(trimmed)) <= preflight_v1.MAX_BYTES:
             break
     return trimmed
+
+
+def _for_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
+    """Returns the outcome with its texts in the words of a cluster without `oc`."""
+    findings = tuple(
+        replace(finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation))
+        for finding in outcome.findings
+    )
+    return replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
 
 def _merge_findings(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
