@@ -43,6 +43,7 @@ def findings_of(check: Check, minor: int) -> list[tuple[str, str, str]]:
     return sorted((each.name, each.severity, each.applies.value) for each in found)
 
 
+UNKNOWN = ("RemovedAPIInManifestUnknown", "warning", "Unknown")
 ROWS = {
     "removed before": ((BUDGET,), 30, [("RemovedAPIInManifest-PodDisruptionBudget", "critical", "True")]),
     "removed by the target": ((SCHEMA,), 32, [("RemovedAPIInManifest-FlowSchema", "critical", "True")]),
@@ -54,7 +55,9 @@ ROWS = {
     "a definition's that its add-on dropped": ((ISSUER,), 36, [("RemovedAPIInManifest-Issuer", "warning", "True")]),
     "a definition's that its add-on serves": ((replace(ISSUER, api_version="cert-manager.io/v1"),), 36, []),
     "served": ((SERVED,), 36, []),
-    "a definition's": ((CUSTOM,), 36, []),
+    "a definition's beside what is served": ((CUSTOM, SERVED), 36, []),
+    "a definition's alone": ((CUSTOM,), 36, [UNKNOWN]),
+    "none at all": ((), 36, [UNKNOWN]),
     "an early version that the table knows nothing of": ((EARLY,), 36, []),
 }
 
@@ -95,6 +98,16 @@ def test_releases_of_helm() -> None:
     (finding,) = run_check(helm_check(read), Snapshot(), update).findings
     assert "release shop/web of chart web-1.2.3" in finding.message
     assert finding.resources[0].text == "PodDisruptionBudget.policy shop/web"
+
+
+def test_releases_of_helm_for_a_target_whose_kubernetes_is_not_known() -> None:
+    """Nothing can be compared."""
+    update = context("4.16.0", "4.17.0", "")
+    outcome = run_check(helm_check(Manifests((BUDGET,))), Snapshot(), update)
+    assert [(found.name, found.applies.value) for found in outcome.findings] == [
+        ("RemovedAPIInHelmReleaseUnknown", "Unknown")
+    ]
+    assert "which Kubernetes 4.17.0 ships is not known" in outcome.findings[0].message
 
 
 @pytest.mark.parametrize(

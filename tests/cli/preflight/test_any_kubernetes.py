@@ -292,6 +292,28 @@ def test_manifests_before_they_reach_a_cluster(run: Run, tmp_path: Path) -> None
         assert run("preflight", "run", *words).code == 1
 
 
+@pytest.mark.parametrize("text", ["", "# nothing\n---\n", "foo: bar\n", "apiVersion: a.b/v1\nkind: C\n"])
+def test_manifests_without_an_object_that_is_evaluated(run: Run, tmp_path: Path, text: str) -> None:
+    """An empty input is no clean bill."""
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    ran = run("preflight", "run", "--manifests", file, "--to", "1.36")
+    assert (ran.code, "no object of a kind that is evaluated was read" in ran.out) == (3, True), ran.err
+    assert "stands in the way" not in ran.out
+
+
+def test_manifests_that_are_served(run: Run, tmp_path: Path) -> None:
+    """The result says what was read, and speaks of no update."""
+    file = tmp_path / "a.yaml"
+    file.write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
+    ran = run("preflight", "run", "--manifests", file, "--to", "1.36")
+    assert (ran.code, "1 object in 1 text (1 Secret)" in ran.out, "update" in ran.out) == (0, True, False), ran.err
+    assert ran.out.startswith("Manifests for 1.36: ")
+    assert "Verdict: 1.36 serves every object that was evaluated.\n" in ran.out
+    document = json.loads(run("preflight", "run", "--manifests", file, "--to", "1.36", "-o", "json").out)
+    assert document["manifests"] == "1 object in 1 text (1 Secret)"
+
+
 def test_the_api_servers_own_count(plain: Path, run: Run) -> None:
     """Where the server has no metrics, or nobody may read them, it is not known who asks for what."""
     told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--api-metrics", "-o", "json").out)

@@ -52,8 +52,8 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ("name", "text", "why"),
     [
         pytest.param("t.yaml", "kind: A\nx: {{ .Values.a }}\n", "t.yaml:1 (it is a template)", id="a template"),
-        pytest.param("t.yaml", "a: b: c\n", "t.yaml:1 (", id="no YAML"),
-        pytest.param("t.json", "{", "t.json:1 (", id="no JSON"),
+        pytest.param("t.yaml", "kind: b: c\n", "t.yaml:1 (", id="no YAML"),
+        pytest.param("t.json", '{"apiVersion": ', "t.json:1 (", id="no JSON"),
     ],
 )
 def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -> None:
@@ -64,6 +64,24 @@ def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -
     assert [each.name for each in read.objects] == ["web"]
     (problem,) = read.problems
     assert problem.removeprefix(f"{tmp_path}/").startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("settings.json", '// of an editor\n{"editor.tabSize": 2, /* two */}\n', id="JSON with comments"),
+        pytest.param("ci.yaml", "steps: [build, test]\n", id="YAML of another tool"),
+        pytest.param("ci.yaml", "a: b: c\n", id="no YAML of another tool"),
+        pytest.param("empty.yaml", "# nothing\n---\n", id="comments"),
+    ],
+)
+def test_texts_of_other_tools_are_counted_alone(name: str, text: str, tmp_path: Path) -> None:
+    """They are neither manifests nor problems."""
+    (tmp_path / name).write_text(text)
+    read = read_manifests((str(tmp_path),))
+    assert (read.objects, read.problems, read.summary) == ((), (), "0 objects in 1 text")
+    (tmp_path / "u.yaml").write_text(SEVERAL)
+    assert read_manifests((str(tmp_path),)).summary == "2 objects in 2 texts (1 A, 1 PodDisruptionBudget)"
 
 
 def test_a_folder_without_manifests_is_named(tmp_path: Path) -> None:

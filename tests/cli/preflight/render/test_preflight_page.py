@@ -33,8 +33,9 @@ def test_the_page_says_all_that_is_known() -> None:
     """Whose cluster and when on top, the verdict, then each risk with evidence, remedy, and what is to be done."""
     text = shown(samples.FOUND).text
     assert text.startswith(
-        f"Preflight of 5.2.0: {NAME} Cluster {NAME} As of 2026-11-21 07:30 UTC Preflight of 5.2.0 from 5.0.0 "
-        "Risks apply Verdict: 5 risks apply, 1 could not be told, 2 accepted. Fix them, or accept them by name: "
+        f"Preflight of 5.2.0 from 5.0.0: {NAME} Cluster {NAME} As of 2026-11-21 07:30 UTC "
+        "Preflight of 5.2.0 from 5.0.0 Risks apply "
+        "Verdict: 5 risks apply, 1 could not be told, 2 accepted. Fix them, or accept them by name: "
         "runup upgrade accept DualStackIncompatible,"
     )
     for said in (

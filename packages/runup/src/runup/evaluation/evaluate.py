@@ -31,7 +31,8 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
 
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
     that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
-    dump does not have in full, `collect` is the command that collects a dump with them.
+    dump does not have in full, `collect` is the command that collects a dump with them. `manifests` says what was read
+    instead of a cluster.
     """
 
     where: str
@@ -43,6 +44,7 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
     collect: str = ""
     of_dump: bool = False
+    manifests: str = ""
 
 
 def evaluate(

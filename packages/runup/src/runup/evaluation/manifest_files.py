@@ -56,4 +56,4 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         file, _, line = manifest.place.rpartition(":")
         if file != "standard input":
             places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
-    return EvaluatedCluster(where=", ".join(typed), report=report), places
+    return EvaluatedCluster(where=", ".join(typed), report=report, manifests=manifests.summary), places

@@ -135,6 +135,7 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
         checks=report.checks,
         observed=report.observed_time,
         of_dump=evaluated.of_dump,
+        manifests=evaluated.manifests,
         kind=report.cluster_kind,
         steps=report.steps,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,8 @@ STDIN = "-"
 # The most that a file, or a release as Helm packed it, may unpack to.
 MAX_BYTES = 32 << 20
 _PAGE = 50
+# What every object of Kubernetes has, in YAML or JSON.
+_OBJECT = re.compile(r"""(?m)^\s*[{,]?\s*["']?(apiVersion|kind)["']?\s*:""")
 _SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 _MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # What Helm labels the record of a release with; of each release one is deployed (helm, pkg/storage/driver).
@@ -36,9 +39,11 @@ def read_manifests(typed: Iterable[str]) -> Manifests:
     """Returns the manifests in files and folders; `-` is standard input."""
     objects: list[Manifest] = []
     problems: list[str] = []
+    texts = 0
     for name in typed:
         if name == STDIN:
             _read("standard input", sys.stdin.read(), objects, problems)
+            texts += 1
             continue
         path = Path(name)
         files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -51,16 +56,22 @@ def read_manifests(typed: Iterable[str]) -> Manifests:
                 problems.append(f"{file} ({error})")
             else:
                 _read(str(file), text, objects, problems)
-    return Manifests(tuple(objects), tuple(problems))
+                texts += 1
+    return Manifests(tuple(objects), tuple(problems), texts)
 
 
 def _read(source: str, text: str, objects: list[Manifest], problems: list[str]) -> None:
-    """Adds the objects of a text, each with the line on which its document begins."""
+    """Adds the objects of a text, each with the line on which its document begins.
+
+    A document that cannot be parsed is a problem only if it may be an object: the settings of another tool are not.
+    """
     chunks = [(1, text)] if source.endswith(".json") else list(_documents(text))
     for line, chunk in chunks:
         try:
             document = kyaml.load(chunk.encode(), name=source)
         except (kyaml.YamlError, ValueError, RecursionError) as error:
+            if not _OBJECT.search(chunk):
+                continue
             template = "it is a template" if "{{" in chunk else str(error).splitlines()[0]
             problems.append(f"{source}:{line} ({template})")
             continue

@@ -114,6 +114,12 @@ def versions_of(group: str, kind: str) -> dict[str, Life]:
     }
 
 
+@cache
+def addon_groups() -> frozenset[str]:
+    """Returns the API groups of the add-ons that the table of removals has."""
+    return frozenset(row["group"] for row in document("removed-addon-apis")["removed"])
+
+
 # Bounded: what is asked for comes from the cluster.
 @lru_cache(4096)
 def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:

@@ -7,6 +7,7 @@ known, by the add-on's version.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.removal_tables import AddonRemoval, addon_removal, life_of, removal_of, table
+from runup.checks.decide.removal_tables import AddonRemoval, addon_groups, addon_removal, life_of, removal_of, table
 from runup.checks.decide.wording import could_not_tell_finding, count, names
 from runup.report.report import ReportedResource, Severity
 
@@ -23,6 +24,7 @@ MINORS_AHEAD = 3
 IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
 IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
+_RENDER_FIRST = "Render templates first (`helm template`, `kustomize build`)."
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +53,21 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifests(msgspec.Struct, frozen=True):
-    """Manifests that were read, and in `problems` why others could not be read."""
+    """Manifests that were read from so many `texts`, and in `problems` why others could not be read.
+
+    A text without any Kubernetes object, such as the settings of another tool, is only counted.
+    """
 
     objects: tuple[Manifest, ...] = ()
     problems: tuple[str, ...] = msgspec.field(default=())
+    texts: int = 0
+
+    @property
+    def summary(self) -> str:
+        """What was read, in words: `3 objects in 2 texts (1 ConfigMap, 2 Secret)`."""
+        kinds = Counter(manifest.kind for manifest in self.objects)
+        of_kinds = f" ({', '.join(f'{number} {kind}' for kind, number in sorted(kinds.items()))})" if kinds else ""
+        return f"{count(len(self.objects), 'object')} in {count(self.texts, 'text')}{of_kinds}"
 
 
 def file_check(manifests_read: Manifests) -> Check:
@@ -75,13 +88,14 @@ def file_check(manifests_read: Manifests) -> Check:
             SOON_IN_FILES,
             outcome=f"{context.target} still serves",
             severity="info",
-            fix="Nothing for this update; plan to write {them} in {replacement}.",
+            fix="Nothing for this version; plan to write {them} in {replacement}.",
         )
         yield from _addon_findings(manifests_read.objects, IN_FILES, "applying {them} fails")
-        yield from _unread_finding(
-            manifests_read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
-        )
+        yield from _unread_finding(manifests_read, IN_FILES, f"{_RENDER_FIRST} Correct the other texts.")
         yield from _beyond_table_findings(manifests_read.objects, target, IN_FILES, context)
+        if not manifests_read.problems and not any(map(_is_evaluated, manifests_read.objects)):
+            why = f"no object of a kind that is evaluated was read: {manifests_read.summary}"
+            yield could_not_tell_finding(IN_FILES, why, f"Give the files that have the objects. {_RENDER_FIRST}")
 
     return _manifest_check(IN_FILES, "manifests", run)
 
@@ -91,6 +105,10 @@ def helm_check(manifests_read: Manifests) -> Check:
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests of Helm releases that the target does not serve."""
+        if not context.target_kubernetes:
+            why = f"which Kubernetes {context.target} ships is not known"
+            yield could_not_tell_finding(IN_HELM, why, "Name it with --to, for example 1.36, or ask the publisher.")
+            return
         target = _target_minor(context)
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
@@ -128,6 +146,11 @@ def _manifest_check(name: str, component: str, run: Callable[[Snapshot, Context]
 
 def _target_minor(context: Context) -> int:
     return int(context.target_kubernetes.split(".")[1])
+
+
+def _is_evaluated(manifest: Manifest) -> bool:
+    """Returns whether the tables of removed versions have the manifest's group."""
+    return is_built_in(manifest.group) or manifest.group in addon_groups()
 
 
 def _removal(manifest: Manifest) -> int | None:

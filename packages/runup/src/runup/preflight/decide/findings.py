@@ -85,6 +85,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
     risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature. `kind` is
     Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps` are those of its update.
+    `manifests` says what was read if the findings are about manifests, which no cluster has yet.
     """
 
     source: str
@@ -101,6 +102,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     waived: bool = False
     kind: Kind = "OpenShift"
     steps: tuple[ReportedStep, ...] = ()
+    manifests: str = ""
+
+    @property
+    def title(self) -> str:
+        """What was evaluated, and for which release."""
+        if self.manifests:
+            return f"Manifests for {self.target}"
+        return f"Preflight of {self.target}{f' from {self.source}' if self.source else ''}"
 
     @property
     def known(self) -> bool:

@@ -35,11 +35,7 @@ RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOW
 
 def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
     """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
-    yield out(
-        join_parts(
-            "\n", wrap_text(f"Preflight of {findings.target} from {findings.source}: {summary(findings)}", screen)
-        )
-    )
+    yield out(join_parts("\n", wrap_text(f"{findings.title}: {summary(findings)}", screen)))
     shown_risks = risks_shown(findings)
     if shown_risks and wide:
         yield out(join_parts("\n", draw_table(risk_table(shown_risks, wide=True, indent=2), screen)))
@@ -104,6 +100,7 @@ def result(
         parts = [f"{text}{', then' if findings.ended else ''}"]
     else:
         parts = [f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"]
+    parts += [findings.manifests] if findings.manifests else []
     if count := len(findings.checks):
         parts.append(f"{count} {'check' if count == 1 else 'checks'} done")
     parts += [f"as of {timestamp(findings.observed)}"] if findings.observed else []
@@ -112,11 +109,9 @@ def result(
         [draw_table(risk_table(shown_risks, wide=wide), screen)] if shown_risks and (wide or whole) else []
     )
     tables += [draw_table(check_table(findings.checks), screen)] if findings.checks and whole else []
-    # ` from 1.34.2`; an empty string for manifests, which no version runs yet.
-    from_source = f" from {findings.source}" if findings.source else ""
     return join_parts(
         "\n",
-        wrap_text(f"Preflight of {findings.target}{from_source}: {'; '.join(parts)}", screen),
+        wrap_text(f"{findings.title}: {'; '.join(parts)}", screen),
         *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(findings, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
@@ -205,6 +200,8 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     if code == 0:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
+        if findings.manifests:
+            return (f"Verdict: {findings.target} serves every object that was evaluated{aside}.",)
         return (
             "Verdict: nothing stands in the way of an update to "
             f"{findings.target}{aside}.{_waived_and_grown_text(findings)}",
@@ -378,6 +375,7 @@ def as_data(findings: Findings) -> dict[str, Any]:
         "conditions": codec.to_dict(findings.conditions),
         "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in findings.risks],
         "checks": codec.to_dict(findings.checks),
+        **({"manifests": findings.manifests} if findings.manifests else {}),
         "refusedWhile": [guard.type for guard in findings.guards],
         "signatureWaived": findings.waived,
         **cause_texts.as_data(report),

@@ -61,7 +61,7 @@ def page(
     `extra_section` is a section that a command adds at the end.
     """
     body = join(page_body(findings, explain), extra_section)
-    return document(f"Preflight of {findings.target}", body, now=now, cluster=cluster)
+    return document(findings.title, body, now=now, cluster=cluster)
 
 
 def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.find) -> Markup:
@@ -108,7 +108,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             "section",
             el(
                 "div",
-                el("h1", f"Preflight of {findings.target} from {findings.source}"),
+                el("h1", findings.title),
                 badge(*result),
                 class_="head",
             ),
