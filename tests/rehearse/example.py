@@ -87,8 +87,7 @@ async def write(folder: Path) -> None:
             "items": objects,
         }
         name = f"{plural}.{group}" if group else plural
-        # Empty lists say no more than their rows in the record.
-        if kind != "Secret" and objects:
+        if kind != "Secret":
             (target / f"{name}.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
     rows = [
         {"resource": f"{plural}.{group}" if group else plural, "state": "complete", "count": len(lists[group, kind])}

@@ -100,13 +100,13 @@ def complete_kinds(
     proofs = _by_answers(
         layout, {file: kept_lists for file, kept_lists in lists.items() if file not in broken}, plural, numbers
     )
-    record = read_record(layout.root)
+    items_in = {file: sum(sum(each.counts.values()) for each in kept_lists) for file, kept_lists in lists.items()}
+    record = read_record(layout.root, {file: number for file, number in items_in.items() if file not in broken})
     if record is not None:
         # It was written with the lists and knows what was asked for, as these do not.
-        unread = {resource_collected(file) for file in broken}
         proofs = defaultdict(set)
         for resource, proven_namespace in record.known:
-            proofs[resource] |= set() if resource in unread else {proven_namespace}
+            proofs[resource].add(proven_namespace)
     else:
         for resource, proven_namespace in proven_by_tool(layout, objects, broken):
             proofs[resource].add(proven_namespace)
@@ -364,12 +364,6 @@ def is_must_gather(root: Path, top: Path) -> bool:
     return root != top and timestamps(root.parent) is not None
 
 
-def resource_collected(file: Path) -> Resource:
-    """Returns the resource of a list that `runup dump collect` wrote: `PLURAL.GROUP.json`, `PLURAL@NAMESPACE.json`."""
-    plural, _, group = file.stem.partition("@")[0].partition(".")
-    return group, plural
-
-
 class Recorded(NamedTuple):
     """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL; kinds of no server."""
 
@@ -377,8 +371,12 @@ class Recorded(NamedTuple):
     absent: frozenset[Resource]
 
 
-def read_record(root: Path) -> Recorded | None:
-    """Returns the record of `runup dump collect` in the folder `root`, or None without one."""
+def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
+    """Returns the record of `runup dump collect` in the folder `root`, or None without one.
+
+    `items_in` has the number of items of each list that could be read. A kind whose lists are not all there, or have
+    another number of items than the record says, is not known: a copy of the dump may not be finished.
+    """
     if not (root / COLLECTED).is_file():
         return None
     recorded: list[tuple[Resource, str]] = []
@@ -388,7 +386,13 @@ def read_record(root: Path) -> Recorded | None:
         namespaces = row.get("namespaces")
         if row.get("state") == "complete":
             namespaces_read = namespaces if isinstance(namespaces, list) and namespaces else [ALL]
-            recorded += [((group, plural), str(namespace)) for namespace in namespaces_read]
+            of_resource = f"{plural}.{group}" if group else plural
+            suffixes = ["" if namespace == ALL else f"@{namespace}" for namespace in namespaces_read]
+            files = [root / f"{of_resource}{suffix}.json" for suffix in suffixes]
+            # The command writes no links: the objects behind one are of another time.
+            held = [items_in[file] for file in files if file in items_in and not file.is_symlink()]
+            if len(held) == len(files) and row.get("count", sum(held)) == sum(held):
+                recorded += [((group, plural), str(namespace)) for namespace in namespaces_read]
         elif row.get("state") == "absent":
             absent.add((group, plural))
     return Recorded(tuple(recorded), frozenset(absent))
