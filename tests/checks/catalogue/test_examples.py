@@ -1820,7 +1820,7 @@ ROWS = (
     Row(
         "pod security: nobody makes it again",
         "PodSecurityViolated",
-        ((", ownerReferences: [{kind: ReplicaSet, name: agent}]", ""),),
+        ((", ownerReferences: [{kind: ReplicaSet, name: agent, controller: true}]", ""),),
     ),
     Row(
         "pod security: no drain moves it",
