@@ -3,7 +3,7 @@
 As pkg/quota/v1 of Kubernetes and k8s.io/component-helpers/resource count it: pods, Services and PersistentVolumeClaims
 use more than their number. `QuotaAdmission` is the plugin ResourceQuota: it refuses a write, or charges `status.used`
 of each quota that counts the object. As on a real server what is used is what the status says, which a controller
-counts anew when objects go.
+counts again when objects go.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def check_graph_size(nodes: int, edges: int, groups: Sequence[RiskGroup]) -> Non
 
 
 def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
-    """Raises BadGraph if more leads on from `origin` than a pass may judge; `plain` updates have no risk."""
+    """Raises BadGraph if more leads on from `origin` than a pass may evaluate; `plain` updates have no risk."""
     risky, pairs, text, queries = 0, 0, 0, set[str]()
     for number, risks in groups:
         risky += number

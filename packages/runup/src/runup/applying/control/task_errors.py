@@ -83,7 +83,7 @@ def _class_of(error: Exception) -> tuple[str, str]:
 
 
 log = structlog.get_logger("payload")
-# A cluster keeps its events for an hour, so what lasts is told once in that time.
+# A cluster keeps its events for an hour, so a notice that lasts is repeated once in that time.
 INTERVAL_S = 3600.0
 
 

@@ -1,7 +1,7 @@
 """The command `runup fleet preflight`: the preflight of each cluster, and what they have in common.
 
-Each cluster is judged in a worker process (`evaluation.workers`) by the functions of `preflight run`; what comes back
-is its findings. Suppressions and the baseline are applied here, to all of them at once.
+Each cluster is evaluated in a worker process (`evaluation.workers`) by the functions of `preflight run`; what comes
+back is its findings. Suppressions and the baseline are applied here, to all of them at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The commands that start the operator's processes: each turns flags into options and runs until it is told to stop.
+"""The commands that start the operator's processes: each turns flags into options and runs until a signal stops it.
 
-Each ends with exit code 0 when it was told to stop, with 1 if it cannot run (one line on stderr) or loses its lease.
+Each ends with exit code 0 after that signal, with 1 if it cannot run (one line on stderr) or loses its lease.
 """
 
 from __future__ import annotations

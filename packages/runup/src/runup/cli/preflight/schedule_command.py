@@ -140,7 +140,7 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
     to, cluster = flags.to, cluster_version(client)
     channel = "" if to else flags.to_channel or channel_target.LATEST
     if not to:
-        # Chosen again at each run; asked here too, so that a channel without releases is told at once.
+        # Chosen again at each run; asked here too, so that a channel without releases is reported at once.
         channel_target.newest(cluster, channel)
     elif cluster is None and is_kubernetes(to):
         to = str(version_of(to))

@@ -77,7 +77,7 @@ def demo() -> int:
         if stopped:
             if failed:
                 for log in folder.glob("pods/*/*.log"):
-                    # The error was printed already; whatever happens to a log, the keys beside it must be removed.
+                    # The error was printed already; whatever happens to a log, the keys next to it must be removed.
                     with suppress(OSError):
                         pod_logs = folder / LOGS / log.parent.name
                         pod_logs.mkdir(exist_ok=True)

@@ -167,7 +167,7 @@ def upgradeable_condition(observed: Observed, source_risks: Sequence[SourceRisk]
 
 
 def judged_version(view: View, source_risks: Sequence[SourceRisk]) -> ClusterVersion:
-    """Returns the ClusterVersion that preconditions judge: as stored, with Upgradeable as of this pass.
+    """Returns the ClusterVersion that preconditions evaluate: as stored, with Upgradeable as of this pass.
 
     Risks of the cluster block an update by this condition alone, so it must not be a pass older than they are.
     """
@@ -203,7 +203,7 @@ def refusals(
 
 def path_not_offered(view: View, release: Release, target: published_risks.CheckedTarget) -> JudgedRisk:
     """Returns the risk of a target that the update service does not offer, with the way to it if there is one."""
-    # After a restart of the operator, what the status says counts until the service answers anew.
+    # After a restart of the operator, what the status says counts until the service answers again.
     answered = view.advised.settled or any(
         risk.name == preflight_reasons.NOT_OFFERED and status_of(risk.conditions, promql.APPLIES) == "True"
         for update in view.status.conditional_updates

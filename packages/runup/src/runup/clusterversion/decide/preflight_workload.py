@@ -1,6 +1,6 @@
 """Plans the objects of a preflight in the cluster: its Deployment, account, Pods of checks, and reports in ConfigMaps.
 
-Whether the preflight goes on is decided elsewhere (`preflights`). In: the view, or `PreflightCase`, which has the
+Whether the preflight continues is decided elsewhere (`preflights`). In: the view, or `PreflightCase`, which has the
 attempt that a request belongs to. Out: actions, and texts about Pods that are being deleted.
 """
 

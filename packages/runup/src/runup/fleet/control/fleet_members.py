@@ -134,7 +134,7 @@ def read_all(
         if member.problem or member.has_travelled:
             progress.count_one()
     # The dumps, which cost processor time, and the live clusters, which cost waiting; each with how many. Dumps that
-    # others read come last: their client has threads, beside which no process is forked.
+    # others read come last: their client has threads, and a process with threads must not be forked.
     readable = [member for member in members if not member.problem and not member.has_travelled]
     dumps, live = ([member for member in readable if bool(member.dump) is is_dump] for is_dump in (True, False))
     if named.scheduler:

@@ -294,5 +294,5 @@ def status_part(reading: StatusReading) -> Markup:
 
 
 def problem_part(reason: str) -> Markup:
-    """Returns what stands instead of a status that could not be read."""
+    """Returns the section that replaces a status that could not be read."""
     return frame.message("The status is not known", f"It could not be read: {reason}")

@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from runup.cli.console.render import frame
 from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.cli.render.html.markup import BAD, BUSY, GOOD, WARN, Markup, badge, el, grid, join, long_section, minute_text
+from runup.cli.render.html.markup import BUSY, WARN, Markup, badge, el, grid, join, long_section, minute_text
 from runup.console.decide.judgement import Board, BoardEntry, is_to_come
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, matrix
 from runup.fleet.decide.trend import ReportStep, summarize_days
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, count_risks
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, count_risks
 
-_TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
 _HEADS = ("Cluster", "Result", "From", "To", "Apply", "Unknown", "Accepted", "As the cluster was")
 
 
@@ -59,7 +58,7 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     elif findings.ended:
         result_badge = badge("its time is still to come" if to_come else "too old to count", WARN)
     else:
-        result_badge = badge(RESULTS[code], _TONES[code])
+        result_badge = badge(RESULTS[code], fleet_page.TONES[code])
     # How old the result is, or the last one that there was.
     age_text = ""
     if entry.judged is not None and findings.completed:

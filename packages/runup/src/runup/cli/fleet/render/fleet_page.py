@@ -16,7 +16,7 @@ from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UN
 
 # More columns than this could not be compared by eye.
 _COLUMNS = 30
-_TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
+TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
 _STATES = {"applies": BAD, "unknown": WARN, "accepted": IDLE, "informs": IDLE}
 _SEVERITIES = {"critical": BAD, "warning": WARN}
 
@@ -33,7 +33,7 @@ def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
                 el("th", result.name, scope="row"),
                 el("td", findings.source),
                 el("td", findings.target),
-                el("td", badge(finding_texts.RESULTS[code], _TONES[code])),
+                el("td", badge(finding_texts.RESULTS[code], TONES[code])),
                 *(el("td", str(number)) for number in numbers),
             )
         )
@@ -76,7 +76,7 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
 
 def summary_card(table: Matrix) -> Markup:
     """Returns how many clusters there are, and what they come to."""
-    shares = [(_TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
+    shares = [(TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
     return el(
         "section",
         el("div", el("h1", f"Preflights of {len(table.clusters)} clusters"), class_="head"),

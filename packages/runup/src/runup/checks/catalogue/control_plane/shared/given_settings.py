@@ -151,7 +151,7 @@ def all_given(snapshot: Snapshot) -> Iterator[Given | Malformed]:
         fix = _STATIC_FIXES.get(distribution, _STATIC_FIX)
         for pod in pods:
             for container in pod.spec.containers:
-                # kubeadm adds flags of its own to etcd's static pod, which nobody configured.
+                # kubeadm itself adds flags to etcd's static pod, which nobody configured.
                 if container.name not in COMPONENTS or container.name == "etcd":
                     continue
                 for name, value in _flags_of_arguments((*container.command, *container.args)):
