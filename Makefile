@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # What is compiled once is not compiled again: pytest rewrites five hundred files, each worker anew where it may not.
 unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
-PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
+PYTEST := $(BIN)/python -m pytest --rerun-alone
 
 .PHONY: help demo near test test-all slow e2e real check docs format bench mutants lock licences sbom image lock-image release clean
 help: ## list the targets
@@ -31,14 +31,14 @@ near: $(VENV)/.dev ## the fast tests of the code that differs from BASE (what is
 	@$(BIN)/python -m tools.near $(BASE)
 
 test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
-	$(PYTEST) -n 3 -m "not slow"
+	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # In this order also where make may do two things at once: each takes both cores.
 test-all: test ## those and the slow ones: everything that needs no real server
 	@$(MAKE) --no-print-directory slow
 
 slow: $(VENV)/.dev
-	$(PYTEST) -n 4 -m slow
+	$(PYTEST) -n 4 --dist loadgroup -m slow
 
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane

@@ -17,4 +17,5 @@ def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
 
 def first_and_rest(values: Sequence[Any], first: int = 1) -> list[Any]:
     """The first of them in `make test`, the others in `make slow`."""
-    return [*values[:first], *(pytest.param(value, marks=pytest.mark.slow) for value in values[first:])]
+    rest = (value if isinstance(value, type(pytest.param())) else pytest.param(value) for value in values[first:])
+    return [*values[:first], *(each._replace(marks=(*each.marks, pytest.mark.slow)) for each in rest)]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from tests.spread import Spread
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
-# Every seventh test is of a group, of which there are four.
-TESTS = [f"tests/test_a.py::test_it[{n}]" + (f"@group-{n % 4}" if n % 7 == 0 else "") for n in range(300)]
+# Sixty files of one to nine tests.
+TESTS = [f"tests/test_{file}.py::test_it[{n}]" for file in range(60) for n in range(1 + file * 7 % 9)]
 
 
 class Worker:
@@ -30,7 +30,7 @@ class Worker:
         self.shutting_down = True
 
 
-def spread(config: pytest.Config, scheduling: type[LoadGroupScheduling], dies_after: int = 1000) -> list[list[int]]:
+def spread(config: pytest.Config, scheduling: type[LoadFileScheduling], dies_after: int = 1000) -> list[list[int]]:
     """What each of three workers did; the third dies after so many tests, in the next one."""
     scheduler: Any = scheduling(config)
     workers = [Worker(name) for name in ("a", "b", "c")]
@@ -54,12 +54,12 @@ def spread(config: pytest.Config, scheduling: type[LoadGroupScheduling], dies_af
 @pytest.fixture
 def config(pytester: pytest.Pytester) -> pytest.Config:
     """Of a run with three workers."""
-    return pytester.parseconfig("--dist", "loadgroup", "--tx", "3*popen")
+    return pytester.parseconfig("--dist", "loadfile", "--tx", "3*popen")
 
 
 def test_who_runs_what(config: pytest.Config) -> None:
     """As pytest-xdist has it, test by test."""
-    assert spread(config, Spread) == spread(config, LoadGroupScheduling)
+    assert spread(config, Spread) == spread(config, LoadFileScheduling)
 
 
 @pytest.mark.parametrize("dies_after", [3, 30])

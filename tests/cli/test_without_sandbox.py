@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.few_or_many import first_and_rest
 
 ROOT = Path(__file__).parents[2]
 DUMP = str(ROOT / "examples" / "skip-level")
@@ -30,14 +31,17 @@ def run_without(code: str, *words: str, home: Path) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [
-        pytest.param("runup sandbox start", (), id="start"),
-        pytest.param("runup sandbox stop", (), id="stop"),
-        pytest.param("runup sandbox list", (), id="list"),
-        pytest.param("runup demo", (), id="demo"),
-        pytest.param("runup rehearse", ("--dump", DUMP, "--release-dir", "release"), id="rehearse"),
-        pytest.param("runup fleet rehearse", ("--dumps", DUMP, "--release-dir", "release"), id="many clusters"),
-    ],
+    first_and_rest(
+        [
+            pytest.param("runup sandbox start", (), id="start"),
+            pytest.param("runup sandbox stop", (), id="stop"),
+            pytest.param("runup sandbox list", (), id="list"),
+            pytest.param("runup demo", (), id="demo"),
+            pytest.param("runup rehearse", ("--dump", DUMP, "--release-dir", "release"), id="rehearse"),
+            pytest.param("runup fleet rehearse", ("--dumps", DUMP, "--release-dir", "release"), id="many clusters"),
+        ],
+        2,
+    ),
 )
 def test_names_the_extra_that_a_command_needs(command: str, words: tuple[str, ...], tmp_path: Path) -> None:
     """One line, before anything is read or started."""
@@ -50,12 +54,15 @@ def test_names_the_extra_that_a_command_needs(command: str, words: tuple[str, ..
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [
-        pytest.param(("preflight", "run", "--dump", DUMP), 2, id="checks"),
-        pytest.param(("rehearse", "drain", "--dump", DUMP), 2, id="drains"),
-        pytest.param(("upgrade", "forecast", "--dump", DUMP), 3, id="forecast"),
-        pytest.param(("sandbox", "start", "--help"), 0, id="help"),
-    ],
+    first_and_rest(
+        [
+            pytest.param(("preflight", "run", "--dump", DUMP), 2, id="checks"),
+            pytest.param(("rehearse", "drain", "--dump", DUMP), 2, id="drains"),
+            pytest.param(("upgrade", "forecast", "--dump", DUMP), 3, id="forecast"),
+            pytest.param(("sandbox", "start", "--help"), 0, id="help"),
+        ],
+        2,
+    ),
 )
 def test_other_commands_need_no_sandbox(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
     """What looks like a rehearsal may be arithmetic."""

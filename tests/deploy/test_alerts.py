@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.few_or_many import first_and_rest
 
 from runup.release.decide.payload import Values, render
 
@@ -36,7 +37,7 @@ def test_every_alert_is_tried() -> None:
     assert {each["alertname"] for each in tried if "exp_alerts" not in each} == alerts
 
 
-@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("name", first_and_rest(TESTS))
 def test_prometheus_evaluates_them(tmp_path: Path, name: str) -> None:
     """By its own program, which Debian's package `prometheus` brings."""
     promtool = shutil.which("promtool")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.cli.answering import answering
 from tests.cli.commands import Run, cluster
+from tests.few_or_many import first_and_rest
 
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
@@ -217,79 +218,82 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
 
 @pytest.mark.parametrize(
     ("turns", "said"),
-    [
-        pytest.param(
-            {"runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 0}},
-            "`runup upgrade --mode=preflight --to=5.2.0 --wait` ended with exit code 0 instead of 2",
-            id="another exit code than told",
-        ),
-        pytest.param(
-            {" ".join(UNPAUSE_COMMAND): {"code": 7}}, "` ended with exit code 7 instead of 0", id="kubectl fails"
-        ),
-        pytest.param(
-            {"3": {"code": 1, "err": "  no such cluster\n"}},
-            "`runup upgrade -o json` failed: no such cluster",
-            id="a question that fails",
-        ),
-        pytest.param(
-            {"3": {"out": listed(PAUSED_POOL_RISK, accepted=(PAUSED_POOL_RISK,))}},
-            f"the preflight did not find {PAUSED_POOL_RISK}",
-            id="accepted",
-        ),
-        pytest.param(
-            {"3": {"out": listed("Slow")}}, f"the preflight did not find {PAUSED_POOL_RISK}", id="another risk"
-        ),
-        pytest.param(
-            {"3": {"out": listed("Slow", clear=(PAUSED_POOL_RISK,))}},
-            f"the preflight did not find {PAUSED_POOL_RISK}",
-            id="a risk that is over",
-        ),
-        pytest.param(
-            {"3": {"out": json.dumps({"desiredUpdate": None, "conditionalUpdates": []})}},
-            f"the preflight did not find {PAUSED_POOL_RISK}",
-            id="no update",
-        ),
-        pytest.param(
-            {"runup sandbox start": {}, "0": {"state": state()}},
-            "waited 0 s until the update service has answered",
-            id="no updates",
-        ),
-        pytest.param(
-            {" ".join(UNPAUSE_COMMAND): {"code": 0}},
-            f"waited 0 s until {PAUSED_POOL_RISK} goes away",
-            id="a fix that does not help",
-        ),
-        pytest.param({BLOCKED: {"code": 0}}, f"`{BLOCKED}` ended with exit code 0 instead of 1", id="not blocked"),
-        pytest.param({REST: {"code": 1}}, f"`{REST}` ended with exit code 1 instead of 0", id="not accepted"),
-        pytest.param(
-            {VERDICT: {"code": 0}}, f"`{VERDICT}` ended with exit code 0 instead of 2", id="nothing is refused"
-        ),
-        pytest.param(
-            {"runup upgrade --to=5.0.3": {"state": state(desired="5.2.0")}},
-            "waited 0 s until the update to 5.0.3 starts",
-            id="another update",
-        ),
-        pytest.param(
-            {"runup upgrade --to=5.0.3": {"state": progressing("Working towards 5.0.3: downloading")}},
-            "waited 0 s until manifests of 5.0.3 are applied",
-            id="nothing is applied",
-        ),
-        pytest.param(
-            {"runup upgrade --to=5.0.3": {"state": progressing("Working towards 5.0.9: 3 of 9 done (33%)")}},
-            "waited 0 s until manifests of 5.0.3 are applied",
-            id="manifests of another are applied",
-        ),
-        pytest.param(
-            {"runup upgrade status": {"code": 0}},
-            "waited 0 s until the update to 5.0.3 is completed",
-            id="not yet there",
-        ),
-        pytest.param(
-            {"runup upgrade status": {"state": state(desired="5.0.3", history=[past("5.0.0"), past("5.0.3")])}},
-            "waited 0 s until the update to 5.0.3 is completed",
-            id="another one was completed since",
-        ),
-    ],
+    first_and_rest(
+        [
+            pytest.param(
+                {"runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 0}},
+                "`runup upgrade --mode=preflight --to=5.2.0 --wait` ended with exit code 0 instead of 2",
+                id="another exit code than told",
+            ),
+            pytest.param(
+                {" ".join(UNPAUSE_COMMAND): {"code": 7}}, "` ended with exit code 7 instead of 0", id="kubectl fails"
+            ),
+            pytest.param(
+                {"3": {"code": 1, "err": "  no such cluster\n"}},
+                "`runup upgrade -o json` failed: no such cluster",
+                id="a question that fails",
+            ),
+            pytest.param(
+                {"3": {"out": listed(PAUSED_POOL_RISK, accepted=(PAUSED_POOL_RISK,))}},
+                f"the preflight did not find {PAUSED_POOL_RISK}",
+                id="accepted",
+            ),
+            pytest.param(
+                {"3": {"out": listed("Slow")}}, f"the preflight did not find {PAUSED_POOL_RISK}", id="another risk"
+            ),
+            pytest.param(
+                {"3": {"out": listed("Slow", clear=(PAUSED_POOL_RISK,))}},
+                f"the preflight did not find {PAUSED_POOL_RISK}",
+                id="a risk that is over",
+            ),
+            pytest.param(
+                {"3": {"out": json.dumps({"desiredUpdate": None, "conditionalUpdates": []})}},
+                f"the preflight did not find {PAUSED_POOL_RISK}",
+                id="no update",
+            ),
+            pytest.param(
+                {"runup sandbox start": {}, "0": {"state": state()}},
+                "waited 0 s until the update service has answered",
+                id="no updates",
+            ),
+            pytest.param(
+                {" ".join(UNPAUSE_COMMAND): {"code": 0}},
+                f"waited 0 s until {PAUSED_POOL_RISK} goes away",
+                id="a fix that does not help",
+            ),
+            pytest.param({BLOCKED: {"code": 0}}, f"`{BLOCKED}` ended with exit code 0 instead of 1", id="not blocked"),
+            pytest.param({REST: {"code": 1}}, f"`{REST}` ended with exit code 1 instead of 0", id="not accepted"),
+            pytest.param(
+                {VERDICT: {"code": 0}}, f"`{VERDICT}` ended with exit code 0 instead of 2", id="nothing is refused"
+            ),
+            pytest.param(
+                {"runup upgrade --to=5.0.3": {"state": state(desired="5.2.0")}},
+                "waited 0 s until the update to 5.0.3 starts",
+                id="another update",
+            ),
+            pytest.param(
+                {"runup upgrade --to=5.0.3": {"state": progressing("Working towards 5.0.3: downloading")}},
+                "waited 0 s until manifests of 5.0.3 are applied",
+                id="nothing is applied",
+            ),
+            pytest.param(
+                {"runup upgrade --to=5.0.3": {"state": progressing("Working towards 5.0.9: 3 of 9 done (33%)")}},
+                "waited 0 s until manifests of 5.0.3 are applied",
+                id="manifests of another are applied",
+            ),
+            pytest.param(
+                {"runup upgrade status": {"code": 0}},
+                "waited 0 s until the update to 5.0.3 is completed",
+                id="not yet there",
+            ),
+            pytest.param(
+                {"runup upgrade status": {"state": state(desired="5.0.3", history=[past("5.0.0"), past("5.0.3")])}},
+                "waited 0 s until the update to 5.0.3 is completed",
+                id="another one was completed since",
+            ),
+        ],
+        5,
+    ),
 )
 def test_a_step_that_goes_otherwise_than_told(turns: dict[str, Any], said: str, machine: Machine, run: Run) -> None:
     """The story ends there: 1, what went wrong, and of its folder the logs alone are kept."""

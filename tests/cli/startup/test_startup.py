@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run
+from tests.few_or_many import first_and_rest
 
 import runup
 from runup.cli.main import COMMANDS, SUMMARIES
@@ -50,7 +51,15 @@ def test_the_version_alone_needs_no_command(run: Run) -> None:
     ("words", "code", "to"), [("version", 0, "out"), ("graph -h", 0, "out"), ("nonsense", 1, "err")]
 )
 @pytest.mark.parametrize(
-    ("closed", "left"), [("<&-", {"out", "err"}), (">&-", {"err"}), ("2>&-", {"out"}), ("<&- >&- 2>&-", set())]
+    ("closed", "left"),
+    first_and_rest(
+        [
+            pytest.param("<&- >&- 2>&-", set()),
+            pytest.param("<&-", {"out", "err"}),
+            pytest.param(">&-", {"err"}),
+            pytest.param("2>&-", {"out"}),
+        ]
+    ),
 )
 def test_streams_that_the_caller_has_closed(words: str, code: int, to: str, closed: str, left: set[str]) -> None:
     """What is for them is lost, as asked; all else is as ever."""

@@ -340,6 +340,7 @@ async def _operator_at(world: Cluster, version: str) -> None:
     await world.client.send(calls.merge_patch(resource, "etcd", {"status": status}, subresource="status"))
 
 
+@pytest.mark.slow
 async def test_an_honest_release_with_much_to_say_freezes_nothing(tmp_path: Path) -> None:
     """180 risks of 150 characters, and one message of a megabyte, are taken by the API server; so is what follows."""
     async with cluster(tmp_path) as (world, manager):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.factories import NOW
+from tests.few_or_many import first_and_rest
 
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import CronJob
@@ -182,38 +183,51 @@ INTERVAL = "5m"
 
 @pytest.mark.parametrize(
     ("series", "alert", "at", "fires"),
-    [
-        pytest.param(job(OK, 60, failed=False), "PreflightFoundNews", "5m", False, id="no run failed"),
-        pytest.param(job(OK, 60, failed=True), "PreflightFoundNews", "5m", True, id="the first run failed"),
-        pytest.param(
-            job(OK, 60, failed=True) | {f"kube_cronjob_status_last_successful_time{CRON}": "100x4000"},
-            "PreflightFoundNews",
-            "5m",
-            False,
-            id="a later run found nothing new",
-        ),
-        pytest.param(
-            job(OVER, 200, failed=True) | {f"kube_cronjob_status_last_successful_time{CRON}": "100x4000"},
-            "PreflightFoundNews",
-            "5m",
-            True,
-            id="a run failed after one that did not",
-        ),
-        pytest.param(
-            {'kube_job_failed{namespace="runup-preflight",job_name="other",condition="true"}': "1x10"},
-            "PreflightFoundNews",
-            "5m",
-            False,
-            id="somebody else's Job",
-        ),
-        pytest.param(
-            {f"kube_cronjob_status_last_schedule_time{CRON}": "0x6000"}, "PreflightNotRun", "4300m", False, id="in time"
-        ),
-        pytest.param(
-            {f"kube_cronjob_status_last_schedule_time{CRON}": "0x6000"}, "PreflightNotRun", "4400m", True, id="silent"
-        ),
-        pytest.param({f"kube_cronjob_created{CRON}": "0x6000"}, "PreflightNotRun", "4400m", True, id="never started"),
-    ],
+    first_and_rest(
+        [
+            pytest.param(job(OK, 60, failed=False), "PreflightFoundNews", "5m", False, id="no run failed"),
+            pytest.param(job(OK, 60, failed=True), "PreflightFoundNews", "5m", True, id="the first run failed"),
+            pytest.param(
+                job(OK, 60, failed=True) | {f"kube_cronjob_status_last_successful_time{CRON}": "100x4000"},
+                "PreflightFoundNews",
+                "5m",
+                False,
+                id="a later run found nothing new",
+            ),
+            pytest.param(
+                job(OVER, 200, failed=True) | {f"kube_cronjob_status_last_successful_time{CRON}": "100x4000"},
+                "PreflightFoundNews",
+                "5m",
+                True,
+                id="a run failed after one that did not",
+            ),
+            pytest.param(
+                {'kube_job_failed{namespace="runup-preflight",job_name="other",condition="true"}': "1x10"},
+                "PreflightFoundNews",
+                "5m",
+                False,
+                id="somebody else's Job",
+            ),
+            pytest.param(
+                {f"kube_cronjob_status_last_schedule_time{CRON}": "0x6000"},
+                "PreflightNotRun",
+                "4300m",
+                False,
+                id="in time",
+            ),
+            pytest.param(
+                {f"kube_cronjob_status_last_schedule_time{CRON}": "0x6000"},
+                "PreflightNotRun",
+                "4400m",
+                True,
+                id="silent",
+            ),
+            pytest.param(
+                {f"kube_cronjob_created{CRON}": "0x6000"}, "PreflightNotRun", "4400m", True, id="never started"
+            ),
+        ],
+        3,
+    ),
 )
 def test_prometheus_evaluates_the_alerts(
     tmp_path: Path, series: dict[str, str], alert: str, at: str, *, fires: bool

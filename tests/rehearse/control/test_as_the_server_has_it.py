@@ -99,7 +99,7 @@ async def applied(cluster: World, folder: Path, uid: str, *objects: JSON) -> tup
     return paths, refused
 
 
-@pytest.mark.parametrize("name", first_and_rest(TRIED, 8))
+@pytest.mark.parametrize("name", first_and_rest(TRIED, 4))
 @pytest.mark.parametrize("server", SERVERS)
 async def test_it_happens_as_it_was_rehearsed(server: str, name: str, tmp_path: Path) -> None:
     """The same objects are refused in the same words, and the same fields of the others change."""

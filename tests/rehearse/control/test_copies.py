@@ -587,6 +587,7 @@ async def test_capabilities_that_the_update_turns_on(there: bool, expected: Acti
     assert [each.action for each in result.changes if each.identity.name == "values"] == [expected] * there
 
 
+@pytest.mark.slow
 async def test_kinds_of_many_objects(tmp_path: Path) -> None:
     """A kind that takes several pages is read in full, and copied as it is."""
     async with cluster_at_source(tmp_path) as cluster:
