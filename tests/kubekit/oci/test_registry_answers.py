@@ -537,6 +537,54 @@ def test_a_redirect_is_followed(status: int, made: BuiltImage) -> None:
         assert odd.paths() == ["/v2/a/manifests/5.2.0", "/v2/b/manifests/5.2.0"]
 
 
+@pytest.mark.parametrize("status", [401, 403, 500])
+@pytest.mark.parametrize("challenge", ['Bearer realm="http://STORAGE/token",service="s"', 'Basic realm="storage"'])
+@pytest.mark.parametrize("wants_token", [True, False], ids=["after a token", "without a token"])
+def test_a_storage_host_gets_no_credentials(status: int, challenge: str, wants_token: bool, made: BuiltImage) -> None:
+    """Its challenge is not the registry's, and the error names the host that answered."""
+
+    def storage_rule(asked: Asked) -> Answer:
+        if asked.path.startswith("/token"):
+            return Answer(200, b'{"token": "t"}')
+        return Answer(status, b"", {"WWW-Authenticate": challenge.replace("STORAGE", storage.host)})
+
+    def registry_rule(asked: Asked) -> Answer | None:
+        if asked.path.startswith("/token"):
+            return Answer(200, b'{"token": "r"}')
+        if wants_token and not asked.headers.get("Authorization"):
+            return Answer(401, b"", {"WWW-Authenticate": f'Bearer realm="http://{odd.host}/token"'})
+        return Answer(307, b"", {"Location": f"http://{storage.host}/blob"})
+
+    layout = Layout.open(made.layout)
+    with odd_registry(layout, storage_rule) as storage, odd_registry(layout, registry_rule) as odd:
+        kind = Unauthorized if status != 500 else Unreachable
+        told = refusal(known(odd.host), f"{odd.host}/a:1", kind)
+        assert told.endswith(f"{storage.host}, to which registry {odd.host} redirects, answered {status}")
+        assert {asked.path for asked in storage.asked} == {"/blob"}
+        assert not any("Authorization" in asked.headers for asked in storage.asked)
+
+
+def test_a_redirect_on_the_registry_itself_keeps_credentials(made: BuiltImage) -> None:
+    """The challenge is the registry's, whichever of its paths answers."""
+
+    def rule(asked: Asked) -> Answer | None:
+        if asked.path.startswith("/v2/a/"):
+            return Answer(307, b"", {"Location": "/v2/b/manifests/5.2.0"})
+        if asked.headers.get("Authorization") == basic("ann", "word"):
+            return None
+        return Answer(401, b"", {"WWW-Authenticate": "Basic"})
+
+    with odd_registry(Layout.open(made.layout), rule) as odd:
+        assert RegistryClient(known(odd.host)).resolve(parse(f"{odd.host}/a:5.2.0")) == made.digest
+
+
+def test_a_storage_host_that_cannot_be_reached_is_named(made: BuiltImage) -> None:
+    """Rather than the registry that redirects to it."""
+    rule = always("", Answer(307, b"", {"Location": "http://127.0.0.1:1/blob"}))
+    with odd_registry(Layout.open(made.layout), rule) as odd:
+        assert "127.0.0.1:1 cannot be reached" in refusal(quick(), f"{odd.host}/a:1", Unreachable)
+
+
 def test_a_redirect_to_nowhere(made: BuiltImage) -> None:
     """It is an answer like any other that helps nobody."""
     with odd_registry(Layout.open(made.layout), always("", Answer(302))) as odd:

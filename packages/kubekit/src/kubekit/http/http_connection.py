@@ -136,6 +136,8 @@ class Answer:
         self._lasts = False
         self._spent = 0  # bytes since the last part of a body
         self.status = 0
+        # Host and port of the URL that answered, set by `send_once`: after redirects it may be another server's.
+        self.origin = ""
         self.headers = Headers()
         while not self._headed:
             self._receive()

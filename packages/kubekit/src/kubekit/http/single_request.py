@@ -96,10 +96,12 @@ def send_once(
     sock.settimeout(deadline.wait_s())
     connection.begin(sock, deadline.wait_s)
     try:
-        return connection.send(method, target, request_headers.items(), body)
+        answer = connection.send(method, target, request_headers.items(), body)
     except BaseException:
         connection.close()
         raise
+    answer.origin = url.netloc
+    return answer
 
 
 def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:

@@ -108,14 +108,15 @@ class Transport:
         on_registry = self._is_registrys(request)
         answer = self._answer_after_retries(request, self._authorizations.get(key, "") if on_registry else "")
         # The registry's challenge names the token service and the scope (distribution project, token specification).
-        if answer.status == 401 and on_registry:
+        # A challenge of a server to which the registry redirects gets no credentials.
+        if answer.status == 401 and answer.origin == urlsplit(self._repository_url(request.reference)).netloc:
             with contextlib.closing(answer):
                 challenges = answer.headers.get_all("WWW-Authenticate")
             self._authorizations[key] = self._authorization_for(request, challenges)
             answer = self._answer_after_retries(request, self._authorizations[key])
         if answer.status >= 300:
             with contextlib.closing(answer):
-                raise self._error_for_status(request, answer.status, _registry_message(answer))
+                raise self._error_for_status(request, answer, _registry_message(answer))
         return answer
 
     def _is_registrys(self, request: RegistryRequest) -> bool:
@@ -137,9 +138,7 @@ class Transport:
             with contextlib.closing(answer):
                 seconds = pause_s(attempt, answer.headers.get("Retry-After"), answer.headers.get("Date"))
             if self._access.wait(seconds):
-                raise errors.Unreachable(
-                    f"{request.what}: given up while {request.reference.host} answered {answer.status}"
-                )
+                raise errors.Unreachable(f"{request.what}: given up while {answer.origin} answered {answer.status}")
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt_once(self, request: RegistryRequest, authorization: str) -> Answer:
@@ -150,7 +149,7 @@ class Transport:
         try:
             answer = self._follow_redirects(url, request, authorization, deadline)
             # Servers that speak TLS alone answer a plain request by this status, by a TLS alert, or not at all.
-            if answer.status != _BAD_REQUEST or not self._speaks_tls(url):
+            if answer.status != _BAD_REQUEST or answer.origin != url.netloc or not self._speaks_tls(url):
                 return answer
             answer.close()
             return self._over_tls(request, authorization, url)
@@ -224,13 +223,18 @@ class Transport:
                     "address (this machine, link-local, or the cluster's Services): an administrator may list it as an "
                     "inner registry"
                 ) from error
+            except OSError as error:
+                if not hop:
+                    raise
+                raise connection_error(request, url.netloc, error) from error
             location = answer.headers.get("Location")
             if not reads or not location or answer.status not in _REDIRECTS:
                 return answer
             answer.close()
-            url = self.allowed(url.geturl(), location, request)
+            before, url = url, self.allowed(url.geturl(), location, request)
             # Blobs are often in another owner's storage, which must not see the credentials.
-            request_headers = {}
+            if (url.scheme, url.netloc) != (before.scheme, before.netloc):
+                request_headers = {}
         raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
 
     def _tls_context(self, host: str) -> ssl.SSLContext:
@@ -327,17 +331,25 @@ class Transport:
             raise errors.Unauthorized(f"{service} sent no token")
         return token
 
-    def _error_for_status(self, request: RegistryRequest, status: int, message: str) -> errors.OciError:
-        """Returns the error for an answer with that status and message."""
+    def _error_for_status(self, request: RegistryRequest, answer: Answer, message: str) -> errors.OciError:
+        """Returns the error for an answer with that message, which may come from where the registry redirects to."""
+        status, host = answer.status, request.reference.host
+        quote = f" ({message})" if message else ""
+        asked = (self._request_url(request).netloc, urlsplit(self._repository_url(request.reference)).netloc)
+        elsewhere = answer.origin not in asked
+        if elsewhere and status in {401, 403}:
+            return errors.Unauthorized(
+                f"{request.what}: {answer.origin}, to which registry {host} redirects, answered {status}{quote}"
+            )
         if status == 404:
             return errors.ImageNotFound(f"{request.what}: {request.noun} unknown")
         if status in {401, 403}:
             # The remedy differs: without a login one is needed, with a login it lacks the permission.
             has_login = self._access.credentials.login(request.reference) is not None
             return errors.Unauthorized(_wrong_login(request, message) if has_login else _no_login_text(request))
-        quote = f" ({message})" if message else ""
         error = errors.Unreachable if status in AGAIN else errors.BadImage
-        return error(f"{request.what}: registry {request.reference.host} answered {status}{quote}")
+        server = f"{answer.origin}, to which registry {host} redirects," if elsewhere else f"registry {host}"
+        return error(f"{request.what}: {server} answered {status}{quote}")
 
 
 class Interrupted(Exception):
