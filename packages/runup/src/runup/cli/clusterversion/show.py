@@ -116,6 +116,7 @@ class _ExtraOutput:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
         accepted_findings = acceptance.accepted(self._cluster, texts(config_maps.accepted, "data"), now)
         self._found = findings.current_findings(self._cluster, past, accepted_findings)
+        self._attempt = past.attempt
         self._ended = findings.ended_findings(self._cluster, past, accepted_findings)
 
     @property
@@ -130,10 +131,11 @@ class _ExtraOutput:
         """Yields the update under way if `spec.desiredUpdate` does not show it, and the preflights."""
         from runup.cli.output import screen_of
         from runup.cli.preflight.render import finding_texts as rendered
-        from runup.clusterversion.decide.upgrade_request import unshown_update
+        from runup.clusterversion.decide.upgrade_request import kept_mode, unshown_update
 
         screen = screen_of(sys.stdout)
         yield from unshown_update(self._cluster)
+        yield from kept_mode(self._cluster, self._attempt)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:

@@ -23,7 +23,7 @@ from runup.clusterversion.decide.work import ReadImages, ReadRights, Work
 from runup.preflight.decide import container_check_pods, outcome, preflight_deployment, published_risks, service_account
 from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.attempt import Attempt, attempt_id
+from runup.preflight.decide.attempt import Attempt, attempt_id, keeps_mode
 from runup.preflight.decide.deployment_steps import Deployed, Trust
 from runup.preflight.decide.stored_reports import History
 from runup.process.plan import Action, Apply, Delete
@@ -90,10 +90,18 @@ def case_of(view: View, update: Update, target: Release) -> PreflightCase:
     recorded = view.history.attempt
     if recorded is None or not recorded.is_for(target, view.current.version):
         recorded = None
-    if recorded is not None and update.mode:
-        # The request has its mode again. An attempt that made way has no workload any more: a new one replaces it.
-        recorded = None if recorded.making_way else with_fields(recorded, became_update=False)
+    # The request has its mode again. An attempt that made way has no workload any more: a new one replaces it.
+    if recorded is not None and update.mode and recorded.making_way:
+        recorded = None
     attempt = recorded or new_attempt(view, target)
+    if update.mode:
+        attempt = with_fields(
+            attempt,
+            became_update=False,
+            requested_version=update.version,
+            requested_image=update.image,
+            kept_mode=keeps_mode(update, target, view.history.attempt),
+        )
     view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
     return PreflightCase(
         view=view, update=update, target=target, attempt=attempt, check=view.observed.releases.get(target.image)

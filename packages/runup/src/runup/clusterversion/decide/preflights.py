@@ -110,9 +110,13 @@ def became_update(view: View) -> Attempt | None:
     Source: docs/decisions/0072 D20.
     """
     attempt = view.history.attempt
-    if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
+    if attempt is None or attempt.became_update or attempt.kept_mode or not isinstance(view.request, UpdateRequest):
         return None
-    return attempt if targets.asks_for(view.request.update, workload.target_of(attempt)) else None
+    update = view.request.update
+    # Another version or image: somebody asked for the update. A record of an earlier release has neither.
+    if any(attempt.requested) and (update.version, update.image) != attempt.requested:
+        return None
+    return attempt if targets.asks_for(update, workload.target_of(attempt)) else None
 
 
 def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> workload.Preflight:

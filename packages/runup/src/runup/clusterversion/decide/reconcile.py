@@ -120,7 +120,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (assemble.upgradeable_condition(observed, cluster_risks),)),
         *filter(None, (preflight_settings.condition(observed.unusable, observed.facts.place.namespace),)),
-        *preflight.conditions,
+        *preflight_conditions.with_kept_mode(preflight.conditions, preflight.history.attempt),
         *applied,
     ]
     # While passes fail, the failure's conditions replace what this pass would say of the same types.
@@ -234,6 +234,10 @@ def _warnings(decided: _Decided) -> tuple[Event, ...]:
             "To end a preflight without updating use `runup upgrade --clear-preflight`."
         )
         warnings.append(_event("Warning", "PreflightBecameUpdate", text))
+    before, attempt = decided.view.history.attempt, decided.preflight.history.attempt
+    if attempt is not None and attempt.kept_mode and (before is None or attempt.requested != before.requested):
+        text = preflight_conditions.kept_mode_text(attempt)
+        warnings.append(_event("Warning", "PreflightKeptMode", f"{text}."))
     current = find(decided.view.status.conditions, release_accepted.RELEASE_ACCEPTED)
     new = decided.update.condition
     # Cautions are new only while ReleaseAccepted does not have this decision's status and message already.

@@ -20,6 +20,7 @@ from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 from runup.preflight.decide.findings import MODE
+from runup.preflight.decide.preflight_conditions import kept_mode_text
 from runup.process.messages import Output, err, out
 
 GATE = "ClusterUpdatePreflight"
@@ -126,6 +127,14 @@ def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
     if update is None or (desired is not None and not desired.mode and _asks_for(desired, update.to)):
         return ()
     return (out(f"\nThe {update.name} goes on, whatever is asked for beside it. {update.way_out}\n"),)
+
+
+def kept_mode(cluster: ClusterVersion, attempt: Attempt | None) -> tuple[Output, ...]:
+    """Returns the message of `runup upgrade` about a request for an update that kept a preflight's mode."""
+    desired = cluster.spec.desired_update
+    if attempt is None or not attempt.kept_mode or desired is None or desired.mode != MODE:
+        return ()
+    return (out(f"\n{kept_mode_text(attempt)}.\n"),)
 
 
 def way_back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:

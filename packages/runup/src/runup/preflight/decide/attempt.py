@@ -11,7 +11,8 @@ import re
 from datetime import datetime
 
 from kubekit.api.meta_v1 import Wire
-from runup.api.config_v1 import Release
+from kubekit.lang.oc_pull_spec import is_same_image
+from runup.api.config_v1 import Release, Update
 
 # On ClusterVersion: the ID of the attempt that is to end although an update waits for it (docs/decisions/0076).
 END_ANNOTATION = "preflight.runup.dev/end"
@@ -25,6 +26,9 @@ class Attempt(Wire, frozen=True, kw_only=True):
     update any more, so the workload is deleted, and its last findings count until it is gone. `silent`: its last
     findings no longer count, because the target had sent no heartbeat for its whole time limit. `unfinished_since`: the
     target had completed, was restarted, and has no complete report since then.
+
+    `requested_version` and `requested_image` are what the request named when it was last seen with its mode; both are
+    empty in a record of an earlier release. `kept_mode`: a client that does not know the mode asked for an update.
     """
 
     id: str
@@ -38,11 +42,34 @@ class Attempt(Wire, frozen=True, kw_only=True):
     making_way: bool = False
     silent: bool = False
     unfinished_since: datetime | None = None
+    requested_version: str = ""
+    requested_image: str = ""
+    kept_mode: bool = False
 
     def is_for(self, target: Release, source: str) -> bool:
         """Returns whether this attempt checks `target` from `source`."""
         same_target = (self.target_version, self.target_image) == (target.version, target.image)
         return same_target and self.source_version == source
+
+    @property
+    def requested(self) -> tuple[str, str]:
+        """The version and image that the request named; both are empty if that is not known."""
+        return self.requested_version, self.requested_image
+
+
+def keeps_mode(update: Update, target: Release, before: Attempt | None) -> bool:
+    """Returns whether a client that does not know modes asked for an update with `update`, a preflight's request.
+
+    A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names an image, and its version
+    if the release is offered; `runup upgrade` names one of both for a preflight.
+    """
+    if before is None:
+        return False
+    if (update.version, update.image) == before.requested:
+        return before.kept_mode
+    if before.became_update or not any(before.requested) or not update.image:
+        return False
+    return bool(update.version) or is_same_image(target.image, before.target_image)
 
 
 def attempt_id(*, generation: int, image: str, source: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.outcome import AttemptOutcome, AttemptState
 
 RUNNING = "PreflightRunning"
@@ -44,6 +46,24 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         besides = f"; {WAIVED}" if self.waived else ""
         besides += f"; {self.grown}" if self.grown else ""
         return f"{besides} (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else besides
+
+
+def kept_mode_text(attempt: Attempt) -> str:
+    """Returns what to say about a request for an update that kept the mode of a preflight, with the ways out."""
+    target = attempt.target_version or attempt.target_image
+    return (
+        f"No update to {target} starts: a client that does not know spec.desiredUpdate.mode, such as an older `oc adm "
+        "upgrade`, asked for it, and its request kept mode Preflight. To update use "
+        f"`runup upgrade --to={target}`, or remove the mode"
+    )
+
+
+def with_kept_mode(conditions: tuple[Condition, ...], attempt: Attempt | None) -> tuple[Condition, ...]:
+    """Returns `conditions`, PreflightRunning with `kept_mode_text` if the request kept its mode."""
+    if attempt is None or not attempt.kept_mode:
+        return conditions
+    more = f" {kept_mode_text(attempt)}."
+    return tuple(replace(c, message=f"{c.message}{more}") if c.type == RUNNING else c for c in conditions)
 
 
 def refused_conditions(reason: str, message: str) -> tuple[Condition, ...]:

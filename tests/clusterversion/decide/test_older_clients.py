@@ -1,0 +1,86 @@
+"""Requests of clients that do not know `mode`: they stay preflights, and what the client wanted is said."""
+
+from __future__ import annotations
+
+import pytest
+from tests.clusterversion.decide.world import World, image
+
+from kubekit.api.conditions import find
+from runup.api.config_v1 import Update
+from runup.clusterversion.decide.upgrade_request import kept_mode
+from runup.preflight.decide import stored_reports
+
+MODE = "Preflight"
+BY_VERSION = Update(mode=MODE, version="5.0.3")
+BY_IMAGE = Update(mode=MODE, image=image("5.0.3"))
+# The merge patch of `oc adm upgrade --to` has version and image, and keeps the mode:
+# https://github.com/openshift/oc/blob/main/pkg/cli/admin/upgrade/upgrade.go
+OF_OC = Update(mode=MODE, version="5.0.3", image=image("5.0.3"))
+OF_OC_ELSEWHERE = Update(mode=MODE, version="5.1.0", image=image("5.1.0"))
+
+
+def _preflight(asked: Update) -> World:
+    return World.new().settle().ask(asked).settle().report().settle()
+
+
+def _reasons(world: World) -> list[str]:
+    return [event.reason for event in world.events]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        pytest.param(BY_VERSION, OF_OC, "5.0.3", id="`oc adm upgrade --to` of the version that is checked"),
+        pytest.param(BY_IMAGE, OF_OC, "5.0.3", id="`oc adm upgrade --to` of the image that is checked"),
+        pytest.param(BY_VERSION, OF_OC_ELSEWHERE, "5.1.0", id="`oc adm upgrade --to` of another version"),
+        pytest.param(OF_OC, OF_OC_ELSEWHERE, "5.1.0", id="`--to` of another version after a preflight of both"),
+        pytest.param(BY_VERSION, BY_IMAGE, "5.0.3", id="`--to-image` of the release that is checked"),
+        pytest.param(BY_VERSION, Update(mode=MODE, version="5.1.0"), "", id="a preflight of another version"),
+        pytest.param(BY_IMAGE, BY_VERSION, "", id="the same preflight by version"),
+        pytest.param(BY_VERSION, BY_VERSION, "", id="the same preflight again"),
+    ],
+)
+def test_a_request_that_kept_its_mode_stays_a_preflight(first: Update, then: Update, told: str) -> None:
+    """Nothing updates; an event, a condition and the command say so once."""
+    world = _preflight(first)
+    world.ask(then).settle().pass_time(61).settle()
+    assert world.version.status.desired.version == "5.0.0"
+    text = f"`runup upgrade --to={told}`"
+    events = [event.message for event in world.events if event.reason == "PreflightKeptMode"]
+    running = find(world.version.status.conditions, "PreflightRunning")
+    output = kept_mode(world.version, stored_reports.read(world.observed.history).attempt)
+    assert running is not None
+    said = [*events, running.message, *(part for _, part in output)]
+    assert [text in part for part in said] == ([True] * 3 if told else [False])
+
+
+def test_a_request_with_the_mode_of_a_preflight_ends_the_message() -> None:
+    """`runup upgrade --mode=preflight --to` after `oc adm upgrade --to`."""
+    world = _preflight(BY_VERSION)
+    world.ask(OF_OC).settle().ask(BY_VERSION).settle()
+    running = find(world.version.status.conditions, "PreflightRunning")
+    assert running is not None
+    assert "kept mode" not in running.message
+    assert kept_mode(world.version, stored_reports.read(world.observed.history).attempt) == ()
+
+
+@pytest.mark.parametrize(
+    ("requests", "warns"),
+    [
+        pytest.param((BY_VERSION, Update(version="5.0.3")), True, id="the mode alone is lost"),
+        pytest.param((BY_IMAGE, Update(image=image("5.0.3"))), True, id="the mode alone is lost, by image"),
+        pytest.param(
+            (BY_VERSION, Update(version="5.0.3", image=image("5.0.3"))), False, id="`runup upgrade --to` asks for it"
+        ),
+        pytest.param(
+            (BY_VERSION, OF_OC, Update(version="5.0.3", image=image("5.0.3"))), False, id="an update that kept its mode"
+        ),
+        pytest.param((BY_VERSION, Update(version="5.1.0", image=image("5.1.0"))), False, id="another update"),
+    ],
+)
+def test_became_update_is_for_a_request_that_lost_only_its_mode(requests: tuple[Update, ...], warns: bool) -> None:
+    """An update that somebody asked for needs no warning that it is one."""
+    world = _preflight(requests[0])
+    for request in requests[1:]:
+        world.ask(request).settle()
+    assert ("PreflightBecameUpdate" in _reasons(world)) is warns
