@@ -357,6 +357,20 @@ def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
     assert bad == outcomes.BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
+def test_the_request_supplies_what_a_report_lacks() -> None:
+    """A report with only the fields of the proposal is for the target that was asked for, as of when it was read."""
+    seen = Report(format=FORMAT, preflight_id=ATTEMPT.id, target_version="", execution_status="completed")
+    found, bad = usable_report(ATTEMPT, ReportSeen(ATTEMPT.id, seen, NOW))
+    assert (found is not None, bad) == (True, None)
+    assert found is not None
+    assert (found.source_version, found.target_version, found.target_image, found.observed_time) == (
+        ATTEMPT.source_version,
+        ATTEMPT.target_version,
+        ATTEMPT.target_image,
+        NOW,
+    )
+
+
 @pytest.mark.parametrize("folder", ["preflight-1-0000000000", "preflight-9-0000000000"])
 def test_what_lies_in_another_folder_is_nothing(folder: str) -> None:
     """Neither a report nor a bad one."""

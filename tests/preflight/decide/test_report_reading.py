@@ -84,6 +84,41 @@ def _json(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
+# The first seed's example, with a member of its own that no reader knows.
+SEED_RISK = {
+    "name": "ConcerningThingA",
+    "message": "Upgrade can get stuck on clusters that use multiple networks together with dual stack.",
+    "url": "https://issues.redhat.com/browse/SDN-3996",
+    "cacheTime": "2026-11-29T07:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("members", "status"),
+    [
+        pytest.param({"risks": [SEED_RISK]}, "completed", id="the fields of the proposal alone"),
+        pytest.param({"risks": []}, "completed", id="the proposal's, without a risk"),
+        pytest.param({"executionStatus": "running"}, "running", id="no target"),
+        pytest.param({"risks": [SEED_RISK], "executionStatus": "failed"}, "failed", id="no target, failed"),
+    ],
+)
+def test_a_report_for_a_request_may_leave_out_what_the_request_says(members: dict[str, Any], status: str) -> None:
+    """Only a reader that knows the request can do without the target and the status."""
+    data = json.dumps({"format": report.FORMAT, "preflightID": "preflight-2-0123456789"} | members).encode()
+    found = read(data, for_request=True)
+    assert (found.target_version, found.execution_status) == ("", status)
+    assert [risk.name for risk in found.risks] == [risk["name"] for risk in members.get("risks", ())]
+    with pytest.raises(BadReport):
+        read(data)
+
+
+@pytest.mark.parametrize("members", [{}, {"risks": None}, {"risks": {}}])
+def test_a_report_without_risks_and_status_is_not_complete(members: dict[str, Any]) -> None:
+    """An empty report says nothing, so it is refused."""
+    with pytest.raises(BadReport):
+        read(json.dumps({"format": report.FORMAT, "preflightID": "x"} | members).encode(), for_request=True)
+
+
 BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("an empty file", b"", "ReportInvalid", "is not a JSON object"),
     ("truncated", _json(_risks(3))[:-20], "ReportInvalid", "is not a JSON object"),

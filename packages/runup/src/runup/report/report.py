@@ -8,9 +8,9 @@ from the history. The format changes by additions only: unknown fields are ignor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -206,8 +206,12 @@ def is_url(text: str) -> bool:
     return is_uri(text)
 
 
-def read(data: bytes) -> Report:
-    """Returns the report in `data` after checking every limit. Raises BadReport if it cannot be used."""
+def read(data: bytes, *, for_request: bool = False) -> Report:
+    """Returns the report in `data` after checking every limit. Raises BadReport if it cannot be used.
+
+    `for_request`: the caller knows the request and supplies the target, so that a report needs no
+    field beyond those of the proposal: `format`, `preflightID`, and `risks` with `name`, `message` and `url`.
+    """
     if len(data) > MAX_BYTES:
         raise BadReport(f"the report has {len(data)} bytes; at most {MAX_BYTES} are read", reason="ReportTooLarge")
     try:
@@ -218,8 +222,9 @@ def read(data: bytes) -> Report:
     if head.get("format") != FORMAT:
         problem = f"the report's format is {_quote_beginning(head.get('format'))}; this operator reads {FORMAT!r}"
         raise BadReport(problem, reason="UnknownFormat")
+    supplied = _supplied(head) if for_request else {}
     try:
-        report = codec.decode(Report, data)
+        report = codec.convert(Report, head | supplied) if supplied else codec.decode(Report, data)
     except codec.DecodeError as error:
         raise BadReport(f"the report does not fit {FORMAT}: {_decoder_text(error)}", reason="ReportInvalid") from error
     _check_report(report)
@@ -230,6 +235,14 @@ def read(data: bytes) -> Report:
     except OverflowError as error:  # in UTC it is before the year 1, or after 9999
         raise BadReport("a time of the report is out of range", reason="ReportInvalid") from error
     return msgspec.structs.replace(report, **utc_times)
+
+
+def _supplied(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns required fields that a report for a request may lack. Only a list of risks is a complete result."""
+    lacking = {} if "targetVersion" in head else {"targetVersion": ""}
+    if "executionStatus" not in head and isinstance(head.get("risks"), list):
+        lacking["executionStatus"] = "completed"
+    return lacking
 
 
 def _check_report(report: Report) -> None:

@@ -20,6 +20,8 @@ def report_schema() -> dict[str, Any]:
     (root,), components = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
     definitions = {name: components[name] for name in sorted(components)}
     definitions["Report"]["properties"]["format"] = {"const": FORMAT}
+    # A reader that knows the request supplies the rest.
+    definitions["Report"]["required"] = ["format"]
     definitions["Report"]["properties"]["risks"]["maxItems"] = MAX_RISKS
     for time in ("startedTime", "completionTime", "observedTime"):
         definitions["Report"]["properties"][time] = {"type": "string", "format": "date-time"}

@@ -239,7 +239,7 @@ def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:
 def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
     """Returns the report in `data`, or why it cannot be used."""
     try:
-        return ReportSeen(preflight_id, report.read(data), clock.now())
+        return ReportSeen(preflight_id, report.read(data, for_request=True), clock.now())
     except BadReport as error:
         return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
@@ -217,6 +218,14 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
     content = report_seen.content
     if isinstance(content, BadReportSeen):
         return None, content
+    # The request supplies what a report with only the proposal's fields lacks.
+    content = replace(
+        content,
+        source_version=content.source_version or attempt.source_version,
+        target_version=content.target_version or attempt.target_version,
+        target_image=content.target_image or attempt.target_image,
+        observed_time=content.observed_time or report_seen.read_at,
+    )
     # The target itself writes these fields, so they may be wrong, or those of an earlier attempt.
     expected = (attempt.id, attempt.source_version, attempt.target_version)
     actual = (content.preflight_id, content.source_version, content.target_version)
