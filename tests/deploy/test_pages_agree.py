@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.documents import documents
 
+from kubekit.lang.quantity import parse_quantity
 from runup.clusterversion.control import prerequisite_probe as probe
 from runup.clusterversion.decide.check_prerequisites import Right
 from runup.kernelmodules.control import module_check
-from runup.preflight.decide.preflight_deployment import Quantities
+from runup.preflight.decide.preflight_deployment import Quantities, resources_of
 from runup.preflight.decide.published_risks import FAMILIES
 from runup.report import report
 from runup.updatestatus.decide import finding as limits
@@ -217,6 +219,19 @@ def test_the_sizes_of_a_preflight_are_the_defaults_of_its_settings() -> None:
     own = Quantities()
     asked = [own.cpu_request, own.memory_request, own.cpu_limit, own.memory_limit]
     assert [each.strip() for each in _sizes("target of a preflight")] == asked
+
+
+def test_a_preflight_gets_less_than_the_operator() -> None:
+    """Processor and memory, requests and limits: the first seed wants a preflight to be the smaller one of both."""
+    (found,) = (each for each in documents(ROOT / "deploy" / DEPLOYMENTS["operator"]) if each["kind"] == "Deployment")
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    own, preflight = container["resources"], resources_of(Quantities())
+    pairs = [(kind, of) for kind in ("requests", "limits") for of in ("cpu", "memory")]
+    assert [pair for pair in pairs if not _amount(preflight, pair) < _amount(own, pair)] == []
+
+
+def _amount(resources: dict[str, dict[str, str]], pair: tuple[str, str]) -> Decimal:
+    return parse_quantity(resources[pair[0]][pair[1]])
 
 
 def test_the_limits_on_the_page_of_sizes_are_those_of_the_code() -> None:

@@ -137,7 +137,7 @@ def test_a_setting_takes_effect_without_a_new_command() -> None:
     before = world.attempt_id
     set_to(world, memoryLimit="1Gi", tolerations="[]", priorityClassName="").settle()
     assert world.attempt_id == before
-    assert container(world)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
+    assert container(world)["resources"]["limits"] == {"cpu": "900m", "memory": "1Gi"}
     assert pod_spec(world)["tolerations"] == []
     assert "priorityClassName" not in pod_spec(world)
     assert "Kept" in world.risks("5.2.0")

@@ -85,8 +85,8 @@ OPTIONS = (
         help="Account of the target's process.",
     ),
     click.option("--preflight-cpu-request", default="10m", show_default=True),
-    click.option("--preflight-memory-request", default="50Mi", show_default=True),
-    click.option("--preflight-cpu-limit", default="1", show_default=True),
+    click.option("--preflight-memory-request", default="40Mi", show_default=True),
+    click.option("--preflight-cpu-limit", default="900m", show_default=True),
     click.option("--preflight-memory-limit", default="512Mi", show_default=True),
     click.option(
         "--open-gates",

@@ -60,8 +60,8 @@ class Attempt(Wire, frozen=True, kw_only=True):
 def keeps_mode(update: Update, target: Release, before: Attempt | None) -> bool:
     """Returns whether a client that does not know modes asked for an update with `update`, a preflight's request.
 
-    A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names an image, and its version
-    if the release is offered; `runup upgrade` names one of both for a preflight.
+    A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names an image, and its
+    version if the release is offered; `runup upgrade` names one of both for a preflight.
     """
     if before is None:
         return False

@@ -47,15 +47,15 @@ _MEMORY_OF_CHECKS_MIB, _LEAST_MEMORY_MIB = 160, 64
 
 
 class Quantities(msgspec.Struct, frozen=True):
-    """Requests and limits, as Kubernetes quantities. The operator itself requests 20m and 50Mi, without limits.
+    """Requests and limits, as Kubernetes quantities; each must be lower than the operator's own in `deploy/manifests`.
 
-    One process computes at a time, so a limit of one CPU never holds it up; half of one doubled the wait for the first
-    risks. Against others, whoever requests more has more.
+    One process computes at a time, so that 0.9 of a CPU delays it by a tenth at most; half of a CPU delayed the first
+    risks by a fifth (docs/limits.md).
     """
 
     cpu_request: str = "10m"
-    memory_request: str = "50Mi"
-    cpu_limit: str = "1"
+    memory_request: str = "40Mi"
+    cpu_limit: str = "900m"
     memory_limit: str = "512Mi"
 
 
