@@ -189,6 +189,7 @@ def test_the_report_fits_its_limit(findings: int, resources: int, characters: in
     assert len(data) <= MAX_BYTES
     assert findings == len(read(data).risks)
     assert left == len(report.risks[0].resources)
+    assert left + report.risks[0].resources_omitted == resources
 
 
 @pytest.mark.parametrize(

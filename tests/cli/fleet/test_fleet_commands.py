@@ -86,6 +86,49 @@ def test_a_fleet_against_an_earlier_run(run: Run, folder: Path) -> None:
     assert len(json.loads((folder / "again.json").read_text())["clusters"]) == 3
 
 
+NODES, CLUSTER = "nodes.json", "clusterversions.config.openshift.io.json"
+ONE_ID, OTHER_ID = "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad", "1f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad"
+
+
+def edited(folder: Path, name: str, *, cordon: str = "", cluster_id: str = ONE_ID) -> None:
+    """A dump of the example in a folder of its own, with one more node cordoned, or of another cluster."""
+    dump = folder / name / name
+    shutil.copytree(folder / "examples" / "skip-level", dump)
+    nodes = json.loads((dump / NODES).read_text())
+    for node in nodes["items"]:
+        node["spec"] |= {"unschedulable": True} if node["metadata"]["name"] == cordon else {}
+    (dump / NODES).write_text(json.dumps(nodes))
+    (dump / CLUSTER).write_text((dump / CLUSTER).read_text().replace(ONE_ID, cluster_id))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code", "said"),
+    [
+        pytest.param("east", {}, 0, "", id="the same"),
+        pytest.param("renamed", {}, 0, "", id="under another name"),
+        pytest.param("east", {"cordon": "worker-0"}, 2, "now also Node worker-0", id="one more node is cordoned"),
+        pytest.param("west", {"cluster_id": OTHER_ID}, 2, "does not have west", id="another cluster"),
+        pytest.param("east", {"cluster_id": OTHER_ID}, 2, "another cluster than east", id="another one of that name"),
+    ],
+)
+def test_a_baseline_counts_for_its_cluster_and_objects(
+    run: Run, folder: Path, name: str, change: dict[str, str], code: int, said: str
+) -> None:
+    """Whatever the cluster is called; in each form what is known is accepted, and what has grown is not."""
+    edited(folder, "before")
+    (folder / "before" / "before").rename(folder / "before" / "east")
+    assert run("fleet", "preflight", "--dumps", "before", "-o", "json=base.json").code == 2
+    edited(folder, name, **change)
+    ran = run("fleet", "preflight", "--dumps", name, "--baseline", "base.json", "-o", "markdown,json=now.json")
+    assert ran.code == code
+    assert said in ran.out + ran.err
+    (cluster,) = json.loads((folder / "now.json").read_text())["clusters"]
+    assert cluster["clusterID"] == change.get("cluster_id", ONE_ID)
+    (cordoned,) = (risk for risk in cluster["risks"] if risk["name"] == "NodeCordoned")
+    assert cordoned["accepted"] is (code == 0)
+    assert (cordoned["grown"] or {}).get("objects") == (["Node worker-0"] if "cordon" in change else None)
+
+
 def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) -> None:
     """The archive is a fleet like its folder; what cannot be judged is named, and decides the exit code."""
     (folder / "dumps" / "ruin").mkdir(parents=True)

@@ -96,7 +96,7 @@ def test_flags_that_contradict_each_other(two: Path, run: Run, words: tuple[str,
 
 
 def test_a_baseline_of_a_dump_under_another_name(two: Path, run: Run) -> None:
-    """What it has is known; without it everything counts."""
+    """By the cluster's ID: what it has is known; without it everything counts."""
     run("preflight", "run", "--dump", "before", "-o", "json=last.json")
     assert run("preflight", "run", "--dump", "before").code == 2
     shutil.copytree(two / "before", two / "must-gather.2")

@@ -1,4 +1,4 @@
-"""A baseline makes known what was there before; what is new, or was not known to apply, still counts."""
+"""A baseline makes known what was there before; what is new, has grown, or was not known to apply, still counts."""
 
 from __future__ import annotations
 
@@ -6,33 +6,128 @@ from typing import Any
 
 import pytest
 
+from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal
 from runup.evaluation import baseline
-from runup.preflight.decide.findings import Risk
+from runup.evaluation.baseline import Since
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.preflight_conditions import COMPLETED
+from runup.report.report import ReportedCheck, ReportedResource
+
+DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
 
 
-def risk(name: str, applies: str = "True", *, accepted: bool = False) -> Risk:
+def nodes(*names: str) -> tuple[ReportedResource, ...]:
+    """Nodes of these names."""
+    return tuple(ReportedResource(kind="Node", name=name) for name in names)
+
+
+def risk(name: str, applies: str = "True", resources: tuple[ReportedResource, ...] = (), omitted: int = 0) -> Risk:
     """A risk."""
-    return Risk(name=name, applies=applies, accepted=accepted, message="so", url="")  # type: ignore[arg-type]
+    return Risk(
+        name=name,
+        applies=applies,  # type: ignore[arg-type]
+        accepted=False,
+        message="so",
+        url="",
+        resources=resources,
+        resources_omitted=omitted,
+    )
+
+
+def findings(*risks: Risk, cluster_id: str = "", target: str = "4.16.0", **more: Any) -> Findings:
+    """The findings of a cluster."""
+    return Findings(source="4.15.0", target=target, conditions=(DONE,), risks=risks, cluster_id=cluster_id, **more)
+
+
+def known(applies: str, *names: str, omitted: int = 0) -> baseline.Baseline:
+    """The baseline `last.json`, in which the risk Ack of cluster a is about nodes of these names."""
+    entry = {"name": "Ack", "applies": applies, "resources": [{"kind": "Node", "name": name} for name in names]}
+    risks = [{**entry, "resourcesOmitted": omitted}] if applies else []
+    return baseline.read({"cluster": "a", "observedTime": "2027-01-14T10:00:00Z", "risks": risks}, "last.json")
+
+
+HUNDRED = tuple(f"{number:03}" for number in range(100))
 
 
 @pytest.mark.parametrize(
-    ("known", "applies", "still_open"),
+    ("then", "now", "grown"),
     [
-        pytest.param({}, "True", True, id="new"),
-        pytest.param({"Ack": "True"}, "True", False, id="known"),
-        pytest.param({"Ack": "Unknown"}, "True", True, id="could not be told then, and applies now"),
-        pytest.param({"Ack": "True"}, "Unknown", False, id="applied then, and cannot be told now"),
-        pytest.param({"Ack": "Unknown"}, "Unknown", False, id="could not be told then either"),
-        pytest.param({"Ack": "False"}, "True", True, id="did not apply then"),
-        pytest.param({"Acknowledged": "True"}, "True", True, id="another name"),
+        pytest.param(known(""), risk("Ack"), "new", id="new"),
+        pytest.param(known("True"), risk("Ack"), "", id="known"),
+        pytest.param(known("Unknown"), risk("Ack"), "new", id="could not be told then, and applies now"),
+        pytest.param(known("True"), risk("Ack", "Unknown"), "", id="applied then, and cannot be told now"),
+        pytest.param(known("Unknown"), risk("Ack", "Unknown"), "", id="could not be told then either"),
+        pytest.param(known("False"), risk("Ack"), "new", id="did not apply then"),
+        pytest.param(known("True"), risk("Acknowledged"), "new", id="another name"),
+        pytest.param(known("True", "n1", "n2"), risk("Ack", resources=nodes("n1")), "", id="an object less"),
+        pytest.param(known("True", "n1"), risk("Ack", resources=nodes("n1", "n2")), "Node n2", id="an object more"),
+        pytest.param(known("True", "n1"), risk("Ack", resources=nodes("n2")), "Node n2", id="another object"),
+        pytest.param(known("True"), risk("Ack", resources=nodes("n1")), "Node n1", id="its first object"),
+        pytest.param(
+            known("True", *HUNDRED, omitted=50),
+            risk("Ack", resources=nodes("new", *HUNDRED[1:]), omitted=50),
+            "",
+            id="both lists are cut: as many",
+        ),
+        pytest.param(
+            known("True", *HUNDRED, omitted=50),
+            risk("Ack", resources=nodes(*HUNDRED), omitted=52),
+            "2 objects",
+            id="both lists are cut: two more",
+        ),
+        pytest.param(
+            known("True", *HUNDRED, omitted=20), risk("Ack", resources=nodes("new")), "", id="the earlier list is cut"
+        ),
+        pytest.param(
+            known("True", *HUNDRED),
+            risk("Ack", resources=nodes(*HUNDRED[:20]), omitted=80),
+            "",
+            id="the new list is shorter: what it leaves out may be known",
+        ),
+        pytest.param(
+            known("True", "000"),
+            risk("Ack", resources=nodes(*HUNDRED[:2]), omitted=3),
+            "Node 001, 3 more",
+            id="the new list is cut, and has more",
+        ),
     ],
 )
-def test_only_what_is_new_counts(known: dict[str, str], applies: str, still_open: bool) -> None:
-    """And what does not is told as accepted, with the file."""
-    (found,) = baseline.mark_known_risks([risk("Ack", applies)], known, "last.json")
-    assert found.open is still_open
-    assert found.because == ("" if still_open else "known: it is in the baseline last.json")
+def test_only_what_is_new_counts(then: baseline.Baseline, now: Risk, grown: str) -> None:
+    """What is known is told as accepted, with the file; what has grown is open, with the objects that are new."""
+    [(marked, since)], notes = baseline.compare(then, [("a", findings(now))])
+    (found,) = marked.risks
+    assert found.open is bool(grown)
+    assert found.because == ("" if grown else "known: it is in the baseline last.json")
+    assert (found.grown.listed if found.grown else "") == ("" if grown == "new" else grown)
+    assert (since.new, since.grown, since.same) == tuple(
+        (now.name,) if state else () for state in (grown == "new", grown not in ("", "new"), not grown)
+    )
+    part = not grown and (
+        now.resources_omitted or any(each.resources_omitted for each in then.clusters[0].risks.values())
+    )
+    said = "the objects of Ack are not all named, so only their number was compared with last.json"
+    assert notes == ([said] if part else [])
+
+
+def test_what_has_grown_says_since_when_it_is_known() -> None:
+    """As the clause of a sentence about the risk."""
+    [(marked, _)], _ = baseline.compare(known("True", "n1"), [("a", findings(risk("Ack", resources=nodes("n2"))))])
+    (found,) = marked.risks
+    assert found.grown is not None
+    assert found.grown.text == (
+        "in the baseline last.json with 1 object at 2027-01-14T10:00:00Z, and has grown: Node n2"
+    )
+
+
+def test_what_is_gone() -> None:
+    """But not where the check could not tell; a risk that did not apply cannot be gone."""
+    names = {"Gone": "True", "Off": "False", "Paused-x": "True", "Net": "Unknown", "Ack": "True"}
+    then = baseline.read({"cluster": "a", "risks": [{"name": n, "applies": a} for n, a in names.items()]}, "f")
+    checks = (ReportedCheck(name="Paused", result="Unknown"),)
+    now = findings(risk("Ack"), risk("NetUnknown", "Unknown"), checks=checks)
+    [(_, since)], _ = baseline.compare(then, [("a", now)])
+    assert since == Since(new=("NetUnknown",), gone=("Gone",), untold=("Net", "Paused-x"), same=("Ack",))
 
 
 ENTRY = {"cluster": "a", "risks": [{"name": "Ack", "applies": "True"}]}
@@ -41,30 +136,27 @@ FORMS: dict[str, tuple[Any, dict[str, dict[str, str]]]] = {
     "several": ([ENTRY, {**ENTRY, "cluster": "b", "risks": []}], {"a": {"Ack": "True"}, "b": {}}),
     # The risks at the top of a fleet's output are of no one cluster.
     "a fleet": ({"clusters": [ENTRY], "risks": [{"name": "Other"}]}, {"a": {"Ack": "True"}}),
-    "a report that was kept": ({**ENTRY, "format": "preflight-v1-json"}, {"a": {"Ack": "True"}}),
+    "a report that was kept": ({"risks": [{"name": "Ack"}], "format": "preflight-v1-json"}, {"": {"Ack": "True"}}),
 }
 
 
 @pytest.mark.parametrize(("document", "clusters"), FORMS.values(), ids=list(FORMS))
 def test_every_output_is_a_baseline(document: Any, clusters: dict[str, dict[str, str]]) -> None:
     """As `-o json` prints it."""
-    assert baseline.read(document, "f").clusters == clusters
+    found = {
+        each.name: {risk.name: risk.applies for risk in each.risks.values()}
+        for each in baseline.read(document, "f").clusters
+    }
+    assert found == clusters
 
 
-@pytest.mark.parametrize("document", [{}, [], 7, ["a"], {"clusters": []}, {"risks": {}}, {"risks": [1]}, None])
+@pytest.mark.parametrize(
+    "document", [{}, [], 7, ["a"], {"clusters": []}, {"risks": {}}, {"risks": [1]}, None, {"risks": [{"resources": 5}]}]
+)
 def test_what_is_no_baseline_is_refused(document: Any) -> None:
     """Else nothing would be known, or everything."""
     with pytest.raises(Terminal, match="f is not a baseline"):
         baseline.read(document, "f")
-
-
-def test_which_cluster_of_a_baseline() -> None:
-    """By name; of one beside one whatever they are called, since dumps have a new name each time."""
-    one = baseline.read(ENTRY, "f")
-    assert baseline.baseline_of_cluster(one, "must-gather.2", alone=True) == {"Ack": "True"}
-    assert baseline.baseline_of_cluster(one, "must-gather.2", alone=False) == {}
-    two = baseline.read([ENTRY, {**ENTRY, "cluster": "b"}], "f")
-    assert baseline.baseline_of_cluster(two, "c", alone=True) == {}
 
 
 def test_two_clusters_of_one_name_are_no_baseline() -> None:
@@ -73,36 +165,70 @@ def test_two_clusters_of_one_name_are_no_baseline() -> None:
         baseline.read([ENTRY, {**ENTRY, "risks": []}], "f")
 
 
-DOUBTS: dict[str, tuple[dict[str, str], dict[str, str], list[str]]] = {
-    "the same": ({"a": "4.16.0", "b": "4.16.0"}, {"a": "4.16.0", "b": "4.16.0"}, []),
+# Name -> (ID, target) of then and now; which are known, and the notes.
+Clusters = dict[str, tuple[str, str]]
+MISSING = "the baseline f does not have {}, of which each risk counts as new"
+NO_ID = "; it has no IDs of clusters"
+OTHER = "the baseline f is of another cluster than {}, of which each risk counts as new"
+TARGET = "the baseline f is of the update to 4.16.0, and this one is to 4.17.0: each risk of {} counts as new"
+CLUSTERS: dict[str, tuple[Clusters, Clusters, set[str], list[str]]] = {
+    "the same": (
+        {"a": ("1", "4.16.0"), "b": ("2", "4.16.0")},
+        {"a": ("1", "4.16.0"), "b": ("2", "4.16.0")},
+        {"a", "b"},
+        [],
+    ),
+    "a dump under another name": ({"dump.1": ("1", "4.16.0")}, {"dump.2": ("1", "4.16.0")}, {"dump.2"}, []),
+    "clusters that changed their names": (
+        {"a": ("1", "4.16.0"), "b": ("2", "4.16.0")},
+        {"b": ("1", "4.16.0"), "c": ("2", "4.16.0")},
+        {"b", "c"},
+        [],
+    ),
+    "another cluster": ({"a": ("1", "4.16.0")}, {"b": ("2", "4.16.0")}, set(), [MISSING.format("b")]),
+    "another cluster of that name": ({"a": ("1", "4.16.0")}, {"a": ("2", "4.16.0")}, set(), [OTHER.format("a")]),
+    "without IDs": ({"a": ("", "4.16.0")}, {"a": ("", "4.16.0")}, {"a"}, []),
+    "without IDs, another name": ({"a": ("", "4.16.0")}, {"b": ("", "4.16.0")}, set(), [MISSING.format("b") + NO_ID]),
+    "only the older output has no IDs": ({"a": ("", "4.16.0")}, {"a": ("1", "4.16.0")}, {"a"}, []),
+    "only the older output has no IDs, another name": (
+        {"a": ("", "4.16.0")},
+        {"b\n": ("1", "4.16.0")},
+        set(),
+        [MISSING.format("b\\n") + NO_ID],
+    ),
     "another target": (
-        {"a": "4.16.0", "b": "4.16.0"},
-        {"a": "4.17.0", "b": "4.17.0"},
-        ["the baseline f is of the update to 4.16.0, and this one to 4.17.0: a, b"],
+        {"a": ("", "4.16.0"), "b": ("1", "4.16.0")},
+        {"a": ("", "4.17.0"), "c": ("1", "4.17.0")},
+        set(),
+        [TARGET.format("a, c")],
     ),
-    "a new cluster": (
-        {"a": "4.16.0", "b": "4.16.0"},
-        {"a": "4.16.0", "c\n": "4.16.0"},
-        ["the baseline f does not have c\\n, of which every risk counts as new"],
-    ),
-    "one dump under another name": ({"a": "4.16.0"}, {"b": "4.16.0"}, []),
-    "one dump under another name and target": (
-        {"a": "4.16.0"},
-        {"b": "4.17.0"},
-        ["the baseline f is of the update to 4.16.0, and this one to 4.17.0: b"],
-    ),
-    "one that could not be judged": ({"a": "4.16.0"}, {"a": ""}, []),
-    "a baseline that does not say it": ({"a": ""}, {"a": "4.16.0"}, []),
+    "one that could not be judged": ({"a": ("", "4.16.0")}, {"a": ("", "")}, {"a"}, []),
+    "a baseline that does not say it": ({"a": ("", "")}, {"a": ("", "4.16.0")}, {"a"}, []),
     "many": (
-        {"a": "", "b": ""},
-        dict.fromkeys("cdefghi", ""),
-        ["the baseline f does not have c, d, e, f, g and 2 more, of which every risk counts as new"],
+        {"a": ("1", ""), "b": ("2", "")},
+        dict.fromkeys("cdefghi", ("", "")),
+        set(),
+        [MISSING.format("c, d, e, f, g and 2 more")],
     ),
 }
 
 
-@pytest.mark.parametrize(("then", "now", "said"), DOUBTS.values(), ids=list(DOUBTS))
-def test_a_baseline_of_something_else_is_told(then: dict[str, str], now: dict[str, str], said: list[str]) -> None:
-    """It still counts: whoever moves to another target may want just that."""
-    known = baseline.read([{"cluster": name, "target": target, "risks": []} for name, target in then.items()], "f")
-    assert baseline.target_mismatches(known, now) == said
+@pytest.mark.parametrize(("then", "now", "same", "said"), CLUSTERS.values(), ids=list(CLUSTERS))
+def test_which_cluster_of_a_baseline(then: Clusters, now: Clusters, same: set[str], said: list[str]) -> None:
+    """By ID where both have one, else by name, and for the same target; each risk of others is new, with a note."""
+    entries = [{**ENTRY, "cluster": name, "clusterID": id_, "target": target} for name, (id_, target) in then.items()]
+    clusters = [(name, findings(risk("Ack"), cluster_id=id_, target=target)) for name, (id_, target) in now.items()]
+    compared, notes = baseline.compare(baseline.read(entries, "f"), clusters)
+    assert {name for (name, _), (_, since) in zip(clusters, compared, strict=True) if since.same} == same
+    assert notes == said
+
+
+def test_of_several_dumps_of_a_cluster_the_newest_counts() -> None:
+    """Unless one has the name."""
+    dumps = [
+        {"cluster": f"dump.{day}", "clusterID": "1", "observedTime": f"2027-01-0{day}T00:00:00Z", "risks": risks}
+        for day, risks in ((1, ENTRY["risks"]), (3, []), (2, ENTRY["risks"]))
+    ]
+    for name, new in (("dump.4", ("Ack",)), ("dump.2", ())):
+        [(_, since)], _ = baseline.compare(baseline.read(dumps, "f"), [(name, findings(risk("Ack"), cluster_id="1"))])
+        assert since.new == new

@@ -161,6 +161,7 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
         "DuplicateRisk",
         "risk X is reported twice",
     ),
+    ("fewer objects than none", _json(_risk(resourcesOmitted=-1)), "ReportInvalid", "risk X has resourcesOmitted -1"),
     ("a link that is none", _json(_risk(url="javascript:alert(1)")), "InvalidRiskURL", "must be http or https"),
     ("a link with a blank", _json(_risk(url="https://x/ y")), "InvalidRiskURL", "must be http or https"),
     ("a link with half an escape", _json(_risk(url="https://x/%zz")), "InvalidRiskURL", "'https://x/%zz'"),

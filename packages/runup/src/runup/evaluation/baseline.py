@@ -1,36 +1,72 @@
-"""A baseline: the risks that an earlier result named, by cluster. Only further risks fail a later run. Pure.
+"""A baseline: the risks that an earlier result named, by cluster. Only new and grown risks fail a later run. Pure.
 
-A baseline is read from the output of `-o json` (for one cluster, several or a fleet), or from a stored report.
+A baseline is read from the output of `-o json` (for one cluster, several or a fleet), or from a stored report. It
+counts for a cluster and target that it has. Clusters are the same by their IDs if both have one, else by their names.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.text import one_line
-from runup.preflight.decide.findings import Risk
+from runup.advice.decide.acceptance import Growth
+from runup.preflight.decide.findings import Findings, Risk
+from runup.report import changes
+from runup.report.report import ReportedResource, is_untold
 
-# What a check could not tell is known from a baseline only as that; that the risk applies is new.
-_KNOWN = {"True": ("True", "Unknown"), "Unknown": ("Unknown",)}
-# As many clusters as a warning names.
+# As many clusters or risks as a warning names.
 _NAMES = 5
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class Baseline(msgspec.Struct, frozen=True):
-    """The risks of each cluster, by name, with whether they applied. `name` is what the baseline is called.
+class KnownRisk(Wire, frozen=True, kw_only=True):
+    """A risk of a baseline."""
 
-    `targets` are the versions to which the clusters were checked, as far as the baseline says it.
-    """
+    name: str = ""
+    applies: str = "True"
+    resources: tuple[ReportedResource, ...] = ()
+    resources_omitted: int = 0
+
+
+class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster of a baseline: its risks by name, for the update to `target`; what is not known is empty."""
 
     name: str
-    clusters: Mapping[str, Mapping[str, str]]
-    targets: Mapping[str, str] = {}
+    risks: Mapping[str, KnownRisk]
+    cluster_id: str = ""
+    target: str = ""
+    observed: datetime | None = None
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """The clusters of an earlier result. `name` is what the baseline is called."""
+
+    name: str
+    clusters: tuple[KnownCluster, ...] = ()
+
+
+class Since(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of the risks of a cluster since a baseline, by their names.
+
+    `untold` are those of the baseline that are not found, and whose check could not tell. `part` are the risks of
+    `same` of which only the number of objects could be compared.
+    """
+
+    new: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    part: tuple[str, ...] = ()
 
 
 def read(document: Any, name: str) -> Baseline:
@@ -39,22 +75,34 @@ def read(document: Any, name: str) -> Baseline:
     entries = [document] if entries is None else entries
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise _bad_baseline(name)
-    clusters: dict[str, Mapping[str, str]] = {}
-    targets: dict[str, str] = {}
+    clusters: dict[str, KnownCluster] = {}
     for entry in entries:
-        risks = entry.get("risks")
-        if not isinstance(risks, list) or not all(isinstance(risk, dict) for risk in risks):
-            raise _bad_baseline(name)
-        applies_by_name = {str(risk.get("name") or ""): str(risk.get("applies") or "True") for risk in risks}
-        cluster = str(entry.get("cluster") or "")
-        if cluster in clusters:
-            text = f"{name} has two clusters called {one_line(cluster)}, whose risks could not be told apart"
+        cluster = _read_cluster(entry, name)
+        if cluster.name in clusters:
+            text = f"{name} has two clusters called {one_line(cluster.name)}, whose risks could not be told apart"
             raise Terminal(
                 f"{text}; give the output of a run in which each has a name of its own", reason="BadBaseline"
             )
-        targets[cluster] = str(entry.get("target") or entry.get("targetVersion") or "")
-        clusters[cluster] = {risk: applies for risk, applies in applies_by_name.items() if risk}
-    return Baseline(name, clusters, targets)
+        clusters[cluster.name] = cluster
+    return Baseline(name=name, clusters=tuple(clusters.values()))
+
+
+def _read_cluster(entry: Mapping[str, Any], name: str) -> KnownCluster:
+    try:
+        risks = codec.convert(tuple[KnownRisk, ...], entry["risks"])
+    except (KeyError, codec.DecodeError) as error:
+        raise _bad_baseline(name) from error
+    try:
+        observed = datetime.fromisoformat(str(entry.get("observedTime") or ""))
+    except ValueError:
+        observed = None
+    return KnownCluster(
+        name=str(entry.get("cluster") or ""),
+        cluster_id=str(entry.get("clusterID") or ""),
+        target=str(entry.get("target") or entry.get("targetVersion") or ""),
+        observed=observed.replace(tzinfo=observed.tzinfo or UTC) if observed else None,
+        risks={risk.name: risk for risk in risks if risk.name},
+    )
 
 
 def _bad_baseline(name: str) -> Terminal:
@@ -62,27 +110,57 @@ def _bad_baseline(name: str) -> Terminal:
     return Terminal(f"{text}; give what `-o json` of an earlier run printed", reason="BadBaseline")
 
 
-def target_mismatches(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
-    """Returns warnings about clusters that the baseline does not have, or has with another target.
+def compare(
+    baseline: Baseline, clusters: Sequence[tuple[str, Findings]]
+) -> tuple[list[tuple[Findings, Since]], list[str]]:
+    """Returns the findings of each cluster with known risks marked as accepted, what changed, and notes.
 
-    `targets` has the target of each cluster that is checked now, empty for a cluster that could not be judged.
+    Each risk of a cluster, or of an update, that the baseline does not have counts as new; a note says so.
     """
-    # A single cluster may be called otherwise than in the baseline: with one on both sides it is the same one.
-    alone = len(targets) == 1 and len(baseline.clusters) == 1
-    missing = [] if alone else [one_line(name) for name in targets if name not in baseline.clusters]
-    moved = defaultdict(list)
-    for name, now in targets.items():
-        target_before = next(iter(baseline.targets.values()), "") if alone else baseline.targets.get(name, "")
-        if now and target_before and now != target_before:
-            moved[target_before, now].append(one_line(name))
-    warnings = []
-    if missing:
-        text = f"the baseline {baseline.name} does not have {_names_text(missing)}, of which every risk counts as new"
-        warnings.append(text)
-    for (target_before, now), names in moved.items():
-        text = f"the baseline {baseline.name} is of the update to {target_before}, and this one to {now}"
-        warnings.append(f"{text}: {_names_text(names)}")
-    return warnings
+    compared: list[tuple[Findings, Since]] = []
+    # Why something is not compared -> the clusters or risks of which that holds.
+    notes: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, findings in clusters:
+        known, why = _known_cluster(baseline, name, findings)
+        compared.append(_since(findings, known, baseline.name))
+        if why:
+            notes[why].append(one_line(name))
+        notes[_PART,] += compared[-1][1].part
+    texts = [_note(baseline, why, _names_text(list(dict.fromkeys(names)))) for why, names in notes.items() if names]
+    return compared, texts
+
+
+_MISSING, _OTHER_CLUSTER, _OTHER_TARGET, _PART = "missing", "other cluster", "other target", "part"
+
+
+def _known_cluster(baseline: Baseline, name: str, findings: Findings) -> tuple[KnownCluster | None, tuple[str, ...]]:
+    """Returns the cluster of the baseline to compare with, or None and why there is none."""
+    called = next((cluster for cluster in baseline.clusters if cluster.name == name), None)
+    known, cluster_id = called, findings.cluster_id
+    if cluster_id and (called is None or called.cluster_id != cluster_id):
+        # The dumps of a cluster have a new name each time. Of several dumps of it the newest counts.
+        same = [cluster for cluster in baseline.clusters if cluster.cluster_id == cluster_id]
+        known = max(same, key=lambda cluster: cluster.observed or _NEVER, default=called)
+    if known is None:
+        return None, (_MISSING,)
+    if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
+        return None, (_OTHER_CLUSTER,)
+    if known.target and findings.target and known.target != findings.target:
+        return None, (_OTHER_TARGET, known.target, findings.target)
+    return known, ()
+
+
+def _note(baseline: Baseline, why: tuple[str, ...], names: str) -> str:
+    """Returns the note on what could not be compared; `names` are those of clusters or risks."""
+    if why[0] == _PART:
+        return f"the objects of {names} are not all named, so only their number was compared with {baseline.name}"
+    if why[0] == _OTHER_TARGET:
+        text = f"the baseline {baseline.name} is of the update to {why[1]}, and this one is to {why[2]}"
+        return f"{text}: each risk of {names} counts as new"
+    if why[0] == _OTHER_CLUSTER:
+        return f"the baseline {baseline.name} is of another cluster than {names}, of which each risk counts as new"
+    by_name = "" if any(cluster.cluster_id for cluster in baseline.clusters) else "; it has no IDs of clusters"
+    return f"the baseline {baseline.name} does not have {names}, of which each risk counts as new{by_name}"
 
 
 def _names_text(names: Sequence[str]) -> str:
@@ -90,22 +168,44 @@ def _names_text(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
-def baseline_of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str, str]:
-    """Returns the known risks of a cluster; none for one that the baseline does not have.
-
-    `alone`: it is the only one that is checked. If the baseline has one cluster, too, their names need not be the same:
-    the dumps of a cluster have a new name each time.
-    """
-    if cluster in baseline.clusters or not (alone and len(baseline.clusters) == 1):
-        return baseline.clusters.get(cluster, {})
-    return next(iter(baseline.clusters.values()))
-
-
-def mark_known_risks(risks: Iterable[Risk], baseline_risks: Mapping[str, str], name: str) -> tuple[Risk, ...]:
-    """Returns the risks, with those that the baseline `name` has marked as accepted."""
-    return tuple(
-        replace(risk, accepted=True, because=f"known: it is in the baseline {name}")
-        if risk.open and risk.applies in _KNOWN.get(baseline_risks.get(risk.name, ""), ())
-        else risk
-        for risk in risks
+def _since(findings: Findings, known: KnownCluster | None, baseline: str) -> tuple[Findings, Since]:
+    """Returns the findings with what the baseline's cluster has marked as accepted, and what changed."""
+    risks, new, grown, same, part = list[Risk](), list[str](), list[str](), list[str](), list[str]()
+    for risk in findings.risks:
+        earlier = known.risks.get(risk.name) if known is not None else None
+        if not risk.open:
+            risks.append(risk)
+        elif earlier is None or not changes.is_known(earlier, risk):
+            new.append(risk.name)
+            risks.append(risk)
+        elif (growth := _growth(earlier, risk)) is not None:
+            grown.append(risk.name)
+            at = known.observed if known is not None else None
+            risks.append(replace(risk, grown=growth._replace(at=at, baseline=baseline)))
+        else:
+            same.append(risk.name)
+            part += [risk.name] if earlier.resources_omitted or risk.resources_omitted else []
+            risks.append(replace(risk, accepted=True, because=f"known: it is in the baseline {baseline}"))
+    found = {risk.name for risk in findings.risks if risk.applies != "False"}
+    lost = [
+        name
+        for name, risk in sorted(known.risks.items() if known is not None and findings.completed else ())
+        if risk.applies != "False" and name not in found
+    ]
+    untold = [name for name in lost if is_untold(name, (risk.name for risk in findings.risks), findings.checks)]
+    since = Since(
+        new=tuple(new),
+        grown=tuple(grown),
+        gone=tuple(name for name in lost if name not in untold),
+        untold=tuple(untold),
+        same=tuple(same),
+        part=tuple(part),
     )
+    return replace(findings, risks=tuple(risks)), since
+
+
+def _growth(earlier: KnownRisk, risk: Risk) -> Growth | None:
+    """Returns the growth of the objects of `risk` since the baseline, None if there is none."""
+    before = changes.objects_of(earlier)
+    names, more = changes.added(before, changes.objects_of(risk))
+    return Growth(added=names, more=more, accepted_for=before.total) if names or more else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.error_types import InputError, Terminal
 from runup import __version__
 from runup.advice.decide.acceptance import Accepted, accepted
@@ -113,9 +113,11 @@ def _evaluate_kubernetes(
         now,
         outcome_of=run_logged,
     )
+    system = dump.one("", "Namespace", "kube-system")
     return EvaluatedCluster(
         where=dump.name,
         report=report,
+        known_id=codec.convert(Namespace, system).metadata.uid if system else "",
         notes=(*dump.problems, *([] if requested.source else dump.kubernetes.notes)),
         lacking=missing_kinds.kinds(report, dump.collected.absent),
     )

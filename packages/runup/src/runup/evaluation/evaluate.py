@@ -32,7 +32,8 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
     that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
     dump does not have in full, `collect` is the command that collects a dump with them. `manifests` says what was read
-    instead of a cluster.
+    instead of a cluster. `known_id` is the cluster's ID where `cluster` does not
+    tell it: of Kubernetes alone the uid of its namespace kube-system.
     """
 
     where: str
@@ -45,6 +46,12 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     collect: str = ""
     of_dump: bool = False
     manifests: str = ""
+    known_id: str = ""
+
+    @property
+    def cluster_id(self) -> str:
+        """The ID by which the cluster is known under any name; empty if it has none that is known."""
+        return self.cluster.spec.cluster_id if self.cluster is not None else self.known_id
 
 
 def evaluate(

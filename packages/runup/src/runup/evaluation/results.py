@@ -18,7 +18,7 @@ from runup.api.config_v1 import Release
 from runup.clusterversion.decide import preconditions
 from runup.evaluation import baseline as baselines
 from runup.evaluation import suppressions as suppress
-from runup.evaluation.baseline import Baseline
+from runup.evaluation.baseline import Baseline, Since
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.facts.of_dump import Place
 from runup.preflight.decide.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
@@ -106,13 +106,14 @@ def with_accepted(
     for result in results:
         risks, warnings = suppress.apply_suppressions(result.findings.risks, rules, result.name, now.date())
         notes += warnings
-        if baseline is not None:
-            in_baseline = baselines.baseline_of_cluster(baseline, result.name, alone=len(results) == 1)
-            risks = baselines.mark_known_risks(risks, in_baseline, baseline.name)
         clusters.append(dataclass_replace(result, findings=replace(result.findings, risks=worst_first(risks))))
     if baseline is not None:
-        targets = {result.name: result.findings.target for result in results}
-        notes += baselines.target_mismatches(baseline, targets)
+        compared, more_notes = baselines.compare(baseline, [(each.name, each.findings) for each in clusters])
+        clusters = [
+            dataclass_replace(each, findings=replace(findings, risks=worst_first(findings.risks)), since=since)
+            for each, (findings, since) in zip(clusters, compared, strict=True)
+        ]
+        notes += more_notes
     notes += suppress.unused_entries(rules, [(result.name, result.findings.risks) for result in clusters])
     return clusters, list(dict.fromkeys(notes))
 
@@ -136,6 +137,7 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
         observed=report.observed_time,
         of_dump=evaluated.of_dump,
         manifests=evaluated.manifests,
+        cluster_id=evaluated.cluster_id,
         kind=report.cluster_kind,
         steps=report.steps,
     )
@@ -169,7 +171,8 @@ class ClusterResult:
 
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
-    ran: what could not be evaluated was not observed at any time.
+    ran: what could not be evaluated was not observed at any time. `since` is what
+    changed since a baseline, if there is one.
     """
 
     name: str
@@ -178,6 +181,7 @@ class ClusterResult:
     collect: str = ""
     places: Mapping[str, Place] = field(default_factory=dict)
     tried: datetime = _NEVER
+    since: Since | None = None
 
     def place(self, item: ReportedResource | None = None) -> Place | None:
         """Returns where an object is, or where the dump is if that is not known or no object is given."""

@@ -96,6 +96,7 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
     Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010). `cause` is the name
     of the risk that this one follows from or stands with, empty if it has a cause of its own. `lacking` are the kinds,
     as `PLURAL.GROUP`, that the check needs and that could not be read in full (docs/decisions/0072 D38).
+    `resources_omitted`: how many objects there are for which `resources` has no room.
     """
 
     name: str
@@ -105,6 +106,7 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
     reason: str = ""
     severity: Severity = "warning"
     resources: tuple[ReportedResource, ...] = ()
+    resources_omitted: int = 0
     remediation: str = ""
     cause: str = ""
     lacking: tuple[str, ...] = ()
@@ -328,6 +330,8 @@ def _check_risk(risk: ReportedRisk) -> None:
         )
     if not risk.message.strip():
         raise BadReport(f"risk {risk.name} has no message", reason="ReportInvalid")
+    if risk.resources_omitted < 0:
+        raise BadReport(f"risk {risk.name} has resourcesOmitted {risk.resources_omitted}", reason="ReportInvalid")
     if len(risk.reason) > MAX_REASON:
         raise BadReport(f"risk {risk.name} has a reason of {len(risk.reason)} characters", reason="ReportInvalid")
     if risk.url and not is_url(risk.url):

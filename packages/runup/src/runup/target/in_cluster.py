@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, KubeError, NotFound
@@ -110,9 +110,12 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
         )
         report, notes = _report_of(client, run, keep=job.keep)
         accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
-    return EvaluatedCluster(
-        where=WHERE, report=report, cluster=cluster, accepted=accepting, notes=(*target.notes, *notes)
-    )
+        uid = ""
+        if cluster is None:
+            with suppress(NotFound, Forbidden):
+                uid = client.send(calls.get(Namespace, "kube-system")).metadata.uid
+    notes = (*target.notes, *notes)
+    return EvaluatedCluster(where=WHERE, report=report, cluster=cluster, accepted=accepting, notes=notes, known_id=uid)
 
 
 def read_stored_history(client: SyncClient) -> History:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.kube.config import ClusterConfig
@@ -100,7 +100,10 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
         )
         await target_process.run(once=True)
         if cluster is None:
-            return EvaluatedCluster(where="the cluster", report=read(sink.data))
+            uid = ""
+            with suppress(NotFound, Forbidden):
+                uid = (await client.send(calls.get(Namespace, "kube-system"))).metadata.uid
+            return EvaluatedCluster(where="the cluster", report=read(sink.data), known_id=uid)
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.

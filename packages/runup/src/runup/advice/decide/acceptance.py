@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runup.report.changes import Objects, added
+
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
 
@@ -59,10 +61,11 @@ Accepted = Mapping[str, Acceptance]
 
 
 class Growth(NamedTuple):
-    """Growth of an accepted risk: what it covers now that it did not when it was accepted.
+    """Growth of a known risk: what it covers now that it did not when it was accepted, or in a baseline.
 
     `added` are the objects that were not there, `more` counts those that cannot be named; `since`: when the first of
-    them was found, None if that is not known.
+    them was found, None if that is not known. `accepted_for` counts the objects of then. `baseline` names the baseline
+    that has the risk, empty for an acceptance.
     """
 
     added: tuple[str, ...]
@@ -70,36 +73,37 @@ class Growth(NamedTuple):
     since: datetime | None = None
     accepted_for: int = 0
     at: datetime | None = None
+    baseline: str = ""
 
     @property
     def text(self) -> str:
         """The growth as a clause for messages."""
-        shown_objects = list(self.added[:_MAX_SHOWN_OBJECTS])
-        omitted_count = len(self.added) - len(shown_objects) + self.more
-        listed = ", ".join(
-            [
-                *shown_objects,
-                *([f"{omitted_count} more" if shown_objects else f"{omitted_count} objects"] if omitted_count else []),
-            ]
-        )
         since_text = f" since {stamp(self.since)}" if self.since else ""
         then = f" at {stamp(self.at)}" if self.at else ""
-        return f"accepted for {self.accepted_for}{then}, and has grown{since_text}: {listed}"
+        count = f"{self.accepted_for} {'object' if self.accepted_for == 1 else 'objects'}"
+        known = (
+            f"in the baseline {self.baseline} with {count}" if self.baseline else f"accepted for {self.accepted_for}"
+        )
+        return f"{known}{then}, and has grown{since_text}: {self.listed}"
+
+    @property
+    def listed(self) -> str:
+        """The first of the added objects, and how many more there are."""
+        shown_objects = list(self.added[:_MAX_SHOWN_OBJECTS])
+        omitted_count = len(self.added) - len(shown_objects) + self.more
+        omitted_text = f"{omitted_count} more" if shown_objects else f"{omitted_count} objects"
+        return ", ".join([*shown_objects, *([omitted_text] if omitted_count else [])])
 
 
 def growth(record: Acceptance | None, objects: Mapping[str, datetime | None]) -> Growth | None:
     """Returns the growth of `objects` (each with the time since which it is named) beyond the record, None if none."""
     if record is None or not record.total:
         return None
-    added = {name: since for name, since in objects.items() if name not in record.objects}
-    more = 0
-    if record.total > len(record.objects):
-        # The record names a part: which of the others are new cannot be told, only that there are more than then.
-        more, added = max(len(objects) - record.total, 0), {}
-    if not added and not more:
+    names, more = added(Objects(record.objects, record.total - len(record.objects)), Objects(objects))
+    if not names and not more:
         return None
-    since = min((time for time in added.values() if time is not None), default=None)
-    return Growth(added=tuple(sorted(added)), more=more, since=since, accepted_for=record.total, at=record.at)
+    since = min((time for name in names if (time := objects[name]) is not None), default=None)
+    return Growth(added=names, more=more, since=since, accepted_for=record.total, at=record.at)
 
 
 def read(data: Mapping[str, str]) -> dict[str, Acceptance]:

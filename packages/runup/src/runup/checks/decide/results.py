@@ -139,6 +139,7 @@ def _report(
                     remediation=_text(risk.remediation, characters),
                     reason=_text(risk.reason, characters),
                     resources=risk.resources[:resources],
+                    resources_omitted=max(len(risk.resources) - resources, 0),
                 )
                 for risk in report.risks
             ),

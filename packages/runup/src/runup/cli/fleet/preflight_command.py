@@ -94,7 +94,7 @@ def run(
     notes += [f"{one_line(member.name)}: {note}" for member, one in pairs for note in one.notes]
     by_id: dict[str, list[str]] = {}
     for member, one in pairs:
-        by_id.setdefault(one.cluster_id, []).append(member.name)
+        by_id.setdefault(one.findings.cluster_id, []).append(member.name)
     notes += [
         f"{fleet_text.shorten_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
         for cluster_id, names in by_id.items()

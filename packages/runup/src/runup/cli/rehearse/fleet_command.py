@@ -143,12 +143,11 @@ def judge_member(
         version = releases.version_of(source)
         rehearsed = asyncio.run(rehearsal.rehearse(source, release, SystemClock()))
         report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-        findings = findings_of(EvaluatedCluster(where=member.name, report=report, of_dump=bool(member.dump)))
+        evaluated = EvaluatedCluster(
+            where=member.name, report=report, of_dump=bool(member.dump), known_id=version.spec.cluster_id
+        )
         return JudgedMember(
-            findings=without_acceptance(findings),
-            report=report,
-            notes=rehearsed.account.notes,
-            cluster_id=version.spec.cluster_id,
+            findings=without_acceptance(findings_of(evaluated)), report=report, notes=rehearsed.account.notes
         )
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 
 class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one cluster, small enough to be sent from the process that read it.
-
-    `cluster_id` tells dumps of one cluster, empty if it is not known.
-    """
+    """What came of one cluster, small enough to be sent from the process that read it."""
 
     findings: Findings
     report: Report | None = None
@@ -40,7 +37,6 @@ class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
     collect: str = ""
     places: Mapping[str, tuple[str, int]] = {}
-    cluster_id: str = ""
 
 
 def judge(
@@ -85,7 +81,6 @@ def judge(
         lacking=evaluated.lacking,
         collect=evaluated.collect,
         places=places,
-        cluster_id=evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else "",
     )
 
 

@@ -59,6 +59,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     from_preflight: bool = False
     since: datetime | None = None
     resources: tuple[ReportedResource, ...] = ()
+    resources_omitted: int = 0
     because: str = ""
     acceptable: bool = True
     grown: Growth | None = None
@@ -85,7 +86,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
     risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature. `kind` is
     Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps` are those of its update.
-    `manifests` says what was read if the findings are about manifests, which no cluster has yet.
+    `manifests` says what was read if the findings are about manifests, which no cluster has yet. `cluster_id` tells the
+    cluster whatever it is called; empty if it is not known.
     """
 
     source: str
@@ -103,6 +105,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind = "OpenShift"
     steps: tuple[ReportedStep, ...] = ()
     manifests: str = ""
+    cluster_id: str = ""
 
     @property
     def title(self) -> str:
@@ -223,6 +226,7 @@ def findings_of_target(
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
+        cluster_id=cluster.spec.cluster_id,
     )
 
 
@@ -327,6 +331,7 @@ def _risks_of_update(
                 from_preflight=reasons.is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=resources,
+                resources_omitted=detail.resources_omitted if detail else 0,
                 because=record.reason if record else "",
                 acceptable=acceptable,
                 grown=growth(record, {item.text: item.since for item in resources}),
@@ -356,6 +361,7 @@ def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | No
         from_preflight=True,
         since=report.observed_time,
         resources=risk.resources,
+        resources_omitted=risk.resources_omitted,
         because=accepted.reason if accepted else "",
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
         cause=risk.cause,

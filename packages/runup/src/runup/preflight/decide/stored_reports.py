@@ -167,7 +167,14 @@ def reduce_report(report: Report, limit: int) -> Report:
         return cut(printable(text), limit)
 
     def slim(risk: ReportedRisk) -> ReportedRisk:
-        return replace(risk, resources=(), remediation="", reason=short(risk.reason), message=short(risk.message))
+        return replace(
+            risk,
+            resources=(),
+            resources_omitted=len(risk.resources) + risk.resources_omitted,
+            remediation="",
+            reason=short(risk.reason),
+            message=short(risk.message),
+        )
 
     checks = tuple(
         replace(check, name=short(check.name), component=short(check.component), message=short(check.message))

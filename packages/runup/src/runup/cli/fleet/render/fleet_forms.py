@@ -102,7 +102,7 @@ def _machine(shown: Shown, form: str) -> str:
 
 def as_markdown(shown: Shown) -> str:
     """Returns the fleet as Markdown, or the changes since a baseline."""
-    return report_changes.markdown(shown.results, shown.baseline) if shown.baseline else markdown(_matrix(shown))
+    return report_changes.markdown(shown.results, shown.baseline.name) if shown.baseline else markdown(_matrix(shown))
 
 
 def as_html(shown: Shown) -> str:

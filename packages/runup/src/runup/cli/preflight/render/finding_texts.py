@@ -366,6 +366,7 @@ def as_data(findings: Findings) -> dict[str, Any]:
     report = cause_texts.report_causes(findings)
     cause_of = cause_texts.cause_names(report)
     return {
+        "clusterID": findings.cluster_id,
         "source": findings.source,
         "target": findings.target,
         "image": findings.image,
@@ -388,13 +389,14 @@ def as_data(findings: Findings) -> dict[str, Any]:
 
 
 def risk_data(risk: Risk) -> dict[str, Any]:
-    """Returns one risk for programs; `grown` is what it has gained since its acceptance."""
+    """Returns one risk for programs; `grown` is what it has gained since its acceptance, or since a baseline."""
     grown = risk.grown and {
         "objects": list(risk.grown.added),
         "more": risk.grown.more,
         "since": timestamp(risk.grown.since) or None,
         "acceptedFor": risk.grown.accepted_for,
         "acceptedAt": timestamp(risk.grown.at) or None,
+        **({"baseline": risk.grown.baseline} if risk.grown.baseline else {}),
     }
     return {
         "name": risk.name,
@@ -411,4 +413,6 @@ def risk_data(risk: Risk) -> dict[str, Any]:
         "acceptable": risk.acceptable,
         "grown": grown,
         "lacking": list(risk.lacking),
+        **({"resourcesOmitted": risk.resources_omitted} if risk.resources_omitted else {}),
+        **({"because": risk.because} if risk.because else {}),
     }

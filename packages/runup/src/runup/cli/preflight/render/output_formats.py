@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from kubekit.api import codec
 from kubekit.lang.text import timestamp
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, report_changes, step_plan
@@ -71,7 +72,8 @@ def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterato
 def data(cluster_result: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(cluster_result.lacking)} if cluster_result.lacking else {}
-    return {"cluster": cluster_result.name, **finding_texts.as_data(cluster_result.findings), **lacking}
+    since = {"sinceBaseline": codec.to_dict(cluster_result.since)} if cluster_result.since else {}
+    return {"cluster": cluster_result.name, **finding_texts.as_data(cluster_result.findings), **lacking, **since}
 
 
 def markdown(results: Sequence[ClusterResult]) -> str:
@@ -224,7 +226,7 @@ def as_sarif(shown: Shown) -> str:
 
 def as_markdown(shown: Shown) -> str:
     """Returns a checklist, or the changes since a baseline."""
-    return report_changes.markdown(shown.results, shown.baseline) if shown.baseline else markdown(shown.results)
+    return report_changes.markdown(shown.results, shown.baseline.name) if shown.baseline else markdown(shown.results)
 
 
 def as_html(shown: Shown) -> str:

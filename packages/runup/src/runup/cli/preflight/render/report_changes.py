@@ -1,94 +1,96 @@
-"""Renders the risks that are new or gone since a baseline as Markdown, for a comment on a pull request. Pure."""
+"""Renders the risks that are new, grown or gone since a baseline as Markdown, for a comment on a pull request. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from runup.cli.render.text import plain
-from runup.evaluation import baseline as baselines
-from runup.evaluation.baseline import Baseline
 from runup.evaluation.results import ClusterResult
-from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
-from runup.report.report import is_untold
+from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, sort_key
 
 # The number of clusters that a line names.
 _MAX_NAMED_CLUSTERS = 5
-_SEVERITIES = ("critical", "warning", "info")
+_Found = tuple[str, Risk]
 
 
-def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
-    """Returns what the clusters have that the baseline does not, and the other way round.
+def markdown(results: Sequence[ClusterResult], baseline: str) -> str:
+    """Returns what the clusters have that the baseline does not, the other way round, and what is accepted.
 
-    `results` have what the baseline knows marked as accepted.
+    `results` are those that were compared with it.
     """
     failed: list[ClusterResult] = []
-    new_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
-    missing_by_name: dict[str, list[str]] = defaultdict(list)
+    # By whether it is new, name, and state.
+    open_risks: dict[tuple[str, str, str], list[_Found]] = defaultdict(list)
+    accepted: dict[str, list[_Found]] = defaultdict(list)
+    gone: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
     for result in results:
         if result.findings.exit_code == COULD_NOT_RUN:
             failed.append(result)
             continue
-        risks, checks = result.findings.risks, result.findings.checks
-        for risk in risks:
+        for risk in result.findings.risks:
             if risk.open:
-                new_by_risk[risk.name, risk.applies].append((result.name, risk))
-        now = {risk.name for risk in risks if risk.applies != "False"}
-        in_baseline = baselines.baseline_of_cluster(baseline, result.name, alone=len(results) == 1)
-        for name in sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now):
-            in_doubt = is_untold(name, (risk.name for risk in risks), checks)
-            (doubtful if in_doubt else missing_by_name)[name].append(result.name)
-
-    def gravity(group: list[tuple[str, Risk]]) -> tuple[bool, int, str]:
-        """Returns the sort key: risks that apply before unknown ones, the gravest first."""
-        risk = group[0][1]
-        grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
-        return risk.applies != "True", grade, risk.name
-
-    new = sorted(new_by_risk.values(), key=gravity)
-    lines = _markdown(results, new, missing_by_name, doubtful=doubtful, failed=failed, name=baseline.name)
+                label = "grown" if risk.grown and risk.grown.baseline else "new"
+                open_risks[label, risk.name, risk.applies].append((result.name, risk))
+            elif risk.accepted and risk.applies != "False":
+                accepted[risk.name].append((result.name, risk))
+        for names, by_name in ((result.since.gone, gone), (result.since.untold, doubtful)) if result.since else ():
+            for name in names:
+                by_name[name].append(result.name)
+    lines = _markdown(results, open_risks, accepted, gone=gone, doubtful=doubtful, failed=failed, name=baseline)
     return "\n".join(lines) + "\n"
 
 
 def _markdown(
     results: Sequence[ClusterResult],
-    new: Sequence[Sequence[tuple[str, Risk]]],
-    missing_by_name: dict[str, list[str]],
-    doubtful: dict[str, list[str]],
+    open_risks: Mapping[tuple[str, str, str], Sequence[_Found]],
+    accepted: Mapping[str, Sequence[_Found]],
+    *,
+    gone: Mapping[str, Sequence[str]],
+    doubtful: Mapping[str, Sequence[str]],
     failed: Sequence[ClusterResult],
     name: str,
 ) -> Iterator[str]:
-    """Yields the lines of a pull request's comment: risks that are new, gone or doubtful since the baseline."""
+    """Yields the lines of a pull request's comment."""
     total = len(results)
     targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
     of = f" of {', '.join(targets)}" if targets else ""
-    lines = [
-        f"{len(new)} new",
-        f"{len(missing_by_name)} gone",
-        *([f"{len(failed)} could not be judged"] if failed else []),
-    ]
-    yield f"## Preflight{of}: {', '.join(lines)}\n"
+    labels = [label for label, *_ in open_risks]
+    counts = [f"{labels.count('new')} new"]
+    counts += [f"{labels.count('grown')} grown"] if "grown" in labels else []
+    counts += [f"{len(gone)} gone"]
+    counts += [f"{len(failed)} could not be judged"] if failed else []
+    yield f"## Preflight{of}: {', '.join(counts)}\n"
     yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
-    for pairs in new:
-        risk = pairs[0][1]
-        certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
-        yield (
-            f"- [ ] new: **{plain(risk.name)}** "
-            f"{certainty}{_clusters_text([cluster_name for cluster_name, _ in pairs], total)}"
-        )
-        if risk.applies == "True":
-            cluster_prefix = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
-            yield f"  {cluster_prefix}{plain(risk.message)}"
-            if risk.fix:
-                yield f"  Fix: {plain(risk.fix)}"
-    for label, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
+    for (label, *_), pairs in sorted(open_risks.items(), key=lambda item: sort_key(item[1][0][1])):
+        yield from _open_risk(label, pairs, total)
+    for label, risks in (("gone", gone), ("not told this time, so perhaps not gone", doubtful)):
         for risk_name in sorted(risks):
             box = "x" if label == "gone" else " "
             yield f"- [{box}] {label}: {plain(risk_name)}{_clusters_text(risks[risk_name], total)}"
+    for risk_name, pairs in sorted(accepted.items()):
+        reasons = "; ".join(dict.fromkeys(plain(risk.because) for _, risk in pairs if risk.because))
+        clusters = _clusters_text([cluster for cluster, _ in pairs], total)
+        yield f"- [x] accepted: {plain(risk_name)}{clusters}{f' ({reasons})' if reasons else ''}"
     for cluster_result in failed:
         problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
         yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(problem)}"
+
+
+def _open_risk(label: str, pairs: Sequence[_Found], total: int) -> Iterator[str]:
+    """Yields the lines of a risk that is new or grown, with the clusters that have it."""
+    risk = pairs[0][1]
+    certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
+    clusters = _clusters_text([cluster for cluster, _ in pairs], total)
+    yield f"- [ ] {label}: **{plain(risk.name)}** {certainty}{clusters}"
+    for cluster, found in pairs:
+        if found.grown and label == "grown":
+            yield f"  {f'{plain(cluster)}: ' if total > 1 else ''}now also {plain(found.grown.listed)}"
+    if risk.applies == "True":
+        yield f"  {f'{plain(pairs[0][0])}: ' if len(pairs) > 1 else ''}{plain(risk.message)}"
+        if risk.fix:
+            yield f"  Fix: {plain(risk.fix)}"
 
 
 def _clusters_text(clusters: Sequence[str], total: int) -> str:
