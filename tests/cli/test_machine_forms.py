@@ -137,8 +137,8 @@ def test_preflights_are_told_with_source_time_and_completeness(run: Run, server:
     ran = run("upgrade", "recommend", "--kubeconfig", server.kubeconfig, "--version=5.1.0")
     assert ran.out.endswith(
         "\nPreflights:\n\n"
-        "  TARGET   SOURCE   OBSERVED   STATE      RISKS\n"
-        "  5.1.0    5.0.0    not yet    complete   RiskA\n"
+        "  TARGET   SOURCE   OBSERVED   STATE   RISKS\n"
+        "  5.1.0    5.0.0    not yet    live    RiskA\n"
         "\n  RiskA: m\n"
     )
 
@@ -172,8 +172,8 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
     (tmp_path / "cm.json").write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **stored}))
     ran = run("upgrade", "recommend", "--dump", tmp_path)
     assert ran.out.partition("\nPreflights:\n\n")[2] == (
-        "  TARGET   SOURCE   OBSERVED               STATE                                  RISKS\n"
-        "  5.1.0    5.0.0    2026-01-14T09:30:00Z   complete (1 of 2 checks told), ended   RiskA\n"
+        "  TARGET   SOURCE   OBSERVED               STATE                        RISKS\n"
+        "  5.1.0    5.0.0    2026-01-14T09:30:00Z   ended (1 of 2 checks told)   RiskA\n"
         "\nWhat an ended preflight found may have changed since, and holds no update up.\n"
     )
     shown = run("upgrade", "--dump", tmp_path).out.partition("\nEnded preflights; ")[2].splitlines()
@@ -183,7 +183,7 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
     ended = json.loads(run("upgrade", "--dump", tmp_path, "-o", "json").out)["endedPreflights"]
     assert [one["target"] for one in ended] == ["5.1.0"]
     (found,) = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)["preflights"]
-    assert (found["target"], found["ended"], found["state"]) == ("5.1.0", True, "complete")
+    assert (found["target"], found["ended"], found["state"]) == ("5.1.0", True, "ended")
 
 
 def test_a_preflight_that_nobody_can_read_is_an_error(run: Run, tmp_path: Path) -> None:

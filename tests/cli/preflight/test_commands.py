@@ -133,11 +133,21 @@ STATUS = {
     ],
 }
 CLUSTER = cluster({"spec": {"clusterID": "x"}, "status": STATUS})
+WATCHING = {"status": "True", "reason": "Watching", "message": "m", "lastTransitionTime": "2026-01-14T09:30:00Z"}
+LIVE = cluster(
+    {
+        "spec": {"clusterID": "x", "desiredUpdate": {"mode": "Preflight", "version": "5.2.0"}},
+        "status": {
+            **STATUS,
+            "conditions": [{"type": type_, **WATCHING} for type_ in ("PreflightRunning", "PreflightCompleted")],
+        },
+    }
+)
 
 
 def test_a_target_s_findings_join_status_and_report() -> None:
     """ClusterVersion decides; the report adds remedies; a shared risk shows this target's line alone."""
-    found = {risk.name: risk for risk in findings_of_target(CLUSTER, FOUND, "5.2.0").risks}
+    found = {risk.name: risk for risk in findings_of_target(LIVE, FOUND, "5.2.0").risks}
     assert (found["DualStackIncompatible"].fix, found["DualStackIncompatible"].severity) == (
         DUAL.remediation,
         "critical",
@@ -149,9 +159,7 @@ def test_a_target_s_findings_join_status_and_report() -> None:
 
 def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
     """The paused pool was fixed since: the operator's status is what holds."""
-    assert "MachineConfigPoolPaused-infra" not in [
-        risk.name for risk in findings_of_target(CLUSTER, FOUND, "5.2.0").risks
-    ]
+    assert "MachineConfigPoolPaused-infra" not in [risk.name for risk in findings_of_target(LIVE, FOUND, "5.2.0").risks]
 
 
 @pytest.mark.parametrize(
@@ -239,17 +247,17 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     assert ran.code == 0
     assert ran.out.partition("\nAbout this risk:")[0] == (
         "DualStackIncompatible\n"
-        "\nFor 5.2.0:\n"
+        "\nFor 5.2.0, as of 2026-01-14T10:05:00Z:\n"
         "  Severity: critical\n"
-        "  Applies:  True (PreflightValidation)\n"
+        "  Applies:  True (PreflightOutdated)\n"
         "  Accepted: no (runup upgrade accept DualStackIncompatible)\n"
         "  Message:  Dual-stack networking is used.\n"
         "  Fix:      Remove the IPv6 range.\n"
         "            See the networking guide.\n"
         "  Concerns: Network.config.openshift.io cluster\n"
         "  Found by: the preflight of 5.2.0\n"
-        "  Since:    2026-01-14T09:30:00Z\n"
-        "  More:     https://example.com/DualStackIncompatible\n"
+        "  Since:    2026-01-14T10:05:00Z\n"
+        "  More:     https://example.com/dual\n"
     )
 
 
@@ -274,7 +282,7 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     assert (ran.code, ran.err) == (3, "")
     lines = ran.out.splitlines()
     assert lines[1] == (
-        "Preflight of 5.2.0 from 5.0.0: 2 risks apply (1 critical, 1 of unknown severity), 1 could not be told, then; "
+        "Preflight of 5.2.0 from 5.0.0: 3 risks apply (1 critical, 2 warning), then; "
         "2 checks done; as of 2026-01-14T10:05:00Z"
     )
     assert lines[-1] == (
@@ -286,7 +294,7 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     whole = run(*words, "-v").out.splitlines()
     assert [line.split()[:2] for line in whole if line.isupper()] == [["SEVERITY", "STATE"], ["RESULT", "CHECK"]]
     assert len([line for line in whole if line.startswith(("Clear ", "Applies ", "Unknown ", "Skipped "))]) == 2
-    assert "https://example.com/DualStackIncompatible" in run(*words, "-o", "wide").out
+    assert "https://example.com/dual" in run(*words, "-o", "wide").out
     page = run(*words, "-o", "html")
     assert (page.code, page.err) == (3, "")
     assert (page.out.startswith("<!DOCTYPE html>"), page.out.endswith("</html>\n")) == (True, True)

@@ -17,6 +17,7 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import age, badge, bar, el, facts, grid, join, link, minute_text, text
 from runup.kernelmodules.decide.readiness import Readiness, Status
 from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.preflight_state import Phase
 from runup.report.report import ReportedCheck, ReportedResource
 
 
@@ -165,7 +166,7 @@ def test_the_head_of_a_preflights_page() -> None:
     assert "In the way 1 warning Checks 2 done Checked 2026-11-21 07:30 UTC Release image: q/i" in text_
     skipped = (*checks, ReportedCheck(name="c", result="Skipped"))
     assert "Checks 2 done, 1 not for this update" in read(shown(checks=skipped)).text
-    assert "5.0.0 Ended Verdict: this preflight has ended" in read(shown(A, ended=True)).text
+    assert "5.0.0 Ended Verdict: this preflight has ended" in read(shown(A, phase=Phase.ENDED)).text
 
 
 def test_a_card_of_a_risk() -> None:

@@ -28,6 +28,7 @@ from runup.preflight.decide.findings import (
     with_counted_risks,
     worst_first,
 )
+from runup.preflight.decide.preflight_state import Phase
 from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
 from runup.report import documentation
@@ -105,7 +106,7 @@ def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], 
     """0 nothing in the way, 2 risks apply, 3 something unknown, 1 no result; of one that has ended nobody knows."""
     told = Findings(source="5.0.0", target="5.2.0", conditions=conditions, risks=risks)
     assert told.exit_code == code
-    assert replace(told, ended=True).exit_code == 3
+    assert replace(told, phase=Phase.ENDED).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report
     ("asked", "status", "ended"),
     [
         (None, "completed", True),
-        (None, "running", False),
+        (None, "running", True),
         (ASKED, "completed", False),
         (Update(mode="Preflight", version="5.1.0"), "completed", True),
         (Update(version="5.2.0"), "completed", True),
@@ -249,7 +250,7 @@ def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report
     ids=["nobody asks", "it was never complete", "it is asked for", "another is", "its update is"],
 )
 def test_whether_a_preflight_has_ended(asked: Update | None, status: Any, ended: bool) -> None:
-    """It had a result, and nobody looks any more."""
+    """It left a report, complete or not, and nobody looks any more."""
     cluster = cluster_version(desired_update=asked, conditional_updates=(update("5.2.0"),))
     stored = History(reports=(report(execution_status=status),))
     assert findings_of_target(cluster, stored, "5.2.0").ended is ended

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from runup.advice.decide import acceptance
@@ -203,11 +204,11 @@ def _preflight(running: str = "", completed: str = "", failed: str = "") -> tupl
 
 
 STATES: dict[str, tuple[tuple[JSON, ...], str]] = {
-    "nothing yet": ((), "not started"),
-    "queued": (_preflight("False", "False", "False"), "not started"),
-    "running": (_preflight("True", "False", "False"), "running"),
-    "complete": (_preflight("True", "True", "False"), "complete"),
-    "failed": (_preflight("False", "False", "True"), "could not run (Why)"),
+    "nothing yet": ((), "requested"),
+    "queued": (_preflight("False", "False", "False"), "waiting"),
+    "started": (_preflight("True", "False", "False"), "waiting"),
+    "complete": (_preflight("True", "True", "False"), "live"),
+    "failed": (_preflight("False", "False", "True"), "failed"),
 }
 ASKED = {"version": "5.1.0", "mode": "Preflight"}
 
@@ -221,14 +222,14 @@ def test_how_the_preflight_stands_that_is_asked_for(name: str) -> None:
     assert (data["state"], data["ended"], data["target"]) == (state, False, "5.1.0")
     row = text.splitlines()[-1]
     assert row.split()[:4] == ["5.1.0", "5.0.0", "not", "yet"]
-    assert f"   {state}   " in row
+    assert f"   {state}{' (Why)' if state == 'failed' else ''}   " in row
     assert row.endswith("   RiskA")
 
 
 OLD = "PreflightOutdated"
 
 
-@pytest.mark.parametrize(("status", "state"), [("completed", "complete"), ("running", "partial")])
+@pytest.mark.parametrize(("status", "state"), [("completed", "ended"), ("running", "ended, partial")])
 def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
     """With how much was told, without what was not for the update; of another target nothing where one is named."""
     checks = tuple(
@@ -237,7 +238,8 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
     )
     risks = (ReportedRisk(name="RiskA", message="m"),)
     stored = _stored(
-        _report("5.1.0", status=status, checks=checks, risks=risks), _report("5.2.0", observed_time=BEFORE)
+        _report("5.1.0", status=status, checks=checks, risks=risks),
+        _report("5.2.0", observed_time=BEFORE, risks=(replace(risks[0], name="RiskC"),)),
     )
     document = _cluster(
         _update("5.1.0", _risk("RiskA", "Unknown", OLD, "a " * 60), _risk("RiskB", reason="Match")),
@@ -246,8 +248,8 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
     said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="", now=NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
-    assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told), ended RiskA".split()
-    assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} complete, ended RiskC".split()
+    assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told) RiskA".split()
+    assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} ended RiskC".split()
     assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
     said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="5.1.0", now=NOW)
     assert [each["target"] for each in data] == ["5.1.0"]

@@ -39,6 +39,7 @@ from runup.cli.render.screen import Screen
 from runup.cli.render.table import draw_table, plain_table
 from runup.clusterversion.decide.upgrade_request import end_preflight
 from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.preflight_state import Phase
 from runup.preflight.decide.stored_reports import History
 from runup.report.causes import group_by_cause
 from runup.report.report import FORMAT, Report, ReportedResource, ReportedRisk
@@ -61,6 +62,7 @@ OVER = replace(A, name="O", applies="False")
 STUCK = replace(A, name="S", acceptable=False)
 REPAIRS = replace(A, name="R", reason=REPAIRED)
 GREW = Growth(added=("Node b",), more=2, since=WHEN, accepted_for=1, at=WHEN - timedelta(days=1))
+MINUTES = timedelta(minutes=5)
 GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "Invalid"))
 
 
@@ -159,7 +161,7 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
          "upgrade` says why). Go on all the same with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
         (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
          "waived (force): nobody vouches for the image that checked."),
-        (found(A, ended=True), "this preflight has ended; what it found may have changed since. Check again: "
+        (found(A, phase=Phase.ENDED), "this preflight has ended; what it found may have changed since. Check again: "
          "runup upgrade --mode=preflight --to=5.2.0 --wait"),
     ],
 )  # fmt: skip
@@ -178,7 +180,7 @@ def test_the_verdict_on_a_terminal_has_the_command_on_a_line_of_its_own() -> Non
 def test_ended_preflights() -> None:
     """Each with what it found then, and how old it is."""
     old = replace(A, reason=OUTDATED)
-    one = found(old, UNSURE, replace(old, name="B"), observed=WHEN - timedelta(minutes=5))
+    one = found(old, replace(UNSURE, from_preflight=False), replace(old, name="B"), observed=WHEN - MINUTES)
     text = "".join(part for _, part in ended_preflight_lines((one,), now=WHEN))
     assert text == (
         "\nEnded preflights; what they found may have changed since and holds no update up:\n"

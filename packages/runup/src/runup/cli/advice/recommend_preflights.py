@@ -13,7 +13,6 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
 from runup.advice.decide import acceptance
-from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.clusterversion_json import JSON, texts
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.preflight.render import finding_texts as rendered
@@ -36,44 +35,38 @@ def preflight_lines(
     except codec.DecodeError as error:
         raise InputError(f"what preflights found cannot be read: {error}") from error
     accepted_names = acceptance.accepted(cluster, texts(accepted, "data"), now)
-    # The findings of each preflight, its state, and whether no preflight checks that target any more.
-    results: list[tuple[Findings, str, bool]] = []
     requested = findings.current_findings(cluster, stored, accepted_names)
-    if requested is not None:
-        state = "running" if requested.running and requested.running.status == "True" else "not started"
-        if requested.failed:
-            state = f"could not run ({requested.failed.reason})"
-        elif requested.completed:
-            state = "complete"
-        results.append((requested, state, False))
-    for earlier in findings.ended_findings(cluster, stored, accepted_names):
-        report = findings.report_of(stored, earlier.source, earlier.target, earlier.image)
-        complete = report is not None and report.execution_status == "completed"
-        results.append((earlier, "complete" if complete else "partial", True))
-    results = [result for result in results if version in ("", result[0].target)]
-    data = [{**rendered.as_data(found), "state": state, "ended": ended} for found, state, ended in results]
+    results = [
+        *([requested] if requested is not None else []),
+        *findings.ended_findings(cluster, stored, accepted_names),
+    ]
+    results = [found for found in results if version in ("", found.target)]
+    data = [{**rendered.as_data(found), "ended": found.ended} for found in results]
     if not results:
         return [], data
-    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *(_table_row(*result) for result in results)]
+    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_table_row, results)]
     lines = [out(f"\nPreflights:\n\n{align_columns(rows)}")]
-    if any(ended for _, _, ended in results):
+    if any(found.ended for found in results):
         lines.append(out("\nWhat an ended preflight found may have changed since, and holds no update up.\n"))
-    for found, _, _ in results if version else ():
+    for found in results if version else ():
         risks = [risk for risk in found.risks if risk.from_preflight and risk.applies != "False"]
         lines += [out(f"\n  {risk.name}: {shorten(risk.message, _MAX_CHARACTERS)}\n") for risk in risks]
     return lines, data
 
 
-def _table_row(found: Findings, state: str, ended: bool) -> tuple[str, ...]:
+def _table_row(found: Findings) -> tuple[str, ...]:
     """Returns the table's row of one preflight."""
+    state = found.phase.value if found.phase else ""
+    state += f" ({found.failed.reason})" if found.failed else ""
+    state += ", partial" if found.partial else ""
     total = sum(1 for check in found.checks if check.result != "Skipped")
     unknown = sum(1 for check in found.checks if check.result == "Unknown")
     told = f" ({total - unknown} of {total} checks told)" if total else ""
-    names = [risk.name for risk in found.risks if (risk.reason == OUTDATED if ended else risk.applies != "False")]
+    names = [risk.name for risk in found.risks if (risk.from_preflight if found.ended else risk.applies != "False")]
     return (
         f"  {found.target}",
         found.source,
         timestamp(found.observed) or "not yet",
-        f"{state}{told}{', ended' if ended else ''}",
+        f"{state}{told}",
         shorten(", ".join(names) or "none", _MAX_CHARACTERS),
     )

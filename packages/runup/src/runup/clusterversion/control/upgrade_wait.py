@@ -22,6 +22,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.preflight.control import cluster_records
 from runup.preflight.decide.findings import Findings, Risk, findings_of_target, requested_preflight
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.preflight_state import Phase, phase_of
 from runup.preflight.decide.stored_reports import History
 from runup.process import clusterversion_client as clusters
 from runup.process.messages import Say, err
@@ -68,18 +69,19 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
             action = "a preflight of" if desired.mode else "an update to"
             other = f"somebody now asks for {action} {desired.version or desired.image}"
         return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {other}")
-    conditions = cluster.status.conditions
-    running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
     # Conditions from before the operator saw the request are about another one
     # (docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md).
-    if cluster.status.observed_generation < generation or running is None:
-        return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
-    if failed and failed.status == "True":
-        state = State.HEALING if running.status == "True" else State.FAILED
+    conditions = cluster.status.conditions if cluster.status.observed_generation >= generation else ()
+    running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
+    phase = phase_of(conditions)
+    if phase is Phase.FAILED and failed is not None:
+        state = State.HEALING if running is not None and running.status == "True" else State.FAILED
         return Judgement(state, f"{failed.reason}: {failed.message}")
-    if completed and completed.status == "True":
+    if phase is Phase.LIVE and completed is not None:
         return Judgement(State.DONE, completed.message)
-    return Judgement(State.GOING, running.message)
+    if running is not None:
+        return Judgement(State.GOING, running.message)
+    return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from runup.api import clusterversion_json
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
-from runup.preflight.decide.findings import MODE
 from runup.preflight.decide.preflight_conditions import kept_mode_text
+from runup.preflight.decide.preflight_state import MODE
 from runup.process.messages import Output, err, out
 
 GATE = "ClusterUpdatePreflight"

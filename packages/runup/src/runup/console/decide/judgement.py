@@ -18,6 +18,7 @@ from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_conditions import FAILED
+from runup.preflight.decide.preflight_state import Phase
 
 # Reports by size, in bytes as they are sent between processes: of one cluster, and of all of them together.
 MAX_OF_ONE = 16 * 1024 * 1024
@@ -163,7 +164,7 @@ def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> 
         return Findings(source="", target="")
     findings = entry.judged.findings
     if findings.completed and not findings.of_dump and is_old(findings, now, max_age):
-        return replace(findings, ended=True)
+        return replace(findings, phase=Phase.OUTDATED)
     return findings
 
 

@@ -21,14 +21,14 @@ from runup.advice.decide import preflight_reasons as reasons
 from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepted_without_records, growth
 from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
-from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.preflight_state import MODE, Phase, current_preflight, past_phase
 from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
 from runup.report import documentation
 from runup.report.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
 
 EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
-MODE = "Preflight"
 _UPDATE_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
 # Severity and remedy of the operator's own refusals, for which the API has no field.
 _OWN_REFUSALS = {
@@ -81,13 +81,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
 
-    `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
-    result, and nothing checks any more whether that still holds. `of_dump`: the findings are about a dump, not about a
-    cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
-    risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature. `kind` is
-    Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps` are those of its update.
-    `manifests` says what was read if the findings are about manifests, which no cluster has yet. `cluster_id` tells the
-    cluster whatever it is called; empty if it is not known.
+    `conditions` are the preflight's three conditions, if they are about this target. `phase` is None if no operator
+    runs the preflight, or if there is none. `ran`: the report is that of the current attempt. `partial`: the report is
+    not complete. `of_dump`: the findings are about a dump, not about a cluster that can be reached. `guards` are
+    conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on this cluster.
+    `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion,
+    which accepts nothing; `steps` are those of its update. `manifests` says what was read if the findings are about
+    manifests, which no cluster has yet. `cluster_id` tells the cluster whatever it is called; empty if it is not known.
     """
 
     source: str
@@ -97,7 +97,9 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     risks: tuple[Risk, ...] = ()
     checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
     observed: datetime | None = None
-    ended: bool = False
+    phase: Phase | None = None
+    ran: bool = False
+    partial: bool = False
     of_dump: bool = False
     guards: tuple[Condition, ...] = ()
     takes_names: bool = True
@@ -120,8 +122,20 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.conditions or self.risks or self.checks or self.observed)
 
     @property
+    def ended(self) -> bool:
+        """Reports whether the findings are those of a stored report that nothing confirms any more."""
+        return self.phase in (Phase.ENDED, Phase.OUTDATED)
+
+    @property
+    def failure(self) -> str:
+        """What a failed preflight did, to follow "the preflight"."""
+        if not self.ran:
+            return "could not run"
+        return "failed before it was complete" if self.partial else "no longer confirms its result"
+
+    @property
     def failed(self) -> Condition | None:
-        """The condition with the reason why the preflight could not run, or None."""
+        """The condition with the reason why the preflight failed, or None."""
         condition = find(self.conditions, FAILED)
         return condition if condition and condition.status == "True" else None
 
@@ -161,27 +175,25 @@ def requested_preflight(cluster: ClusterVersion) -> tuple[str, str] | None:
 
 
 def current_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
-    """Returns the findings of the requested preflight, or None if no preflight is requested."""
-    target = requested_preflight(cluster)
-    return findings_of_target(cluster, history, *target, accepted=accepted) if target else None
+    """Returns the findings of the preflight that is requested, or that an update waits for; None if there is none."""
+    preflight = current_preflight(cluster, history)
+    if preflight is None:
+        return None
+    return findings_of_target(cluster, history, preflight.version, preflight.image, accepted=accepted)
 
 
 def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
-    """Returns the findings of ended preflights of targets that are still ahead, the newest first.
-
-    The target of the preflight that is requested now is left out.
-    """
-    requested = requested_preflight(cluster)
+    """Returns the findings of ended preflights of targets that are still ahead, the newest first."""
     ended_targets: list[Findings] = []
     for report in history.reports:
         version, image = report.target_version, report.target_image
-        if requested in ((version, ""), (version, image), ("", image)):
-            continue
         # The same target may have been checked from several releases: the newest findings count.
         if any((ended_target.target, ended_target.image) == (version, image) for ended_target in ended_targets):
             continue
         findings = findings_of_target(cluster, history, version, image, accepted=accepted)
-        if any(risk.reason == reasons.OUTDATED for risk in findings.risks):
+        entry = entry_of(cluster, version, image)
+        published = {condition.reason for risk in (entry.risks if entry else ()) for condition in risk.conditions}
+        if findings.ended and reasons.OUTDATED in published:
             ended_targets.append(findings)
     return tuple(ended_targets)
 
@@ -191,37 +203,47 @@ def findings_of_target(
 ) -> Findings:
     """Returns the findings about an update to one release.
 
-    The preflight's conditions are included only if that release is the one requested. `accepted` is None if no
-    acceptance records were read; then every name in `acceptRisks` counts.
+    The preflight's conditions are included only if that release is its target. If the preflight is over, the findings
+    are those of its stored report. `accepted` is None if no acceptance records were read; then every name in
+    `acceptRisks` counts.
     """
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
-    requested = requested_preflight(cluster)
-    about_it = requested is not None and (requested[0] == version or (not requested[0] and requested[1] == image))
+    current = current_preflight(cluster, history)
+    preflight = current if current is not None and current.is_of(version, image) else None
     # What was found from an earlier release stays while the target is ahead, and says from where.
-    sources = dict.fromkeys((source, *(() if about_it else (report.source_version for report in history.reports))))
+    sources = dict.fromkeys((source, *(() if preflight else (report.source_version for report in history.reports))))
     report = next(
         (stored_report for source in sources if (stored_report := report_of(history, source, version, image))), None
     )
-    conditions = (
-        tuple(condition for condition in cluster.status.conditions if condition.type in TYPES) if about_it else ()
-    )
+    conditions = preflight.conditions if preflight is not None else ()
+    phase = preflight.phase if preflight is not None else past_phase(cluster, report) if report is not None else None
     accepted = accepted_without_records(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
-    current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
+    is_current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
+    is_over = preflight is None or (phase is Phase.FAILED and status_of(conditions, RUNNING) == "False")
+    if report is not None and is_over:
+        risks = _risks_then(report)
+    else:
+        risks = risks_of_update(cluster, entry, report=report, version=version, accepted=accepted, current=is_current)
+    if phase is None and any(risk.reason == reasons.OUTDATED for risk in risks):
+        # The report itself could not be read.
+        phase = Phase.ENDED
     # `--to` refuses nothing for the release to which the update under way is taken back.
     update = update_in_progress(cluster)
     takes_back = update is not None and update.is_taken_back_by(version, image)
     return Findings(
         source=report.source_version if report is not None else source,
         target=version or image,
-        image=image or (entry.release.image if entry else ""),
+        image=image or (entry.release.image if entry else report.target_image if report else ""),
         conditions=conditions,
-        risks=_risks_of_update(cluster, entry, report=report, version=version, accepted=accepted, current=current),
+        risks=risks,
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
-        ended=not about_it and report is not None and report.execution_status == "completed",
+        phase=phase,
+        ran=report is not None and history.attempt is not None and report.preflight_id == history.attempt.id,
+        partial=report is not None and report.execution_status != "completed",
         guards=() if takes_back else lifting.guard_conditions(cluster.status.conditions),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
@@ -282,7 +304,7 @@ def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[st
     return tuple(dict.fromkeys(item for items in by_report.values() for item in items))
 
 
-def _risks_of_update(
+def risks_of_update(
     cluster: ClusterVersion,
     entry: ConditionalUpdate | None,
     report: Report | None,
@@ -290,7 +312,7 @@ def _risks_of_update(
     accepted: Accepted,
     current: bool,
 ) -> tuple[Risk, ...]:
-    """Returns the risks of the update to `version`, from ClusterVersion and from the report."""
+    """Returns the risks that ClusterVersion carries for the update to `version`, with details of the report."""
     if entry is None:
         return ()
     # Newer API versions keep risks once for all updates, and name them in each update's `riskNames`.
@@ -367,6 +389,21 @@ def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | No
         cause=risk.cause,
         lacking=risk.lacking,
         suppressed_only=report.cluster_kind == "Kubernetes",
+    )
+
+
+def _risks_then(report: Report) -> tuple[Risk, ...]:
+    """Returns all risks that counted when `report`, that of a preflight that is over, was stored."""
+    own_names = {risk.name for risk in report.risks}
+    return worst_first(
+        replace(
+            risk_of_report(risk, report),
+            accepted=risk.name in report.accepted,
+            reason=reasons.OUTDATED,
+            from_preflight=risk.name in own_names,
+            acceptable=risk.name not in reasons.NEVER_ACCEPTED,
+        )
+        for risk in report.counted
     )
 
 

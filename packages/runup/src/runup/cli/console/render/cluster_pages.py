@@ -21,6 +21,7 @@ from runup.console.decide.graph_ways import UpdateWay
 from runup.console.decide.judgement import Board, is_old, is_to_come
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.preflight_state import Phase
 from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide.decode import decode, with_unknown
 
@@ -47,7 +48,7 @@ def preflight_page(
         if last_good is not None:
             when = frame.how_old(last_good.observed, now)
             parts.append(el("p", f"What follows is what was found {when}. It does not count any more."))
-            parts.append(page_body(replace(last_good, ended=True)))
+            parts.append(page_body(replace(last_good, phase=Phase.OUTDATED)))
     else:
         parts = [_age_line(findings, now, max_age), page_body(findings)]
         if judged.collect:

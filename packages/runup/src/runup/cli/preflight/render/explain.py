@@ -10,13 +10,20 @@ import msgspec
 
 from kubekit.lang.gotext import quote_go
 from kubekit.lang.text import timestamp
-from runup.advice.decide.acceptance import Accepted
+from runup.advice.decide.acceptance import Accepted, accepted_without_records
+from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.preflight.render.finding_texts import risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
-from runup.preflight.decide.findings import Risk, findings_of_target, known_risk_names, risk_of_report
+from runup.preflight.decide.findings import (
+    Risk,
+    findings_of_target,
+    known_risk_names,
+    risk_of_report,
+    risks_of_update,
+)
 from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
@@ -45,21 +52,25 @@ def explain_risk(
 
     Raises CommandError if neither the cluster nor `documented` has the risk.
     """
-    by_target = tuple(
-        (findings.target, risk)
-        for update in cluster.status.conditional_updates
-        for findings in [
-            findings_of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)
-        ]
-        for risk in findings.risks
-        if _is_about(risk.name, name)
-    )
+    counts = accepted_without_records(cluster) if accepted is None else accepted
+    offered = {(update.release.version, update.release.image): update for update in cluster.status.conditional_updates}
+    targets = dict.fromkeys([*offered, *((report.target_version, report.target_image) for report in history.reports)])
+    by_target: list[tuple[str, Risk]] = []
+    for version, image in targets:
+        findings = findings_of_target(cluster, history, version, image, accepted=accepted)
+        found = {risk.name for risk in findings.risks}
+        # A report of the past does not say which risks the update has from elsewhere now.
+        published = risks_of_update(
+            cluster, offered.get((version, image)), report=None, version=version, accepted=counts, current=False
+        )
+        carried = (*findings.risks, *(risk for risk in published if risk.name not in found))
+        by_target += [(findings.target, risk) for risk in carried if _is_about(risk.name, name)]
     if not by_target and not page:
         names, text = known_risk_names(cluster), f"no update of this cluster has a risk {quote_go(name)}"
         similar = get_close_matches(name, names, 1) or get_close_matches(name, documented, 1, cutoff=0.8)
         known = f"there are {', '.join(names)}" if names else "there are none"
         raise CommandError(f"{text}; did you mean {quote_go(similar[0])}?" if similar else f"{text}; {known}")
-    return Explanation(name, by_target, page, not_asked=_no_report(history))
+    return Explanation(name, tuple(by_target), page, not_asked=_no_report(history))
 
 
 def explain_from_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
@@ -116,8 +127,9 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
             ("Since", timestamp(risk.since)),
             ("More", risk.url),
         )
+        as_of = f", as of {timestamp(risk.since)}" if risk.reason == OUTDATED else ""
         lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
-        sections.append(f"\nFor {target}:\n" + "".join(lines))
+        sections.append(f"\nFor {target}{as_of}:\n" + "".join(lines))
     if explained.page:
         sections += [
             "\nAbout this risk:\n\n",

@@ -9,13 +9,13 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.lang.text import timestamp
-from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.cli.preflight.render import cause_texts
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import Output, age, out
 from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
+from runup.preflight.decide.preflight_state import Phase
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck, ReportedStep
 
@@ -67,7 +67,7 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
     )
     rows = []
     for findings in ended:
-        names = ", ".join(risk.name for risk in findings.risks if risk.reason == OUTDATED)
+        names = ", ".join(risk.name for risk in findings.risks if risk.from_preflight)
         rows.append(Row((findings.target, names, age(findings.observed, now), timestamp(findings.observed))))
     yield out(join_parts("\n", draw_table(Table(columns=columns, rows=rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
@@ -76,10 +76,11 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
 def summary(findings: Findings) -> str:
     """Returns the preflight's state in a few words."""
     if findings.failed:
-        return f"could not run ({findings.failed.reason}): {findings.failed.message}"
+        return f"{findings.failure} ({findings.failed.reason}): {findings.failed.message}"
+    waits = "; an update waits for it" if findings.phase is Phase.WAITED_FOR else ""
     if not findings.completed:
-        return findings.running.message if findings.running else "requested"
-    return f"completed; {counted_risks(findings.risks)}"
+        return f"{findings.running.message if findings.running else 'requested'}{waits}"
+    return f"completed; {counted_risks(findings.risks)}{waits}"
 
 
 def result(
@@ -91,15 +92,18 @@ def result(
     `collect` is the command that collects what a dump lacks.
     """
     shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
-    if findings.completed or findings.ended:
+    parts = [f"{findings.failure} ({findings.failed.reason})"] if findings.failed else []
+    if findings.completed or findings.ended or (findings.phase is Phase.FAILED and findings.observed):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         causes = sum(any(risk.open for risk in cause.risks) for cause in report.applying)
         some = 0 < causes < sum(risk.open for risk in applying)
         of_causes = f" for {causes} {'cause' if causes == 1 else 'causes'}" if some else ""
         text = counted_risks(findings.risks, f"{severity_counts_text(applying)}{of_causes}")
-        parts = [f"{text}{', then' if findings.ended else ''}"]
-    else:
-        parts = [f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"]
+        parts += [f"{text}{'' if findings.completed else ', then'}"]
+    elif not parts:
+        parts = ["no result yet"]
+    parts += ["an update waits for it"] if findings.phase is Phase.WAITED_FOR else []
+    parts += ["not all checks were evaluated"] if findings.partial else []
     parts += [findings.manifests] if findings.manifests else []
     if count := len(findings.checks):
         parts.append(f"{count} {'check' if count == 1 else 'checks'} done")
@@ -182,7 +186,8 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict, and the command that it ends with if there is one."""
     code = findings.exit_code
     if findings.ended:
-        text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
+        ended = "was over before it had evaluated every check" if findings.partial else "has ended"
+        text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again:"
         return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
     if code == COULD_NOT_RUN:
         if findings.failed is None:
@@ -196,7 +201,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
             next_step_text = AGAIN
         else:
             next_step_text = HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
-        return (f"Verdict: the preflight could not run. {failure} {next_step_text}",)
+        return (f"Verdict: the preflight {findings.failure}. {failure} {next_step_text}",)
     if code == 0:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
@@ -370,6 +375,8 @@ def as_data(findings: Findings) -> dict[str, Any]:
         "source": findings.source,
         "target": findings.target,
         "image": findings.image,
+        "state": findings.phase.value if findings.phase else None,
+        "partial": findings.partial,
         "result": RESULTS[findings.exit_code],
         "exitCode": findings.exit_code,
         "observedTime": timestamp(findings.observed) or None,

@@ -97,7 +97,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
     if findings.ended:
         result = ("Ended", WARN)
     elif findings.exit_code == COULD_NOT_RUN:
-        result = ("Could not run", BAD) if findings.failed else ("No result yet", BUSY)
+        result = (findings.failure.capitalize(), BAD) if findings.failed else ("No result yet", BUSY)
     else:
         result = _RESULTS[findings.exit_code]
     # The head of the page: source and target, result, verdict and its command.
