@@ -9,6 +9,7 @@ import semver
 
 # The numbers of a server, kubelet or tool, which may have a `v` before them and anything behind them.
 _NUMBERS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_TYPED = re.compile(r"[vV]\d")
 # Longer texts are refused: `int` refuses numbers of more than 4300 digits.
 MAX_LENGTH = 4096
 
@@ -70,6 +71,12 @@ def parse(text: str) -> Version | None:
         return Version(text)
     except VersionError:
         return None
+
+
+def without_v(text: str) -> str:
+    """Returns a version as a user typed it (`v5.1.0`) without the `v` and blanks around it; other texts unchanged."""
+    stripped = text.strip()
+    return stripped[1:] if _TYPED.match(stripped) else stripped
 
 
 def same_minor(first: Version, other: Version) -> bool:

@@ -44,8 +44,38 @@ def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+def typed_version(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 (click's signature)
+    """Returns the version that was typed, without a `v` before it; the command itself refuses what is none."""
+    if not value:
+        return value
+    # Only now: semantic versions take time to import, and most commands are started without one.
+    from kubekit.lang.version import without_v
+
+    return without_v(value)
+
+
+def typed_target(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Returns the target version that was typed, without a `v` before it. Raises CommandError if it is none.
+
+    Of Kubernetes, which has the major version 1, a minor version is a target, too.
+    """
+    version = typed_version(ctx, param, value)
+    if not version or version.startswith("1.") or ctx.resilient_parsing:
+        return version
+    from kubekit.lang.version import parse
+    from runup.cli.errors import CommandError
+
+    if parse(version) is None:
+        raise CommandError(f"{param.opts[0]}: {version!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1")
+    return version
+
+
 option = partial(click.option, cls=Option)
 """The decorator `click.option` with our `Option` class."""
+
+
+version_option = partial(click.option, default="", metavar="VERSION", callback=typed_target)
+"""The decorator `click.option` for a version that a user types."""
 
 
 def with_options(rows: Sequence[Callable[[F], F]]) -> Callable[[F], F]:

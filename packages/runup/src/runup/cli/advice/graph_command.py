@@ -16,7 +16,7 @@ from runup.cli import static_completion
 from runup.cli.advice.graph_drawing import render_graph
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-from runup.cli.options import with_options
+from runup.cli.options import version_option, with_options
 from runup.cli.release.shared import access, registry_options
 from runup.cli.render.text import align_columns, machine
 
@@ -88,9 +88,9 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
 
 @graph.command()
 @with_options(_SOURCE)
-@click.option("--from", "origin", required=True, metavar="VERSION", help="The release to go from.")
+@version_option("--from", "origin", required=True, help="The release to go from.")
 @click.option("--channel", required=True, metavar="NAME", help="The channel that is followed.")
-@click.option("--to", "goal", default="", metavar="VERSION", help="Where to; without it, the channel's newest.")
+@version_option("--to", "goal", help="Where to; without it, the channel's newest.")
 @click.option("-o", "--output", type=click.Choice(["text", "dot", "svg", "json", "yaml"]), default="text")
 def show(
     source: str,

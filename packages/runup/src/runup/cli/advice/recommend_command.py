@@ -19,14 +19,16 @@ from runup.cli.advice.recommend_text import RecommendFlags, advise, as_data
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
-from runup.cli.options import option
+from runup.cli.options import option, typed_version
 from runup.cli.render.text import machine
 
 
 @click.command("recommend", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
 @option("--show-outdated-releases", is_flag=True, help="List every update, not the newest two of each minor.")
-@option("--version", "target", default="", metavar="VERSION", help="Everything about one update.")
+@option(
+    "--version", "target", default="", metavar="VERSION", callback=typed_version, help="Everything about one update."
+)
 @option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
 @option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
 @option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Read a dump instead of a cluster.")

@@ -13,11 +13,16 @@ from runup.cli import cluster_completion, static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
-from runup.cli.options import option, with_options
+from runup.cli.options import option, typed_version, with_options
 
 _OC_FLAGS = (
     option(
-        "--to", metavar="VERSION", default="", shell_complete=cluster_completion.versions, help="The version to go to."
+        "--to",
+        metavar="VERSION",
+        default="",
+        callback=typed_version,
+        shell_complete=cluster_completion.versions,
+        help="The version to go to.",
     ),
     option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
     option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),

@@ -11,6 +11,7 @@ from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.fleet.command import PARALLEL, SECTIONS, member_options, named_by
 from runup.cli.lazy import Command
+from runup.cli.options import version_option
 from runup.cli.release.shared import access, registry_options, run_guarded
 
 _DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "allow_actions")
@@ -30,7 +31,7 @@ _DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "allow_action
     type=click.FloatRange(0.1, 87600),
     help="Hours after which a report of a cluster does not count as known.",
 )
-@click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
+@version_option("--to", help="Target version; else the release's, else the next minor.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")

@@ -11,6 +11,7 @@ import msgspec
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
+from runup.cli.options import typed_version, version_option
 from runup.cli.preflight.outputs import FLEET_FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import access, registry_options, run_guarded
 
@@ -160,8 +161,8 @@ def fleet() -> None:
 @fleet.command("preflight", sections=SECTIONS_WITH_HUB)
 @member_options
 @hub_options
-@click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
-@click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
+@version_option("--to", help="Target version; else the release's, else the next minor.")
+@version_option("--from", "from_", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
 @outputs_option(FLEET_FORMS)
@@ -262,7 +263,7 @@ def preflight(
     show_default=True,
     help="What the clusters are; an add-on for each.",
 )
-@click.option("--to", default="", metavar="VERSION", help="Check the update to this version.")
+@version_option("--to", help="Check the update to this version.")
 @click.option(
     "--to-channel",
     default="",
@@ -336,7 +337,14 @@ def status(ctx: click.Context, /, hub: str, cluster_set: str, output: str | None
 @fleet.command("recommend", sections=SECTIONS_WITH_HUB)
 @member_options
 @hub_options
-@click.option("--version", "target", default="", metavar="VERSION", help="Whether each cluster may go to this version.")
+@click.option(
+    "--version",
+    "target",
+    default="",
+    metavar="VERSION",
+    callback=typed_version,
+    help="Whether each cluster may go to this version.",
+)
 @click.option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
 @_output
 @connection_options

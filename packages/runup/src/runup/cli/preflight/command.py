@@ -17,6 +17,7 @@ from kubekit.error_types import InputError
 from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
+from runup.cli.options import typed_version, version_option
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import OUTPUT, access, inner_option, registry_options, run_guarded
 from runup.preflight.control import cluster_records
@@ -93,7 +94,7 @@ def _print(text: Callable[[Screen], str], data: object, output: str | None) -> N
 
 
 @preflight.command("show")
-@click.argument("version", default="", shell_complete=cluster_completion.versions)
+@click.argument("version", default="", callback=typed_version, shell_complete=cluster_completion.versions)
 @click.option(
     "-o",
     "--output",
@@ -199,7 +200,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
     help="Reports that `preflight run --store` or a schedule has kept.",
 )
 @click.option("--cluster", default="", metavar="NAME", help="With --store: whose, if a day alone is given.")
-@click.option("--to", default="", metavar="VERSION", help="Of two dumps, or of a store: the update that is compared.")
+@version_option("--to", help="Of two dumps, or of a store: the update that is compared.")
 @_wide
 @_dump
 @connection_options
@@ -310,8 +311,8 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 
 
 @preflight.command("run")
-@click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
-@click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not the cluster's own.")
+@version_option("--to", help="Target version; else the release's, else the next minor.")
+@version_option("--from", "from_", help="Source version, if not the cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
 @click.option(
@@ -454,7 +455,7 @@ def run(
 
 @preflight.command("schedule")
 @click.option("--every", default="", metavar="TIME", help="How often: 30m, 6h, 24h, 7d.")
-@click.option("--to", default="", metavar="VERSION", help="Check the update to this version.")
+@version_option("--to", help="Check the update to this version.")
 @click.option(
     "--to-channel",
     default="",

@@ -12,6 +12,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
+from runup.cli.options import version_option
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS
 from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, run_guarded
 
@@ -21,7 +22,7 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
 
 
 @click.group("rehearse", cls=LazyGroup, places=SUBCOMMANDS, summaries=SUMMARIES, invoke_without_command=True)
-@click.option("--to", default="", metavar="VERSION", help="Target version, one that the cluster is offered.")
+@version_option("--to", help="Target version, one that the cluster is offered.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
 @click.option(

@@ -20,6 +20,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.fleet.command import SECTIONS, member_options, named_by
 from runup.cli.lazy import Command
+from runup.cli.options import version_option
 from runup.cli.preflight.outputs import PREFLIGHT_FORMS, outputs_option, targets_of, verdict_options
 from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, run_guarded
 
@@ -38,7 +39,7 @@ _FLAGS = ("to", "to_image", "release_dir", "fail_on", "suppressions", "baseline"
 @member_options
 @click.option("--to-image", default="", metavar="IMAGE", help="The release's image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
-@click.option("--to", default="", metavar="VERSION", help="What the release's version must be.")
+@version_option("--to", help="What the release's version must be.")
 @click.option(
     "--operators",
     "declared",

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from kubekit.lang.version import without_v
 from runup.fleet.decide.members import Member
 
 ACCEPT = "accept"
@@ -88,7 +89,7 @@ def asked_of(action: str, member: Member, values: Mapping[str, object], token: s
         risk=_text(values.get("risk"), _MAX_NAME) if action == ACCEPT else "",
         reason=_text(values.get("reason"), _MAX_TEXT) if action == ACCEPT else "",
         until=_text(values.get("until"), _MAX_NAME) if action == ACCEPT else "",
-        version=_text(values.get("to"), _MAX_NAME) if action == START else "",
+        version=without_v(_text(values.get("to"), _MAX_NAME)) if action == START else "",
         token=token,
     )
 
