@@ -35,6 +35,7 @@ def test_how_long_ago(seconds: float, said: str) -> None:
 def test_a_time_that_nobody_told() -> None:
     """Is not now."""
     assert age(None, NOW) == "at a time that was not told"
+    assert age(NOW + timedelta(days=1), NOW) == "at a time that is still to come"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -369,6 +369,35 @@ def test_the_request_supplies_what_a_report_lacks() -> None:
         ATTEMPT.target_image,
         NOW,
     )
+
+
+_STARTED, _READ = NOW - timedelta(minutes=10), NOW
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        pytest.param((-9, -2, -1, 0), (-9, -2, -1, 0), id="times of the attempt are the target's"),
+        pytest.param((-9, None, None, None), (-9, None, 0, None), id="no time of the findings"),
+        pytest.param((1440, -1440, 1440, None), (-10, 0, 0, None), id="findings of tomorrow"),
+        pytest.param((1440, -1440, -1440, None), (-10, 0, 0, None), id="findings of yesterday"),
+        pytest.param((-9, -1, -2, 5), (-9, -2, -2, 0), id="complete before its findings, and a heartbeat to come"),
+        pytest.param((-1, -3, -2, -4), (-10, -3, -2, 0), id="in the wrong order"),
+    ],
+)
+def test_the_times_of_a_report_are_those_that_the_operator_saw(
+    told: tuple[int | None, ...], shown: tuple[int | None, ...]
+) -> None:
+    """Minutes from when it was read: start, completion, findings, heartbeat; none before the attempt's start."""
+    fields = ("started_time", "completion_time", "observed_time", "heartbeat_time")
+
+    def at(minutes: int | None) -> datetime | None:
+        return None if minutes is None else _READ + timedelta(minutes=minutes)
+
+    seen = report(**dict(zip(fields, map(at, told), strict=True)))
+    found, _ = usable_report(structs.replace(ATTEMPT, started_time=_STARTED), ReportSeen(ATTEMPT.id, seen, _READ))
+    assert found is not None
+    assert tuple(getattr(found, name) for name in fields) == tuple(map(at, shown))
 
 
 @pytest.mark.parametrize("folder", ["preflight-1-0000000000", "preflight-9-0000000000"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 _ESCAPE = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])"
@@ -150,6 +150,15 @@ def sentence_case(sentence: str) -> str:
 def timestamp(moment: datetime | None) -> str:
     """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
     return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+# By how much the clocks of two machines may differ.
+CLOCKS_DIFFER = timedelta(minutes=5)
+
+
+def is_to_come(moment: datetime, now: datetime) -> bool:
+    """Reports whether a time is further in the future than clocks may differ, so that an age is not known."""
+    return moment - now > CLOCKS_DIFFER
 
 
 def in_utc(moment: datetime) -> datetime:

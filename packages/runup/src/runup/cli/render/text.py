@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from kubekit.lang.text import as_json, escape_in_json, is_hazardous, one_line
+from kubekit.lang.text import as_json, escape_in_json, is_hazardous, is_to_come, one_line
 
 # Rendered text has the form of messages.
 from runup.process.messages import Output as Output
@@ -69,6 +69,8 @@ def age(moment: datetime | None, now: datetime) -> str:
     """Returns how long ago `moment` was, in its largest unit: `42 s ago`, `5 min ago`, `3 h ago`, `12 days ago`."""
     if moment is None:
         return "at a time that was not told"
+    if is_to_come(moment, now):
+        return "at a time that is still to come"
     seconds = max(int((now - moment).total_seconds()), 0)
     for unit, length, from_ in (("days", 86400, 2 * 86400), ("h", 3600, 2 * 3600), ("min", 60, 120)):
         if seconds >= from_:

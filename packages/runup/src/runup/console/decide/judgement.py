@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.text import is_to_come
 from runup.api.config_v1 import ConditionalUpdate, Release
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import ReportStep
@@ -23,8 +24,6 @@ from runup.preflight.decide.preflight_state import Phase
 # Reports by size, in bytes as they are sent between processes: of one cluster, and of all of them together.
 MAX_OF_ONE = 16 * 1024 * 1024
 MAX_OF_ALL = 512 * 1024 * 1024
-# By how much the clock of a cluster, or of who wrote a report, may be ahead of the console's.
-CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -171,8 +170,3 @@ def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> 
 def is_old(findings: Findings, now: datetime, max_age: timedelta) -> bool:
     """Reports whether the findings are older than `max_age`; of an unknown age, or of a time to come, counts as old."""
     return findings.observed is None or now - findings.observed > max_age or is_to_come(findings.observed, now)
-
-
-def is_to_come(moment: datetime, now: datetime) -> bool:
-    """Reports whether a time is further in the future than clocks may differ, so that an age is not known."""
-    return moment - now > CLOCKS_DIFFER

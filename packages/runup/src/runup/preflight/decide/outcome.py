@@ -224,13 +224,12 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
         source_version=content.source_version or attempt.source_version,
         target_version=content.target_version or attempt.target_version,
         target_image=content.target_image or attempt.target_image,
-        observed_time=content.observed_time or report_seen.read_at,
     )
     # The target itself writes these fields, so they may be wrong, or those of an earlier attempt.
     expected = (attempt.id, attempt.source_version, attempt.target_version)
     actual = (content.preflight_id, content.source_version, content.target_version)
     if actual == expected:
-        return content, None
+        return _with_operators_times(content, attempt.started_time, report_seen.read_at), None
     names = ("preflightID", "sourceVersion", "targetVersion")
     wrong = ", ".join(
         f"{name} {found_value!r} instead of {expected_value!r}"
@@ -238,6 +237,27 @@ def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Rep
         if found_value != expected_value
     )
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
+
+
+def _with_operators_times(report: Report, started: datetime | None, read_at: datetime) -> Report:
+    """Returns `report` with times between the start of the attempt and the time at which the operator read it.
+
+    The target's clock may differ from the operator's, and the target is not trusted. A report without the time of its
+    findings gets the time at which it was read.
+    """
+
+    def within(time: datetime | None, earliest: datetime | None, latest: datetime) -> datetime | None:
+        return time if time is not None and time <= latest and (earliest is None or time >= earliest) else None
+
+    observed = within(report.observed_time, started, read_at) or read_at
+    completed = report.completion_time and (within(report.completion_time, started, observed) or observed)
+    return replace(
+        report,
+        started_time=report.started_time and (within(report.started_time, started, completed or observed) or started),
+        completion_time=completed,
+        observed_time=observed,
+        heartbeat_time=report.heartbeat_time and (within(report.heartbeat_time, observed, read_at) or read_at),
+    )
 
 
 def _unsupported(scene: Observations) -> AttemptOutcome | None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.lang.gotext import datetime_of_ns
+from kubekit.lang.text import is_to_come
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.console.render import frame
 from runup.cli.preflight.render.preflight_page import page_body
@@ -18,7 +19,7 @@ from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, gri
 from runup.cli.updatestatus.render import status_page
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
 from runup.console.decide.graph_ways import UpdateWay
-from runup.console.decide.judgement import Board, is_old, is_to_come
+from runup.console.decide.judgement import Board, is_old
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_state import Phase

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from kubekit.lang.text import is_to_come
 from runup.cli.console.render import frame
 from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
 from runup.cli.render.html.markup import BUSY, WARN, Markup, badge, el, grid, join, long_section, minute_text
-from runup.console.decide.judgement import Board, BoardEntry, is_to_come
+from runup.console.decide.judgement import Board, BoardEntry
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import RESULTS, matrix
 from runup.fleet.decide.trend import ReportStep, summarize_days

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from kubekit.lang.text import is_to_come
 from runup import __version__
 from runup.cli.render.html.document import STYLE
 from runup.cli.render.html.markup import Child, Markup, age, el, minute_text, text
-from runup.console.decide.judgement import is_to_come
 
 _OWN_STYLE = """
 .skip { position: absolute; left: -9999px; }
