@@ -148,6 +148,6 @@ def test_what_changed_and_which_objects_changed_it() -> None:
         ["could not be judged", "-"],
     ]
     assert lines(history_command.day_lines(summarize_days(found, weeks=True), weeks=True)) == [
-        "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GONE",
-        "2026-11-23  1         1           0      0        Skew  Ack",
+        "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GROWN     GONE",
+        "2026-11-23  1         1           0      0        Skew  Cordoned  Ack",
     ]

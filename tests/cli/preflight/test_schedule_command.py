@@ -144,6 +144,20 @@ def test_what_is_new_of_the_last_run(cluster: Scheduled) -> None:
         assert (shown.code, shown.out.splitlines()[1:]) == (0, [f"Last run:  {when}, 5.1.1: {said}, nothing new"])
 
 
+def test_what_has_grown_in_the_last_run(cluster: Scheduled) -> None:
+    """It is named with its new objects, and ends with 2, as a new risk does."""
+    cluster.made()
+    for number, nodes in enumerate(("a", "abc"), 1):
+        resources = [{"kind": "Node", "name": name} for name in nodes]
+        risks = [{"name": "NodeCordoned", "message": "so", "resources": resources}]
+        cluster.reports(risks=risks, preflightID=f"run-{number}", observedTime=f"2026-12-2{number}T00:00:00Z")
+    shown = cluster.typed()
+    line = f"Last run:  {NOW:%Y-%m-%dT%H:%M:%SZ}, 5.1.1: 1 risk, grown: NodeCordoned (Node b, Node c)"
+    assert (shown.code, shown.out.splitlines()[1:]) == (2, [line])
+    last = json.loads(cluster.typed("-o", "json").out)["last"]
+    assert (last["new"], last["grown"]) == ([], [{"name": "NodeCordoned", "objects": ["Node b", "Node c"]}])
+
+
 def test_a_run_that_found_nothing_out(cluster: Scheduled) -> None:
     """Ends with 1, and its error is what the last run came to."""
     cluster.made()

@@ -113,6 +113,12 @@ OBJECTS: dict[str, tuple[Report, Report, tuple[Change, ...], tuple[Change, ...]]
         (Change("CordonedUnknown", (), whole=True),),
         (),
     ),
+    "lists that are cut, and one object more": (
+        replace(about("Cordoned", "a"), risks=(replace(about("Cordoned", "a").risks[0], resources_omitted=3),)),
+        replace(about("Cordoned", "b"), risks=(replace(about("Cordoned", "b").risks[0], resources_omitted=4),)),
+        (Change("Cordoned", (), whole=False, more=1),),
+        (),
+    ),
     "one that could not be told before": (about("Cordoned", applies="Unknown"), about("Cordoned", "a"), (), ()),
 }
 
@@ -124,6 +130,19 @@ def test_which_objects_came_and_went(
     """Also of a risk that stayed; nothing is concluded from what could not be told."""
     found = steps_of_reports([("a", MONDAY, before), ("a", TUESDAY, after)])[1]
     assert (found.came, found.went) == (came, went)
+
+
+def test_a_day_says_what_has_grown() -> None:
+    """Once for each cluster, however many of its reports have more objects."""
+    later = datetime(2026, 11, 24, 18, tzinfo=UTC)
+    reports = [
+        (MONDAY, about("Cordoned", "a")),
+        (TUESDAY, about("Cordoned", "b")),
+        (later, about("Cordoned", "b", "c")),
+    ]
+    found = steps_of_reports([("x", when, found) for when, found in reports])
+    assert [step.grown for step in found] == [(), ("Cordoned",), ("Cordoned",)]
+    assert [(day.new, day.grown) for day in summarize_days(found)] == [((), ()), ((), (("Cordoned", 1),))]
 
 
 def test_a_week_begins_on_monday() -> None:

@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import kept_history, stored_reports
-from runup.preflight.decide.kept_history import LAST_SCHEDULED_ANNOTATION, LastScheduled
+from runup.preflight.decide.kept_history import LAST_SCHEDULED_ANNOTATION, GrownRisk, LastScheduled
 from runup.report.report import FORMAT, Report, encode
 
 JSON = dict[str, Any]
@@ -74,15 +74,70 @@ def test_a_run_that_failed_replaces_nothing() -> None:
         pytest.param((), ("A", "B"), id="the first report: nobody has seen any of it"),
         pytest.param((report(1, "A"),), ("B",), id="what the last one did not have"),
         pytest.param((report(1, "A", "B", "C"),), (), id="what is gone is nothing new"),
-        pytest.param((report(1, "B"), report(2, "A")), ("B",), id="the newest counts, whatever its target"),
+        pytest.param((report(1, "B"), report(2, "A")), ("B",), id="without one of this target the newest counts"),
+        pytest.param(
+            (report(0, "A", targetVersion="5.1.3"), report(2, "A", "B")),
+            ("B",),
+            id="a newer one of another target does not know it of this one",
+        ),
+        pytest.param(
+            (report(1, risks=[{"name": name, "message": "?", "applies": "Unknown"} for name in "AB"]),),
+            ("A", "B"),
+            id="could not be told then, and applies now",
+        ),
     ],
 )
 def test_what_is_new(before: tuple[Report, ...], new: tuple[str, ...]) -> None:
-    """By name; the note of the scheduled run has it."""
+    """By name and target; the note of the scheduled run has it."""
     config_map = kept(*before)
     patch, last = kept_history.with_scheduled(config_map, report(3, "A", "B"), NOW)
     assert last == LastScheduled(id="run-3", time=NOW, target_version="5.1.3", risks=2, new=new)
     assert kept_history.last_scheduled(patched(config_map, patch)) == last
+
+
+def cordoned(number: int, *nodes: str, omitted: int = 0) -> Report:
+    """A report of a risk that is about these nodes."""
+    resources = [{"kind": "Node", "name": name} for name in nodes]
+    risk = {"name": "NodeCordoned", "message": "so", "resources": resources, "resourcesOmitted": omitted}
+    return report(number, risks=[risk])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "grown"),
+    [
+        pytest.param(("a", "b"), ("a", "b"), None, id="the same nodes"),
+        pytest.param(("a", "b"), ("a",), None, id="one less"),
+        pytest.param(("a",), ("a", "b"), (("Node b",), 0), id="one more"),
+        pytest.param(("a",), ("b",), (("Node b",), 0), id="another one"),
+        pytest.param(
+            ("a",),
+            tuple(f"n{number:02}" for number in range(12)),
+            (tuple(f"Node n{number:02}" for number in range(10)), 2),
+            id="more than the note names",
+        ),
+    ],
+)
+def test_what_has_grown(before: tuple[str, ...], now: tuple[str, ...], grown: tuple[Any, int] | None) -> None:
+    """By its objects; it is news, as a new risk is."""
+    config_map = kept(cordoned(1, *before))
+    patch, last = kept_history.with_scheduled(config_map, cordoned(2, *now), NOW)
+    expected = (GrownRisk(name="NodeCordoned", objects=grown[0], more=grown[1]),) if grown else ()
+    assert (last.new, last.grown) == ((), expected)
+    assert last.news == (("NodeCordoned",) if grown else ())
+    assert kept_history.last_scheduled(patched(config_map, patch)) == last
+
+
+def test_many_grown_risks_fit_into_the_note() -> None:
+    """As many as an annotation can hold."""
+
+    def wide(number: int, *nodes: str) -> Report:
+        objects = [{"kind": "Node", "namespace": "n" * 253, "name": name * 250} for name in nodes]
+        risks = [{"name": f"R{index}", "message": "so", "resources": objects} for index in range(200)]
+        return report(number, risks=risks)
+
+    patch, last = kept_history.with_scheduled(kept(wide(1)), wide(2, *"abcdefghijklmnopqrstuvwxyz"), NOW)
+    assert (len(last.grown), last.grown[0].more) == (50, 16)
+    assert len(patch["metadata"]["annotations"][LAST_SCHEDULED_ANNOTATION]) < 256 << 10
 
 
 def test_a_scheduled_run_that_failed_is_noted() -> None:

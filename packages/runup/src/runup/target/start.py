@@ -97,9 +97,9 @@ async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
         await run_until_told(until_cancelled(), running.cancel)
     if kept is not None and kept.not_in_series:
         log.warning("the report is not among all reports", reason=kept.not_in_series)
-    news = kept.last.new if kept is not None and kept.last is not None else ()
+    news = kept.last.news if kept is not None and kept.last is not None else ()
     if news:
-        log.warning("risks that no report before has", risks=list(news))
+        log.warning("risks that are new or have grown since the report before", risks=list(news))
     return news
 
 

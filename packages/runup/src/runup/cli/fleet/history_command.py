@@ -80,13 +80,18 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
                 f"{day.day:%Y-%m-%d}",
                 *map(str, (day.clusters, day.failed, day.applies, day.unknown)),
                 names_with_counts(day.new),
+                names_with_counts(day.grown),
                 names_with_counts(day.gone),
             )
         )
         for day in history_days
     ]
     yield draw_table(
-        Table(columns=(*columns, Column(title="NEW", flows=True), Column(title="GONE", flows=True)), rows=rows, gap=2),
+        Table(
+            columns=(*columns, *(Column(title=title, flows=True) for title in ("NEW", "GROWN", "GONE"))),
+            rows=rows,
+            gap=2,
+        ),
         screen,
     )
 
@@ -123,10 +128,13 @@ def reports_as_data(report_steps: Sequence[ReportStep]) -> list[dict[str, Any]]:
             "applies": step.applies,
             "unknown": step.unknown,
             "new": list(step.new),
+            "grown": list(step.grown),
             "gone": list(step.gone),
             "first": step.first,
-            "came": [{"risk": change.risk, "objects": list(change.objects)} for change in step.came],
-            "went": [{"risk": each.risk, "objects": list(each.objects)} for each in step.went],
+            "came": [
+                {"risk": change.risk, "objects": list(change.objects), "more": change.more} for change in step.came
+            ],
+            "went": [{"risk": each.risk, "objects": list(each.objects), "more": each.more} for each in step.went],
         }
         for step in report_steps
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import CronJob, Job
@@ -76,7 +77,7 @@ def run(connection: Connection, flags: Flags) -> int:
     if failed or (last_run is not None and last_run.error):
         code = EXIT_FAILED
     else:
-        code = EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
+        code = EXIT_NEWS if last_run is not None and last_run.news else EXIT_OK
     if not flags.output:
         write([out(_schedule_text(cron_job, last_run, failed))])
         return code
@@ -87,6 +88,7 @@ def run(connection: Connection, flags: Flags) -> int:
         "target": last_run.target_version,
         "risks": last_run.risks,
         "new": list(last_run.new),
+        **({"grown": codec.to_dict(last_run.grown)} if last_run.grown else {}),
         "error": last_run.error,
     }
     data = {
@@ -195,15 +197,24 @@ def _schedule_text(cron_job: CronJob, last_run: LastScheduled | None, failed: st
     if last_run is None:
         last_text = "none has ended yet"
     else:
-        omitted = len(last_run.new) - _MAX_NAMED
-        new_risks = ", ".join(last_run.new[:_MAX_NAMED]) + (f" and {omitted} more" if omitted > 0 else "")
-        news = f"new: {new_risks}" if last_run.new else "nothing new"
-        found = f"{last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}, {news}"
+        grown = [
+            f"{risk.name} ({_few([*risk.objects, *[f'{risk.more} more'] * bool(risk.more)])})"
+            for risk in last_run.grown
+        ]
+        news = [f"{label}: {_few(risks)}" for label, risks in (("new", last_run.new), ("grown", grown)) if risks]
+        found = ", ".join(
+            [f"{last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}", *(news or ["nothing new"])]
+        )
         last_text = f"{_time_text(last_run.time)}, {last_run.target_version}: {last_run.error or found}"
     lines.append(f"Last run:  {last_text}")
     if failed:
         lines.append(f"Failed:    {failed}; see its log: kubectl -n {NAMESPACE} logs job/...")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _few(names: Sequence[str]) -> str:
+    omitted = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _time_text(time: datetime | None) -> str:

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
+from runup.report.changes import Change, changes
 from runup.report.report import Report, ReportedRisk, may_be_untold
 
 
@@ -35,23 +36,20 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(change.risk for change in self.came if change.whole)
 
     @property
+    def grown(self) -> tuple[str, ...]:
+        """The risks that have objects which they did not have in the report before."""
+        return tuple(change.risk for change in self.came if not change.whole)
+
+    @property
     def gone(self) -> tuple[str, ...]:
         """The risks of the report before that this one does not have, and could have told."""
         return tuple(change.risk for change in self.went if change.whole)
 
 
-class Change(msgspec.Struct, frozen=True):
-    """The objects that a risk names on one side only; `whole`: the risk itself is not on the other."""
-
-    risk: str
-    objects: tuple[str, ...]
-    whole: bool
-
-
 class Day(msgspec.Struct, frozen=True, kw_only=True):
     """What the newest reports of a day, or of the week that begins with it, come to.
 
-    `new` and `gone` are risks with the number of their clusters.
+    `new`, `gone` and `grown` are risks with the number of their clusters.
     """
 
     day: date
@@ -61,6 +59,7 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int
     new: tuple[tuple[str, int], ...]
     gone: tuple[tuple[str, int], ...]
+    grown: tuple[tuple[str, int], ...] = ()
 
 
 def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[ReportStep, ...]:
@@ -105,15 +104,9 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
 
 def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
     """Returns what the risks `risks` name and those of the same names `other_risks` do not."""
-    changes = []
-    for name in sorted(risks):
-        other_objects = {item.text for item in other_risks[name].resources} if name in other_risks else set()
-        objects = tuple(sorted({item.text for item in risks[name].resources} - other_objects))
-        # A check that could not tell names no objects, so none of them came or went.
-        is_told = name not in other_risks or risks[name].applies == other_risks[name].applies
-        if name not in other_risks or (objects and is_told):
-            changes.append(Change(name, objects, name not in other_risks))
-    return tuple(changes)
+    # A check that could not tell names no objects, so none of them came or went.
+    told = (risk for risk in risks.values() if other_risks.get(risk.name, risk).applies == risk.applies)
+    return changes(told, other_risks)
 
 
 def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -> tuple[Day, ...]:
@@ -128,9 +121,6 @@ def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -
     days = []
     for day, steps in sorted(by_day.items()):
         newest = {step.cluster: step for step in steps}.values()
-        # Each risk counts once for a cluster, however many of its reports have it.
-        new = Counter(name for _, name in {(step.cluster, name) for step in steps for name in step.new})
-        gone = Counter(name for _, name in {(step.cluster, name) for step in steps for name in step.gone})
         days.append(
             Day(
                 day=day,
@@ -138,8 +128,16 @@ def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -
                 failed=sum(not step.completed for step in newest),
                 applies=sum(step.applies for step in newest),
                 unknown=sum(step.unknown for step in newest),
-                new=tuple(sorted(new.items(), key=lambda pair: (-pair[1], pair[0]))),
-                gone=tuple(sorted(gone.items(), key=lambda pair: (-pair[1], pair[0]))),
+                new=_by_clusters((step.cluster, name) for step in steps for name in step.new),
+                gone=_by_clusters((step.cluster, name) for step in steps for name in step.gone),
+                grown=_by_clusters((step.cluster, name) for step in steps for name in step.grown),
             )
         )
     return tuple(days)
+
+
+def _by_clusters(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, int], ...]:
+    """Returns each risk of the pairs (cluster, risk) with the number of its clusters, the most clusters first."""
+    # Each risk counts once for a cluster, however many of its reports have it.
+    counts = Counter(name for _, name in set(pairs))
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -16,18 +16,29 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.lang.text import cut, escape_in_json, printable
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
+from runup.report.changes import Change, changes
 from runup.report.report import Report
 
 NAME = stored_reports.NAME
 LAST_SCHEDULED_ANNOTATION = "preflight.runup.dev/last-scheduled"
 _MAX_ERROR_BYTES = 2048
 _MAX_NEW_NAMES = 200
+# How many grown risks the annotation names, and how many objects of each.
+_MAX_GROWN, _MAX_OBJECTS = 50, 10
 
 JSON = dict[str, Any]
 
 
+class GrownRisk(Wire, frozen=True, kw_only=True):
+    """A risk that has further objects; `more` counts those that are not named."""
+
+    name: str
+    objects: tuple[str, ...] = ()
+    more: int = 0
+
+
 class LastScheduled(Wire, frozen=True, kw_only=True):
-    """The last scheduled run and its result. `new` are the risks that no earlier report named.
+    """The last scheduled run and its result. `new` and `grown` are the risks that it found and an earlier one did not.
 
     `error` says why the run has no result: then all reports are of earlier runs.
     """
@@ -37,7 +48,13 @@ class LastScheduled(Wire, frozen=True, kw_only=True):
     target_version: str = ""
     risks: int = 0
     new: tuple[str, ...] = ()
+    grown: tuple[GrownRisk, ...] = ()
     error: str = ""
+
+    @property
+    def news(self) -> tuple[str, ...]:
+        """The names of the risks that are new or have grown."""
+        return (*self.new, *(risk.name for risk in self.grown))
 
 
 def empty_config_map() -> JSON:
@@ -67,12 +84,22 @@ def with_report(config_map: ConfigMap, report: Report) -> JSON:
 def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
     """Returns the merge patch for the report of a scheduled run, and what is noted of the run."""
     completed = report.execution_status == "completed"
+    found = changes_since(config_map, report) if completed else ()
     last_run = LastScheduled(
         id=report.preflight_id,
         time=now,
         target_version=report.target_version,
         risks=len(report.risks),
-        new=new_risks(config_map, report)[:_MAX_NEW_NAMES] if completed else (),
+        new=tuple(change.risk for change in found if change.whole)[:_MAX_NEW_NAMES],
+        grown=tuple(
+            GrownRisk(
+                name=change.risk,
+                objects=change.objects[:_MAX_OBJECTS],
+                more=change.more + max(len(change.objects) - _MAX_OBJECTS, 0),
+            )
+            for change in found
+            if not change.whole
+        )[:_MAX_GROWN],
         error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_ERROR_BYTES),
     )
     note = {"annotations": {LAST_SCHEDULED_ANNOTATION: escape_in_json(codec.encode(last_run).decode())}}
@@ -80,14 +107,16 @@ def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tupl
     return patch | {"metadata": patch["metadata"] | note}, last_run
 
 
-def new_risks(config_map: ConfigMap, report: Report) -> tuple[str, ...]:
-    """Returns the names of the report's risks that the newest kept report does not have; without one, all of them.
+def changes_since(config_map: ConfigMap, report: Report) -> tuple[Change, ...]:
+    """Returns the report's risks that are new or have grown since a kept report; without one, all are new.
 
-    The newest report of any target counts: a user who follows a channel sees what a newer release brings.
+    That is the newest report of the same target. If there is none, it is the newest of any target: a user who follows a
+    channel sees what a newer release brings.
     """
-    reports_before = stored_reports.read(config_map).reports
-    known_names = {risk.name for risk in reports_before[0].risks} if reports_before else set()
-    return tuple(sorted(risk.name for risk in report.risks if risk.name not in known_names))
+    kept = stored_reports.read(config_map).reports
+    same_target = (old for old in kept if old.target_version == report.target_version)
+    before = next(same_target, kept[0] if kept else None)
+    return changes(report.risks, {risk.name: risk for risk in before.risks} if before else {})
 
 
 def last_scheduled(config_map: ConfigMap | None) -> LastScheduled | None:

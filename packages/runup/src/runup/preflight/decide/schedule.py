@@ -1,8 +1,8 @@
 """A preflight that the cluster starts by itself: the CronJob with its account, and the rule that alerts.
 
 In: a `Schedule`. Out: objects to apply and to delete, all called `runup-preflight-scheduled`. The result becomes a
-metric without a process of ours: the Job fails if the preflight could not be made, or found a risk that none before it
-had found, and kube-state-metrics counts failed Jobs (docs/decisions/0087).
+metric without a process of ours: the Job fails if the preflight could not be made, or found a risk that is new or has
+grown, and kube-state-metrics counts failed Jobs (docs/decisions/0087).
 """
 
 from __future__ import annotations
@@ -173,10 +173,10 @@ def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
             "expr": f"{failed_at} > ({succeeded_at} or vector(0))",
             "labels": {"severity": "warning"},
             "annotations": {
-                "summary": "The scheduled preflight found a new risk of the next update, or could not be made.",
+                "summary": "The scheduled preflight found a new or grown risk of the update, or could not be made.",
                 "description": (
-                    f"The newest Job of CronJob {NAME} in namespace {NAMESPACE} failed: a risk appeared that no "
-                    "earlier report has, or the checks did not run. `runup preflight schedule` says which, "
+                    f"The newest Job of CronJob {NAME} in namespace {NAMESPACE} failed: a risk is new or has further "
+                    "objects since the last report, or the checks did not run. `runup preflight schedule` names them, "
                     "`runup preflight show --in-cluster` shows the risks."
                 ),
             },

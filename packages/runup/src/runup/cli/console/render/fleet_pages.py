@@ -144,11 +144,12 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
             el("td", str(day.applies)),
             el("td", str(day.unknown)),
             el("td", names_with_counts(day.new), class_="wide"),
+            el("td", names_with_counts(day.grown), class_="wide"),
             el("td", names_with_counts(day.gone), class_="wide"),
         )
         for day in reversed(summarize_days(steps, weeks=weeks))
     ]
-    heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
+    heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Grown", "Gone")
     span = "week" if weeks else "day"
     table = grid(
         f"What the newest reports of each {span} come to, the newest first{_left_out_text(lines, f'{span}s')}",

@@ -8,8 +8,9 @@ from kubekit.lang.text import one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
-from runup.fleet.decide.trend import Change, ReportStep
+from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.report.changes import Change
 
 # The width that text has where none is known.
 _WIDTH = 80
@@ -134,13 +135,15 @@ def gone_risks_text(step: ReportStep) -> str:
 def _changes_text(changes: Sequence[Change], verb: str) -> str:
     """Returns which risks came or went, and which objects they were about."""
     return "; ".join(
-        f"{change.risk}{f' ({_objects_text(change.objects)})' if change.objects else ''}"
+        f"{change.risk}{f' ({_objects_text(change)})' if change.objects or change.more else ''}"
         if change.whole
-        else f"{change.risk}: {verb} {_objects_text(change.objects)}"
+        else f"{change.risk}: {verb} {_objects_text(change)}"
         for change in changes
     )
 
 
-def _objects_text(objects: Sequence[str]) -> str:
-    omitted = len(objects) - _OBJECTS
-    return ", ".join(objects[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
+def _objects_text(change: Change) -> str:
+    omitted = max(len(change.objects) - _OBJECTS, 0) + change.more
+    if not change.objects:
+        return f"{omitted} {'object' if omitted == 1 else 'objects'}"
+    return ", ".join(change.objects[:_OBJECTS]) + (f" and {omitted} more" if omitted else "")
