@@ -111,7 +111,7 @@ def test_releases_that_the_channels_have_and_nobody_gave() -> None:
     """They are told, and are no nodes."""
     data = build_graph.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
     built = build_graph.build(data, [KnownRelease(version="4.1.0")], "amd64")
-    assert built.notes == ("1 releases of channels are not among the releases, such as 4.1.1",)
+    assert built.notes == ("the channels have 1 more release, such as 4.1.1",)
     assert not built.assumed
 
 

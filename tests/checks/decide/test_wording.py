@@ -10,9 +10,10 @@ from tests.factories import NOW, SINCE, condition, context, node
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
+from kubekit.lang.text import count
 from runup.checks.decide.engine import one_line, run_check, unknown_risk
 from runup.checks.decide.model import Check, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import cause, condition_text, severity_after, since_suffix, since_text
 
 NODES = resource_of(Node)

@@ -476,7 +476,7 @@ def test_a_graph_may_lie_anywhere(made: Path, tmp_path: Path, run: Run, monkeypa
     (tmp_path / "graph.json").write_text(json.dumps(graph))
     monkeypatch.chdir(made)
     ran = run("checks", "coverage", "--release", "5.2.0=", "--update", "../graph.json")
-    assert (ran.code, ran.out, ran.err) == (0, "1 releases, 1 updates, 0 gaps\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "1 release, 1 update, 0 gaps\n", "")
 
 
 def test_what_else_lies_in_a_folder_is_not_read(made: Path, run: Run) -> None:

@@ -110,6 +110,31 @@ def test_what_cluster_version_offers() -> None:
     assert way.paths.way == (UpdateStep("5.0.0", "5.2.0", ("Slow",)),)
 
 
+@pytest.mark.parametrize(
+    ("channel", "channels", "ask"),
+    [
+        pytest.param("stable-5.0", ("fast-5.2", "stable-5.2"), "runup upgrade channel stable-5.2", id="a channel"),
+        pytest.param("stable-5.0", ("fast-5.2",), "runup upgrade channel fast-5.2", id="of another kind"),
+        pytest.param("eus-5.0", (), "runup upgrade channel eus-5.2", id="no channel listed"),
+        pytest.param("", (), "runup upgrade channel stable-5.2", id="no channel set"),
+        pytest.param("stable-5.2", ("stable-5.2",), "runup serve --graph FILE", id="the channel itself"),
+    ],
+)
+def test_names_the_channel_to_ask_for_a_way_of_several_steps(channel: str, channels: tuple[str, ...], ask: str) -> None:
+    """ClusterVersion names updates of one step, so that no way being known does not mean that there is none."""
+    offered = Offered("5.0.0", channel, (Release(version="5.0.1"),), (), channels)
+    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=offered), None)
+    assert way.verdict == "It is not known whether a way leads to 5.2.0."
+    assert way.why.endswith(ask)
+
+
+def test_says_that_no_way_leads_to_the_target_of_a_whole_graph() -> None:
+    """The search of a graph is complete."""
+    graph = _graph(("5.0.0", "5.0.1"), ("5.1.0", "5.2.0"))
+    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=Offered("5.0.0")), graph)
+    assert way.verdict == "No way leads to 5.2.0 in the graph that was given, every channel."
+
+
 def test_the_steps_of_kubernetes() -> None:
     """One minor version after the other, each with the risks that it meets first."""
     steps = (

@@ -16,6 +16,7 @@ from kubekit.lang.text import (
     escape_in_json,
     is_hazardous,
     join_within,
+    last_words,
     one_line,
     printable,
     printable_value,
@@ -50,6 +51,20 @@ def test_what_is_escaped_is_what_the_pattern_finds() -> None:
     for char in map(chr, range(0x110000)):
         text = f"a\n{char}\t"
         assert (printable(text) != text) == is_hazardous(char), repr(char)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("panic:\n  nil map", "panic: nil map", id="that fits"),
+        pytest.param("runtime error: index out of range", "...out of range", id="in the middle of a word"),
+        pytest.param("x" * 9 + " error: nil map", "...error: nil map", id="at the end of a word"),
+        pytest.param("x" * 40, "..." + "x" * 14, id="of a single word"),
+    ],
+)
+def test_the_last_words_begin_with_a_word(text: str, shown: str) -> None:
+    """A cut text begins with a whole word, if it has one."""
+    assert last_words(text, 14) == shown
 
 
 @pytest.mark.parametrize(("text", "shown"), [row[1:] for row in HAZARDS], ids=[row[0] for row in HAZARDS])

@@ -23,7 +23,7 @@ def test_what_is_blocked_is_shown_newest_first() -> None:
         "  4.11.0    b.yaml, c.yaml\n"
         "  4.10.0    a.yaml\n"
         "  4.9.0     a.yaml\n"
-        "\nNo way leads to 4.11.0.\n"
+        "\nNo way leads to 4.11.0 in channel stable-4.11.\n"
     )
 
 

@@ -167,3 +167,23 @@ def in_utc(moment: datetime) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         return moment.replace(tzinfo=UTC)
+
+
+def count(number: int, noun: str) -> str:
+    """Returns the number with its noun: `1 node`, `2 nodes`, `2 NetworkPolicies`, `2 StorageClasses`."""
+    if number == 1:
+        return f"{number} {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{number} {noun[:-1]}ies"
+    return f"{number} {noun}es" if noun.endswith(("s", "ch", "x")) else f"{number} {noun}s"
+
+
+def last_words(text: str, most: int) -> str:
+    """Returns `text` on one line; of a longer one the end, about `most` characters from the beginning of a word on."""
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    ending = text[-most:]
+    if not text[-most - 1].isspace() and " " in ending:
+        ending = ending.partition(" ")[2]
+    return f"...{ending.lstrip()}"

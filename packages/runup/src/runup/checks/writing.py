@@ -19,11 +19,11 @@ from typing import Literal, TypeVar
 
 from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.lang.text import shorten
+from kubekit.lang.text import count, shorten
 from runup.checks.decide.cluster_kinds import BOTH, KUBERNETES, OPENSHIFT, Clusters, clusters_by_reads
 from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFunction, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim, slim_metadata
-from runup.checks.decide.wording import could_not_tell_finding, count, minor_or_major, names, refer
+from runup.checks.decide.wording import could_not_tell_finding, minor_or_major, names, refer
 from runup.report.report import Severity
 
 __all__ = [

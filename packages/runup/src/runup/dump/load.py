@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from kubekit.lang.text import printable
+from kubekit.lang.text import count, printable
 from runup.api.clusterversion_json import mapping
 from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
@@ -171,7 +171,7 @@ def _kubernetes(
             why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
         else:
             return version
-    files = "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
+    files = count(len(layout.files), "file")
     text = f"the dump {layout.name} ({files}) has no ClusterVersion 'version', so it does not describe a cluster"
     lines = [f"{text}{why_not}", *(f"  {problem}" for problem in problems[:5])]
     raise BadDump("\n".join(lines), reason="NoClusterVersion")

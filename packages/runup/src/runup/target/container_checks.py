@@ -23,7 +23,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
-from kubekit.lang.text import printable
+from kubekit.lang.text import count, last_words, printable
 from runup.checks.decide.declarative import NOT_HERE
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
@@ -283,7 +283,7 @@ def _why_not(report: Report, context: Context, preflight_id: str) -> Iterator[st
     if not report.checks and not report.risks:
         yield "its container checked nothing: its report names no check and no risk"
     if report.risks_omitted:
-        yield f"its container found {report.risks_omitted} more risks than its report has"
+        yield f"its container found {count(report.risks_omitted, 'more risk')} than its report has"
     for result, applies in (("Applies", "True"), ("Unknown", "Unknown")):
         unexplained = [check.name for check in report.checks if check.result == result]
         if unexplained and not any(risk.applies == applies for risk in report.risks):
@@ -292,5 +292,4 @@ def _why_not(report: Report, context: Context, preflight_id: str) -> Iterator[st
 
 def _quote(text: str) -> str:
     """Returns the end of a container's last message on one line."""
-    text = " ".join(printable(text).split())
-    return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"
+    return last_words(printable(text), _MAX_QUOTE)

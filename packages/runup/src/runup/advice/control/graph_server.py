@@ -17,6 +17,7 @@ import msgspec
 from aiohttp import web
 
 from kubekit.error_types import InputError
+from kubekit.lang.text import count
 from runup.advice.control.graph_source import Source
 from runup.advice.decide.build_graph import graph_of_channel
 
@@ -126,7 +127,9 @@ def serve(source: Source, host: str, port: int, architecture: str) -> None:
             await web.TCPSite(runner, host, port).start()
             bound = runner.addresses[0][1]
             name = f"[{host}]" if ":" in host else host
-            sys.stdout.write(f"serving {len(source.document['nodes'])} releases at http://{name}:{bound}{PATHS[0]}\n")
+            sys.stdout.write(
+                f"serving {count(len(source.document['nodes']), 'release')} at http://{name}:{bound}{PATHS[0]}\n"
+            )
             sys.stdout.flush()
             await asyncio.Event().wait()
         finally:

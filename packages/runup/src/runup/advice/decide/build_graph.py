@@ -22,6 +22,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
+from kubekit.lang.text import count
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.graph import ARCHITECTURE, CHANNELS
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
@@ -238,9 +239,7 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
         ],
     }
     missing = sorted(set(channels) - set(number), key=Version)
-    notes = (
-        (f"{len(missing)} releases of channels are not among the releases, such as {missing[-1]}",) if missing else ()
-    )
+    notes = (f"the channels have {count(len(missing), 'more release')}, such as {missing[-1]}",) if missing else ()
     return BuiltGraph(document, removed, releases is None, notes)
 
 

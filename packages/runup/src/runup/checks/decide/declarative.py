@@ -17,6 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import Object, Wire, key_of
 from kubekit.api.scheme import Resource
 from kubekit.lang.cel import Budget, CelError, CelSyntaxError, Program, compile_cel
+from kubekit.lang.text import count
 from runup.advice.decide import promql
 from runup.api.kinds import RESOURCES
 from runup.checks.decide import check_page
@@ -24,7 +25,7 @@ from runup.checks.decide.engine import PARTIAL, one_line
 from runup.checks.decide.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.checks.decide.ranges import Range, RangeError, parse_range
 from runup.checks.decide.reads import Read, as_dict
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.report.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 
 API_VERSION = "preflight.runup.dev/v1alpha1"

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace as with_fields
 
 from kubekit.api.scheme import Resource
+from kubekit.lang.text import count
 from runup.checks.decide import model
 from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFailure, Context, Finding, Snapshot
 from runup.checks.decide.wording import MAX_NAMED
@@ -129,7 +130,7 @@ def _gap_findings(check: Check, snapshot: Snapshot, asked_for: model.UnreadableO
     if bad:
         problems = [f"{resource.kind} {undecoded}".rstrip(".") for resource, undecoded in bad]
         more = f"; and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
-        subject = "the object" if len(problems) == 1 else f"{len(problems)} objects"
+        subject = "the object" if len(problems) == 1 else count(len(problems), "object")
         listing = "; ".join(problems[:MAX_NAMED])
         yield Finding(
             name=unknown_risk(check),

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from kubekit.lang.text import count
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import AddonRemoval, addon_groups, addon_removal, life_of, removal_of, table
-from runup.checks.decide.wording import could_not_tell_finding, count, names
+from runup.checks.decide.wording import could_not_tell_finding, names
 from runup.report.report import ReportedResource, Severity
 
 # How many minor versions ahead a removal is told of.
@@ -64,9 +65,9 @@ class Manifests(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What was read, in words: `3 objects in 2 texts (1 ConfigMap, 2 Secret)`."""
+        """What was read, in words: `3 objects in 2 texts (1 ConfigMap, 2 Secrets)`."""
         kinds = Counter(manifest.kind for manifest in self.objects)
-        of_kinds = f" ({', '.join(f'{number} {kind}' for kind, number in sorted(kinds.items()))})" if kinds else ""
+        of_kinds = f" ({', '.join(count(number, kind) for kind, number in sorted(kinds.items()))})" if kinds else ""
         return f"{count(len(self.objects), 'object')} in {count(self.texts, 'text')}{of_kinds}"
 
 

@@ -1,4 +1,4 @@
-"""Phrases what findings say: short lists, counts, references to objects, and what a check could not tell."""
+"""Phrases what findings say: short lists, references to objects, and what a check could not tell."""
 
 from __future__ import annotations
 
@@ -19,15 +19,6 @@ def names(items: Sequence[str], limit: int = MAX_NAMED) -> str:
     if len(items) > limit:
         return f"{', '.join(items[:limit])} and {len(items) - limit} more"
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
-
-
-def count(number: int, noun: str) -> str:
-    """Returns the number with its noun: `1 node`, `2 nodes`, `2 NetworkPolicies`, `2 StorageClasses`."""
-    if number == 1:
-        return f"{number} {noun}"
-    if noun.endswith("y") and noun[-2] not in "aeiou":
-        return f"{number} {noun[:-1]}ies"
-    return f"{number} {noun}es" if noun.endswith(("s", "ch", "x")) else f"{number} {noun}s"
 
 
 def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from kubekit.lang.text import one_line
+from kubekit.lang.text import count, one_line
 from kubekit.lang.version import Version
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.text import columns, indent_lines, machine
@@ -44,7 +44,7 @@ def _step(step: UpdateStep) -> dict[str, Any]:
 def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the text form: the updates, the blocked ones, and the way to the goal."""
     risky = sum(1 for step in paths.updates if step.risks)
-    counts = f"{len(paths.updates)} updates, {risky} with known risks, {len(paths.blocked)} blocked"
+    counts = f"{count(len(paths.updates), 'update')}, {risky} with known risks, {len(paths.blocked)} blocked"
     yield f"{paths.origin} in {channel}: {counts}"
     if paths.updates:
         rows = [("  VERSION", "RISKS"), *((f"  {step.to}", ", ".join(step.risks) or "-") for step in paths.updates)]
@@ -59,9 +59,9 @@ def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
     if paths.origin == paths.goal:
         yield f"{paths.goal} is the newest release there."
     elif not paths.way:
-        yield f"No way leads to {paths.goal}."
+        yield f"No way leads to {paths.goal} in channel {channel}."
     else:
-        yield f"Way to {paths.goal}, {len(paths.way)} {'update' if len(paths.way) == 1 else 'updates'}:"
+        yield f"Way to {paths.goal}, {count(len(paths.way), 'update')}:"
     for step in paths.way if paths.origin != paths.goal else ():
         yield f"  {step.origin} -> {step.to}" + (f"   risks: {', '.join(step.risks)}" if step.risks else "")
     if paths.risks:

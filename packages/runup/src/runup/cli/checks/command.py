@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubekit.lang.files import read_limited
+from kubekit.lang.text import count
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 
@@ -62,14 +63,8 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
     if not number and not errors:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     bad = len(errors) + (len(notes) if strict else 0)
-    _write_out(
-        f"{_count_of(number, 'check')} read, {_count_of(len(errors), 'error')}, {_count_of(len(notes), 'note')}\n"
-    )
+    _write_out(f"{count(number, 'check')} read, {count(len(errors), 'error')}, {count(len(notes), 'note')}\n")
     return 1 if bad else 0
-
-
-def _count_of(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @checks.command("test")
@@ -248,7 +243,8 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     missing = list(gaps(checks_by_release, edges))
     for gap in missing:
         _write_out(f"{gap}\n")
-    _write_out(f"{len(checks_by_release)} releases, {len(edges)} updates, {len(missing)} gaps\n")
+    numbers = {"release": len(checks_by_release), "update": len(edges), "gap": len(missing)}
+    _write_out(", ".join(count(number, noun) for noun, number in numbers.items()) + "\n")
     return 1 if missing else 0
 
 

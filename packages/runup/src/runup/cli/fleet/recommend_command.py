@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kubekit.lang.text import one_line
+from kubekit.lang.text import count, one_line
 from runup.cli.fleet.shared import Progress, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
@@ -137,7 +137,7 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
     """Yields the advice for the fleet, one line for all clusters with the same."""
     read_rows = [row for row in rows if not row.problem]
     lost = len(rows) - len(read_rows)
-    total = f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}"
+    total = count(len(rows), "cluster")
     recommended_text = (
         f"recommended: {sum(not row.refused for row in read_rows)} of {total}" if version else f"of {total}"
     )

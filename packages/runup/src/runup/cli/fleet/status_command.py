@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.lang.text import one_line
+from kubekit.lang.text import count, one_line
 from runup.cli.fleet.shared import Progress, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
@@ -114,7 +114,7 @@ def headline(rows: Sequence[StatusRow]) -> str:
     counts = [f"{updating} updating"]
     counts += [f"of {unknown} it is not known"] if unknown else []
     counts += [f"{len(rows) - len(read_rows)} could not be read"] if len(read_rows) < len(rows) else []
-    return f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}: {', '.join(counts)}"
+    return f"{count(len(rows), 'cluster')}: {', '.join(counts)}"
 
 
 def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:

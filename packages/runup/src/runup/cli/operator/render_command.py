@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kubekit.lang.text import count
+
 PAYLOAD = "PAYLOAD_OVERRIDE"
 
 
@@ -38,7 +40,7 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     files = read_folder_files(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
     rendered_files = bootstrap.render_release(files, release_image, cluster)
     _write_files(rendered_files, Path(output_dir))
-    click.echo(f"{len(rendered_files)} files in {output_dir}")
+    click.echo(f"{count(len(rendered_files), 'file')} in {output_dir}")
     return 0
 
 

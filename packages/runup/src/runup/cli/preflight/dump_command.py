@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubekit.lang.text import count
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 
@@ -95,9 +96,9 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     # How much is complete, and what is missing and why.
     complete = sum(kind.state == collection.COMPLETE for kind in collected)
     objects = sum(kind.count for kind in collected)
-    lines = [f"{path}: {objects} objects of {len(collected)} kinds, {complete} of them complete."]
+    lines = [f"{path}: {count(objects, 'object')} of {count(len(collected), 'kind')}, {complete} of them complete."]
     if absent := sum(kind.state == collection.ABSENT for kind in collected):
-        lines.append(f"The cluster does not have {absent} kinds that checks read.")
+        lines.append(f"The cluster does not have {count(absent, 'kind')} that checks read.")
     missing = [kind for kind in collected if kind.state not in (collection.COMPLETE, collection.ABSENT)]
     lines += [f"{kind.state}: {kind.name}: {kind.message}" for kind in sorted(missing, key=lambda kind: kind.state)]
     click.echo("\n".join([*lines, f"Check it: runup preflight run --dump {path}"]))

@@ -13,6 +13,7 @@ from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
+from kubekit.lang.text import count
 from kubekit.lang.version import Version, VersionError
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
@@ -202,9 +203,7 @@ def _schedule_text(cron_job: CronJob, last_run: LastScheduled | None, failed: st
             for risk in last_run.grown
         ]
         news = [f"{label}: {_few(risks)}" for label, risks in (("new", last_run.new), ("grown", grown)) if risks]
-        found = ", ".join(
-            [f"{last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}", *(news or ["nothing new"])]
-        )
+        found = ", ".join([count(last_run.risks, "risk"), *(news or ["nothing new"])])
         last_text = f"{_time_text(last_run.time)}, {last_run.target_version}: {last_run.error or found}"
     lines.append(f"Last run:  {last_text}")
     if failed:

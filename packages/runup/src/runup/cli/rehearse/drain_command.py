@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import count, timestamp
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
@@ -157,7 +157,7 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
     summary = "No node is drained.\n"
     if result.nodes:
-        nodes = "1 node" if len(result.nodes) == 1 else f"{len(result.nodes)} nodes"
+        nodes = count(len(result.nodes), "node")
         end = result.started + timedelta(seconds=result.duration_s)
         summary = _wrapped_text(
             f"The drains of {nodes} take {duration_text(result.duration_s)}, from {timestamp(result.started)} to "

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubekit.lang.text import printable
-from runup.checks.decide.wording import count, names
+from kubekit.lang.text import count, printable
+from runup.checks.decide.wording import names
 from runup.cli.render.html.markup import Markup, el, grid
 from runup.rehearse.decide import rehearsal_outcome as outcome
 from runup.rehearse.decide.rehearsal_findings import value, value_change

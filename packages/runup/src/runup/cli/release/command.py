@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kubekit.lang.text import one_line
+from kubekit.lang.text import count, one_line
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.cli.named_files import read_file
@@ -277,7 +277,7 @@ def extract(image: str, target: str, file_path: str, **registry: Any) -> int:
             click.echo(release_location.file_at(files, file_path, image), nl=False)
             return 0
         release_location.write(files, target)
-        click.echo(f"{len(files)} files of {digest or image} in {target}")
+        click.echo(f"{count(len(files), 'file')} of {digest or image} in {target}")
         return 0
 
     return run_guarded(run)

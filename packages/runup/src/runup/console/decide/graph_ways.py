@@ -7,8 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.conditions import find
+from kubekit.lang.text import count
 from kubekit.lang.version import parse
 from runup.advice.decide.build_graph import graph_of_channel
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep, ways
@@ -27,12 +29,30 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 class UpdateWay(msgspec.Struct, frozen=True):
-    """The updates to draw: `paths`, their source, and in `why` what is not known; `why` alone without paths."""
+    """The updates to draw: `paths`, their source, and in `why` what is not known; `why` alone without paths.
+
+    `one_step`: only the updates from the cluster's own release are known, so a longer way may exist.
+    """
 
     paths: UpdatePaths | None
     source: str = ""
     why: str = ""
     left_out: int = 0
+    one_step: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Returns in one sentence whether a way leads to the goal; empty without paths."""
+        if self.paths is None:
+            return ""
+        goal, path = self.paths.goal, self.paths.way
+        if self.paths.origin == goal:
+            return f"{goal} is the newest release there."
+        if path:
+            return f"{count(len(path), 'update')}, {sum(bool(step.risks) for step in path)} with known risks."
+        if self.one_step:
+            return f"It is not known whether a way leads to {goal}."
+        return f"No way leads to {goal} in {self.source}."
 
 
 def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
@@ -94,10 +114,22 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
         return UpdateWay(None, source, "ClusterVersion names no update; `runup upgrade` says why.")
     goal = target or updates[0].to
     path = tuple(step for step in updates if step.to == goal)[:1]
-    missing = "" if path else f"ClusterVersion does not offer {goal} as one update."
-    return _limit_way(
-        UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks={}), source, missing
-    )
+    missing = "" if path else _channel_to_ask(offered, goal)
+    paths = UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks={})
+    return replace(_limit_way(paths, source, missing), one_step=True)
+
+
+def _channel_to_ask(offered: Offered, goal: str) -> str:
+    """Returns why the updates that ClusterVersion names do not tell the way to `goal`, and which channel to ask."""
+    known = f"ClusterVersion names only the updates from {offered.origin} in channel {offered.channel or '(none)'}."
+    version = parse(goal)
+    kind = offered.channel.partition("-")[0] or "stable"
+    wanted = f"{kind}-{version.major}.{version.minor}" if version else ""
+    named = [channel for channel in offered.channels if wanted and channel.endswith(wanted.removeprefix(kind))]
+    channel = wanted if wanted in named or not named else named[0]
+    if not channel or channel == offered.channel:
+        return f"{known} A graph has them all: runup serve --graph FILE"
+    return f"{known} Ask channel {channel}: runup upgrade channel {channel}"
 
 
 def _way_by_kept_reports(judged: Judgement) -> UpdateWay:

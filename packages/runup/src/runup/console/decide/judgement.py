@@ -27,12 +27,13 @@ MAX_OF_ALL = 512 * 1024 * 1024
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """The updates that a ClusterVersion offers: from the release `origin`, in `channel`."""
+    """The updates that a ClusterVersion offers: from the release `origin`, in `channel`, which is one of `channels`."""
 
     origin: str = ""
     channel: str = ""
     available: tuple[Release, ...] = ()
     conditional: tuple[ConditionalUpdate, ...] = ()
+    channels: tuple[str, ...] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
+from kubekit.lang.text import count, last_words
 from runup.advice.decide.preflight_reasons import STALE
 from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
@@ -328,7 +329,7 @@ def _waiting_in_vain(scene: Observations) -> AttemptOutcome | None:
         way_out = f"see the events of Deployment {preflight_deployment.NAME}"
     else:
         return None
-    message = f"{text} ({waiting.reason}): {_end_of_text(waiting.message)}"
+    message = f"{text} ({waiting.reason}): {last_words(waiting.message, _MAX_QUOTED_CHARACTERS)}"
     return _failure(reason, message, f"it is tried again: {way_out}")
 
 
@@ -354,8 +355,8 @@ def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
         return None
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
     way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    last_words = _end_of_text(ended.message or ended.reason)
-    return _failure("TargetCrashed", f"{message}: {last_words}", way_out)
+    output = last_words(ended.message or ended.reason, _MAX_QUOTED_CHARACTERS)
+    return _failure("TargetCrashed", f"{message}: {output}", way_out)
 
 
 def _reported_failure(scene: Observations) -> AttemptOutcome | None:
@@ -401,13 +402,13 @@ def counts_text(report: Report, tally: Tally | None = None) -> str:
     if report.execution_status == "running" and not report.checks:
         # Before any check was evaluated, a number would be read as a result.
         return texts[0]
-    texts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
+    texts.append(f"{count(applying, 'risk')} {'applies' if applying == 1 else 'apply'}")
     if unknown:
         texts.append(f"{unknown} could not be told")
     if accepted:
         texts.append(f"{accepted} accepted")
     if informing:
-        texts.append(f"{informing} {_plural(informing, 'describes', 'describe')} the failure that this may repair")
+        texts.append(f"{informing} {'describes' if informing == 1 else 'describe'} the failure that this may repair")
     return ", ".join(texts)
 
 
@@ -418,13 +419,4 @@ def progress(report: Report) -> str:
     """
     if report.execution_status == "running" and report.message:
         return report.message
-    return f"{len(report.checks)} {_plural(len(report.checks), 'check', 'checks')} done"
-
-
-def _plural(count: int, singular: str, plural: str) -> str:
-    return singular if count == 1 else plural
-
-
-def _end_of_text(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"...{text[-_MAX_QUOTED_CHARACTERS:]}"
+    return f"{count(len(report.checks), 'check')} done"

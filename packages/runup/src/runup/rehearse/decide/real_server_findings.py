@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from kubekit.lang.text import shorten
+from kubekit.lang.text import count, shorten
 from kubekit.lang.version import same_minor
 from runup.checks.decide.kubernetes_path import version_of
 from runup.checks.decide.model import Applies, Finding
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.rehearse.decide.rehearsal_outcome import ObjectChange, RealServerOutcome, WriteRefused
 from runup.release.decide.manifest import Identity
 from runup.report.report import ReportedResource

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.lang.text import shorten
+from kubekit.lang.text import count, shorten
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Finding
 from runup.checks.decide.results import Header, completed_report
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.decide import real_server_findings
 from runup.rehearse.decide import rehearsal_outcome as outcome

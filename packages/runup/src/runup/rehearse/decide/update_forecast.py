@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
+from kubekit.lang.text import count
 from runup.api.config_v1 import UpdateHistory
 from runup.rehearse.decide.drains.drain_result import DrainResult, PoolTimeline
 
@@ -244,14 +245,14 @@ def _pool_part(
         time_s = range_of([rolled.pool_s])
         per_node = _minutes(rolled.pool_s * rolled.at_once // rolled.nodes)
         source = (
-            f"its {rolled.nodes} nodes came back within {_minutes(rolled.span_s)} minutes in the update to "
+            f"its {count(rolled.nodes, 'node')} came back within {_minutes(rolled.span_s)} minutes in the update to "
             f"{rolled.version}, {rolled.at_once} at a time: {per_node} for each; twice as long is reckoned with"
         )
     else:
         time_s = Range(_pool_s(quick_pool), _pool_s(slow_pool))
         times = "guessed" if guessed else "as given"
-        count = "1 node" if len(pool.nodes) == 1 else f"{len(pool.nodes)} nodes, {pool.at_once} at a time"
-        source = f"simulated drains of {count}; the time of a node is {times}"
+        at_once = f", {pool.at_once} at a time" if len(pool.nodes) > 1 else ""
+        source = f"simulated drains of {count(len(pool.nodes), 'node')}{at_once}; the time of a node is {times}"
     names = {node.node for node in slow_pool.nodes}
     stuck = [
         f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"

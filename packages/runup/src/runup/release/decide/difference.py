@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product, zip_longest
 from typing import Any, Literal
 
+from kubekit.lang.text import count
 from runup.release.decide import inclusion, payload
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.object_diff import Change, changes
@@ -269,7 +270,7 @@ def _gates(manifests: Iterable[Manifest]) -> dict[str, str]:
     for name in {*on, *users}:
         sets = f"on in {', '.join(sorted(on[name]))}" if name in on else "on in no feature set that the release names"
         number = users.get(name, 0)
-        gates[name] = f"{sets}; {number} manifest{'' if number == 1 else 's'}"
+        gates[name] = f"{sets}; {count(number, 'manifest')}"
     return gates
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubekit.lang import version as versions
+from kubekit.lang.text import count
 from runup.checks.decide.wording import names
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump
@@ -63,7 +64,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
     return Scenario(
         name=dump.name,
         title=f"Imported from {dump.name}",
-        summary=f"{len(dump.objects)} objects of a {dump.style} dump, at {current}.",
+        summary=f"{count(len(dump.objects), 'object')} of a {dump.style} dump, at {current}.",
         cluster=ClusterSpec(
             version=current,
             kubernetes=kubernetes,
@@ -187,7 +188,7 @@ def _notes(dump: Dump) -> list[str]:
     if partly:
         notes.append(f"of {', '.join(partly)} the dump has only a part: that there is nothing else is not known")
     if dump.skipped:
-        notes.append(f"{dump.skipped} objects of kinds that say nothing about an update were left out")
+        notes.append(f"left out: {count(dump.skipped, 'object')} of kinds that say nothing about an update")
     notes += dump.problems[:MAX_PROBLEMS]
     if more := len(dump.problems) - MAX_PROBLEMS:
         notes += [f"{more} more such lines were left out"] if more > 0 else []

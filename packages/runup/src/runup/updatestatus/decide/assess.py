@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.conditions import without_condition
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.text import count
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
 from runup.rules.machine_config import CONTROL_PLANE_POOL
 from runup.updatestatus.decide import finding as terms
@@ -301,18 +302,18 @@ def _layer(
         # Of all nodes of the pool, not only of those that were drafted.
         omitted_nodes = pool.total - len(rows)
     layer_insights += [insights.health(finding, memory, caps.text) for finding in kept_findings]
-    if omitted_findings:
+    if number := len(omitted_findings):
         counts = {
             level: sum(finding.level == level for finding in omitted_findings) for level in reversed(terms.LEVELS)
         }
-        listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+        listed = ", ".join(f"{of_level} {level}" for level, of_level in counts.items() if of_level)
         worker = pool is not None and not pool.is_control_plane
         of_pool = f" of pool '{pool.name}'" if pool is not None and worker else ""
         findings_omitted = Finding(
             check=MORE,
             level=max((finding.level for finding in omitted_findings), key=terms.LEVELS.index),
             impact=terms.UNKNOWN_IMPACT,
-            summary=f"{len(omitted_findings)} more insights{of_pool} are left out ({listed})",
+            summary=f"{count(number, 'more insight')}{of_pool} {'is' if number == 1 else 'are'} left out ({listed})",
             description="The report is limited in size; the first of those left out: "
             + "; ".join(finding.summary for finding in omitted_findings[:5]),
             reference=terms.DOCS + "insightsomitted",

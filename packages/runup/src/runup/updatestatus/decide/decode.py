@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.lang.text import count
 from runup.api import update_v1alpha1 as api
 from runup.updatestatus.decide.finding import SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IMPACT
 
@@ -105,7 +106,7 @@ def unknown_insights(types: Iterable[str]) -> Iterator[api.HealthInsight]:
     for type_ in types:
         counts[type_] = counts.get(type_, 0) + 1
     for type_, number in sorted(counts.items()):
-        insights_text = f"{number} insights" if number > 1 else "1 insight"
+        insights_text = count(number, "insight")
         yield api.HealthInsight(
             scope=api.HealthScope(type=SCOPE_CLUSTER),
             impact=api.HealthImpact(

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from kubekit.lang.text import shorten
+from kubekit.lang.text import count, shorten
 from runup.api.update_v1alpha1 import ResourceRef
 
 MAX_BYTES = 256 * 1024
@@ -162,7 +162,7 @@ def qualified(namespace: str, name: str) -> str:
 
 def name_or_number(noun: str, names: Sequence[str]) -> str:
     """Returns the noun with the only name, or the number of names."""
-    return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} {noun}s"
+    return f"{noun} {names[0]}" if len(names) == 1 else count(len(names), noun)
 
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

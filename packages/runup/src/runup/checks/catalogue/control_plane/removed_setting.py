@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubekit.lang.text import count
 from runup.checks.catalogue.control_plane.shared.given_settings import FLAG, PLUGIN, READS, Given, Malformed, all_given
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.decide.removal_tables import table
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import Context, Findings, Snapshot, Unreadable, declared, full_name, risk, unknown
 
 NAME = "RemovedComponentSetting"

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import re
 
+from kubekit.lang.text import count
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import DEFINITIONS, MINOR, Context, Findings, Snapshot, declared, full_name, resource_of, risk
 
 NAME = "BootImagesOld"

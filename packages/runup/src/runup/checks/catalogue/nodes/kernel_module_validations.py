@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.lang.oc_pull_spec import is_same_image
+from kubekit.lang.text import count
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import LONGEST_CAUSE, Findings, Resource, Slim, declared, names_of, resource_of, risk, unknown
 
 NAME = "KernelModuleNotVerified"

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from kubekit.lang.text import count
 from runup.api.platform_v1 import Machine
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, since_text
 
 NAME = "MachineFailed"

@@ -22,13 +22,14 @@ import re
 from collections import defaultdict
 
 from kubekit.api.core_v1 import Node
+from kubekit.lang.text import count
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools, pools_of_nodes
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk, unknown
 from runup.rules.machine_config import nodes_by_pool
 from runup.rules.node_groups import nodes_by_group

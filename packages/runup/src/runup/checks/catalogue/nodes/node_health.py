@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.text import count
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import Applies, Context, Findings, Snapshot, declared, names_of, risk, since_suffix
 from runup.rules.machine_config import is_cordoned_by_update, is_stuck
 from runup.rules.node_groups import is_control_plane

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.text import count
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, is_degraded
 from runup.checks.catalogue.nodes.shared.pools import machines_behind_text as behind_text
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import count
 from runup.checks.writing import DEGRADED_PATIENCE, Findings, cause, condition_text, declared, risk, severity_after
 
 DEGRADED = "MachineConfigPoolDegraded"

@@ -24,10 +24,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from kubekit.lang.text import count
 from runup.api.olm_v1alpha1 import CatalogSource, ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
 from runup.checks.catalogue.olm.shared import installed_operators as olm
 from runup.checks.decide.model import Context, Snapshot, Unreadable
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import MINOR, Findings, declared, full_name, names_of, resource_of, risk, unknown
 
 NAME = "OperatorUpdateFirst"

@@ -26,10 +26,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
+from kubekit.lang.text import count
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, yield_from_all
 
 NAME = "CertificateExpires"

@@ -20,11 +20,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
+from kubekit.lang.text import count
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.removal_tables import table
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, full_name, risk, yield_from_all
 
 NAME = "RemovedVolumePlugin"

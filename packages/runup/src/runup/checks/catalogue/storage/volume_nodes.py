@@ -26,11 +26,12 @@ import msgspec
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.scheduling import NodeSelector
+from kubekit.lang.text import count
 from kubekit.rules.node_rules import matches_term
 from runup.api.platform_v1 import CSINode, PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import names
 from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, resource_of, risk, yield_from_all
 from runup.report.report import Severity
 

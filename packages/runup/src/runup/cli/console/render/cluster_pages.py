@@ -139,14 +139,6 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site =
         # The section with the start, the goal, the number of updates between them, and the source.
         paths = update_way.paths
         source_text = f"As told by {update_way.source}."
-        if paths.origin == paths.goal:
-            verdict = f"{paths.goal} is the newest release there."
-        elif paths.way:
-            count = len(paths.way)
-            risky = sum(bool(step.risks) for step in paths.way)
-            verdict = f"{count} {'update' if count == 1 else 'updates'}, {risky} with known risks."
-        else:
-            verdict = f"No way leads to {paths.goal}."
         lines = []
         for number, step in enumerate(paths.way, 1):
             state = _kind_badge("risky" if step.risks else "plain")
@@ -158,7 +150,7 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site =
             el(
                 "section",
                 el("h1", f"The way from {paths.origin} to {paths.goal}"),
-                el("p", verdict),
+                el("p", update_way.verdict),
                 el("p", update_way.why, class_="warn") if update_way.why else None,
                 el("p", source_text, class_="faint"),
                 class_="card",

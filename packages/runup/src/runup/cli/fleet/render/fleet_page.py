@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from kubekit.lang.text import count
 from runup.cli.fleet.render.fleet_text import headline
 from runup.cli.preflight.render import finding_texts
 from runup.cli.render.html.document import document
@@ -79,7 +80,7 @@ def summary_card(table: Matrix) -> Markup:
     shares = [(TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
     return el(
         "section",
-        el("div", el("h1", f"Preflights of {len(table.clusters)} clusters"), class_="head"),
+        el("div", el("h1", f"Preflights of {count(len(table.clusters), 'cluster')}"), class_="head"),
         el("p", headline(table)),
         bar(shares, len(table.clusters), headline(table)),
         class_="card",

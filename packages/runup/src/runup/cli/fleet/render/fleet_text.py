@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.lang.text import one_line
+from kubekit.lang.text import count, one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
@@ -67,7 +67,7 @@ def headline(table: Matrix) -> str:
     """Returns one sentence with the number of clusters by their result, the worst first."""
     counts = [f"{table.number(code)} {label}" for code, label in _COUNTED.items() if table.number(code)]
     total = len(table.clusters)
-    return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(counts)}"
+    return f"Preflight of {count(total, 'cluster')}: {', '.join(counts)}"
 
 
 def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:

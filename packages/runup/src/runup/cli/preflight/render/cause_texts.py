@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.text import printable, sentence_case
+from kubekit.lang.text import count, printable, sentence_case
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
 from runup.cli.render.text import age
@@ -212,7 +212,7 @@ def missing_text(missing: Missing[Risk], *, of_dump: bool, named_count: int = _M
     if omitted == 1:
         listed = ", ".join(kinds)
     lacks = f"the dump does not have all {listed}" if of_dump else f"not all {listed} could be read"
-    checks = "1 check" if len(missing.risks) == 1 else f"{len(missing.risks)} checks"
+    checks = count(len(missing.risks), "check")
     return f"{checks} could not tell: {lacks}. Not fully checked: {', '.join(missing.subjects)}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from kubekit.lang.text import count
 from runup.cli.render.text import plain
 from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, sort_key
@@ -62,7 +63,7 @@ def _markdown(
     counts += [f"{len(gone)} gone"]
     counts += [f"{len(failed)} could not be judged"] if failed else []
     yield f"## Preflight{of}: {', '.join(counts)}\n"
-    yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
+    yield f"Since {plain(name)}, for {count(total, 'cluster')}.\n"
     for (label, *_), pairs in sorted(open_risks.items(), key=lambda item: sort_key(item[1][0][1])):
         yield from _open_risk(label, pairs, total)
     for label, risks in (("gone", gone), ("not told this time, so perhaps not gone", doubtful)):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from kubekit.api.conditions import find, status_of
+from kubekit.lang.text import count
 from runup.api.update_v1alpha1 import ClusterVersionInsight, ControlPlane, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html import markup
 from runup.cli.render.html.document import document
@@ -210,7 +211,7 @@ def _pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
         parts.append(_node_table(open_, f"Nodes of {owner}"))
     if folded:
         more = _node_table(folded, f"The other nodes of {owner}")
-        parts.append(el("details", el("summary", f"{len(folded)} more nodes"), more))
+        parts.append(el("details", el("summary", f"{count(len(folded), 'more node')}"), more))
     if part.omitted.nodes:
         note = f"{part.omitted.nodes} more nodes are counted above and not listed, to keep the object small."
         parts.append(el("p", note, class_="faint"))

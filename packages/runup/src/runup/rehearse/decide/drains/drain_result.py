@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from kubekit.lang.text import count
 from runup.rehearse.decide.drains.cluster_state import is_simulated
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
 
@@ -247,7 +248,7 @@ def assumptions(
             f"{without_history} workloads whose pods' conditions do not tell start in {settings.default_start_s} s"
         )
     if never_ready:
-        workloads = "1 workload" if never_ready == 1 else f"{never_ready} workloads"
+        workloads = count(never_ready, "workload")
         assumed.append(f"{workloads} without a ready pod will have none elsewhere either")
     return tuple(assumed)
 
