@@ -95,7 +95,7 @@ def test_all_is_well() -> None:
             {"kubernetes": "", "errors": {"server": "connection refused"}},
             "server", PROBLEM, "connection refused", 1, id="a server that does not answer"),
         pytest.param({"kubernetes": ""}, "server", PROBLEM, "no answer", 1, id="a server that says nothing of itself"),
-        pytest.param({"cluster": None}, "cluster", PROBLEM, "there is no ClusterVersion", 2, id="no ClusterVersion"),
+        pytest.param({"cluster": None}, "cluster", PROBLEM, "could not be read", 2, id="no ClusterVersion"),
         pytest.param({"mode": None}, "preflight field", UNKNOWN, "the server was not asked", 3, id="a field unasked"),
         pytest.param(
             {"gates": None}, "gate ClusterUpdatePreflight", UNKNOWN, "there is no FeatureGate cluster", 3,
@@ -184,7 +184,8 @@ def test_each_right_that_is_lacking_is_a_row() -> None:
         (
             PROBLEM,
             "you may not patch clusterversions.config.openshift.io",
-            "needed for asking for preflights; ask for a role that has it",
+            "needed for asking for preflights; ClusterRole cluster-admin has this right: `oc adm policy "
+            "add-cluster-role-to-user cluster-admin USER`",
         ),
         (UNKNOWN, "list nodes: the server does not say", "needed for `upgrade status`"),
     ]

@@ -117,12 +117,22 @@ def rows(facts: Facts) -> tuple[PrerequisiteRow, ...]:
             says, way_out = f"{action}: the server does not say", f"needed for {right.why}"
             checked_rows.append(PrerequisiteRow("rights", UNKNOWN, says, way_out))
         elif not allowed:
-            way_out = f"needed for {right.why}; ask for a role that has it"
-            result = PROBLEM if right.needed else UNKNOWN
-            checked_rows.append(PrerequisiteRow("rights", result, f"you may not {action}", way_out))
+            way_out = "ask for a role that has this right" if facts.is_plain else _role_for(right.verb)
+            if right.needed:
+                row = PrerequisiteRow("rights", PROBLEM, f"you may not {action}", f"needed for {right.why}; {way_out}")
+            else:
+                says = f"{right.why} may be incomplete, because you may not {action}"
+                row = PrerequisiteRow("rights", UNKNOWN, says, way_out)
+            checked_rows.append(row)
     if facts.rights and all(facts.rights.values()):
         checked_rows.append(PrerequisiteRow("rights", OK, "you may do everything that the commands need"))
     return tuple(checked_rows)
+
+
+def _role_for(verb: str) -> str:
+    """Returns which ClusterRole of OpenShift has the right to `verb` what the commands use, and how to bind it."""
+    role = "cluster-reader" if verb in ("get", "list", "watch") else "cluster-admin"
+    return f"ClusterRole {role} has this right: `oc adm policy add-cluster-role-to-user {role} USER`"
 
 
 def exit_code(checked_rows: Sequence[PrerequisiteRow]) -> int:
@@ -140,9 +150,10 @@ def _cluster_rows(facts: Facts) -> Iterator[PrerequisiteRow]:
         yield PrerequisiteRow("cluster", OK, says)
         return
     if facts.cluster is None:
-        why = facts.errors.get(CLUSTER, "there is no ClusterVersion")
-        way_out = "runup needs an OpenShift-style cluster; `runup sandbox start` makes one on this machine"
-        yield PrerequisiteRow("cluster", PROBLEM, why, way_out)
+        why = facts.errors.get(CLUSTER, "its ClusterVersion could not be read")
+        may_read = next((allowed for right, allowed in facts.rights.items() if right.verb == "get"), None)
+        way_out = "run this again when the API server returns its ClusterVersion"
+        yield PrerequisiteRow("cluster", PROBLEM, why, _role_for("get") if may_read is False else way_out)
         return
     version = facts.cluster.status.desired.version or "no version yet"
     yield PrerequisiteRow("cluster", OK, f"its ClusterVersion says {version}")
