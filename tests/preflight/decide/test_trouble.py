@@ -14,6 +14,8 @@ from kubekit.api.workloads_v1 import Deployment, Job
 from runup.preflight.decide.start_failures import Trouble, active_pod, cut, find_trouble, look_again_s, trouble_of_job
 
 NAME = "cvo-preflight"
+# Its pod was available until a minute ago.
+LOST_POD = {"type": "Available", "status": "False", "lastTransitionTime": iso_before(60)}
 Found = Callable[[], Trouble | None]
 
 
@@ -37,13 +39,15 @@ def container(**status: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"name": "c", "restartCount": 0, **status}]}
 
 
-def event(reason: str, message: str = "why", *, of: str = "uid-one", kind: str = "Pod", name: str = "one") -> Event:
+def event(
+    reason: str, message: str = "why", *, of: str = "uid-one", kind: str = "Pod", name: str = "one", age_s: float = 5
+) -> Event:
     """A Warning about a pod, or another object."""
     about = {"kind": kind, "name": name, "uid": of}
     said = {
         "reason": reason,
         "message": message,
-        "lastTimestamp": iso_before(5),
+        "lastTimestamp": iso_before(age_s),
         "metadata": {"name": f"{name}.{reason}"},
     }
     return codec.convert(Event, {"involvedObject": about, **said})
@@ -158,6 +162,26 @@ REASONS: dict[str, tuple[Found, str]] = {
     "the ReplicaSet's events before that": (
         trouble_of(of=deployment(age_s=5), events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1"),)),
         "FailedCreate",
+    ),
+    "a refusal from before its last available pod": (
+        trouble_of(
+            of=deployment(LOST_POD, age_s=600),
+            events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1", age_s=300),),
+        ),
+        PENDING,
+    ),
+    "a refusal from after that": (
+        trouble_of(
+            of=deployment(LOST_POD, age_s=600),
+            events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1", age_s=59),),
+        ),
+        "FailedCreate",
+    ),
+    "a refusal that no retry has repeated": (
+        trouble_of(
+            of=deployment(age_s=3600), events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1", age_s=1301),)
+        ),
+        PENDING,
     ),
 }
 

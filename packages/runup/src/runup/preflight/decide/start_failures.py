@@ -27,6 +27,9 @@ REPORT_AFTER_S = 5.0
 REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
 # Seconds after its grace period in which the kubelet of a working node confirms a pod's end.
 ENDED_WITHIN_S = 60.0
+# Seconds within which a controller retries and reports again a pod that it could not create: its backoff ends at 1000 s
+# (k8s.io/client-go, util/workqueue, DefaultControllerRateLimiter), and an object's events are limited to one in 300 s.
+RETRIED_WITHIN_S = 1300.0
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
 TERMINATING = "PodTerminating"
 # Events that conditions and container states report already, in better words.
@@ -52,14 +55,17 @@ def find_trouble(
         return None
     pod = active_pod(pods)
     if pod is None:
-        # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
-        created = deployment.metadata.creation_timestamp
+        # Events are kept for an hour. Those of an earlier Deployment of the same name do not count, nor those from
+        # before the Deployment last had an available pod: a quota that they name may be gone.
+        available = find(deployment.status.conditions, "Available")
+        times = (deployment.metadata.creation_timestamp, available.last_transition_time if available else None)
+        since = max((time for time in times if time is not None), default=None)
         refusals = [
             event
             for event in events
             if (event.involved_object.kind, event.reason) == ("ReplicaSet", FAILED_CREATE)
             and event.involved_object.name.startswith(f"{name}-")
-            and (created is None or event.seen_at is None or event.seen_at >= created)
+            and (since is None or event.seen_at is None or event.seen_at >= since)
         ]
         return (
             _not_created(deployment)
@@ -207,8 +213,9 @@ def _trouble_without_pods(
     """Returns the trouble of a workload without pods, from events about it or from how long it has waited."""
     if pods:
         return None
-    if refusals:
-        last_refusal = max(refusals, key=_event_order)
+    last_refusal = max(refusals, key=_event_order, default=None)
+    seen_at = last_refusal.seen_at if last_refusal else None
+    if last_refusal and (seen_at is None or (now - seen_at).total_seconds() <= RETRIED_WITHIN_S):
         return _creation_refused(FAILED_CREATE, last_refusal.message.removeprefix("Error creating: "))
     created = workload.metadata.creation_timestamp
     if created is None or _age_s(workload, now) < REPORT_AFTER_S:
