@@ -42,6 +42,36 @@ def test_documents_have_their_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        pytest.param(
+            "a.yaml",
+            "---\nkind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: A}\n-\n  kind: B\n  apiVersion: v1\n",
+            ["a.yaml:5", "a.yaml:7"],
+            id="YAML",
+        ),
+        pytest.param(
+            "a.json",
+            '{\n "metadata": {"items": [1]},\n "items": [\n  {"apiVersion": "v1", "kind": "A"},\n  {\n   '
+            '"apiVersion": "v1", "kind": "B"}], "kind": "List", "apiVersion": "v1"}',
+            ["a.json:4", "a.json:5"],
+            id="JSON, with other items",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: List\napiVersion: v1\nitems:\n- kind: AList\n  items:\n  - {apiVersion: v1, kind: A}\n",
+            ["a.yaml:4"],
+            id="a list in a list",
+        ),
+    ],
+)
+def test_items_of_a_list_have_their_lines(name: str, text: str, lines: list[str], tmp_path: Path) -> None:
+    """Editors and code scanning show the line of the object, not of the list."""
+    (tmp_path / name).write_text(text)
+    assert [place for _, _, place in places(tmp_path, str(tmp_path))] == lines
+
+
 def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What helm or kustomize printed."""
     monkeypatch.setattr("sys.stdin", io.StringIO(BUDGET))

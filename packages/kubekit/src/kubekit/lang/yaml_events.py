@@ -36,6 +36,29 @@ class _Events(yaml.CSafeLoader):
     """libyaml's parser, used for its events only."""
 
 
+def item_lines(text: str) -> list[int]:
+    """Returns the number of the line on which each entry of `items` begins; none if `text` cannot be parsed."""
+    lines: list[int] = []
+    depth, is_key, key, in_items = 0, True, "", False
+    try:
+        for event in yaml.parse(text, Loader=_Events):
+            starts, ends = isinstance(event, yaml.CollectionStartEvent), isinstance(event, yaml.CollectionEndEvent)
+            if starts or isinstance(event, yaml.NodeEvent):
+                if in_items and depth == _IN_ITEMS and event.start_mark is not None:
+                    lines.append(event.start_mark.line + 1)
+                if depth == 1:
+                    key = getattr(event, "value", "") if is_key else key
+                    in_items, is_key = not is_key and key == "items", not is_key
+            depth += starts - ends
+    except (yaml.YAMLError, ValueError):
+        return []
+    return lines
+
+
+# The depth of an entry of the sequence that a key of the document's mapping has.
+_IN_ITEMS = 2
+
+
 class _Builder:
     """Builds values from the events of one text."""
 

@@ -20,6 +20,7 @@ from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import read_limited
+from kubekit.lang.yaml_events import item_lines
 from runup.checks.decide.stored_manifests import Manifest, Manifests
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -75,7 +76,7 @@ def _read(source: str, text: str, objects: list[Manifest], problems: list[str]) 
             template = "it is a template" if "{{" in chunk else str(error).splitlines()[0]
             problems.append(f"{source}:{line} ({template})")
             continue
-        objects += _manifests(document, f"{source}:{line}")
+        objects += _manifests(document, source, line, chunk)
 
 
 def _documents(text: str) -> Iterator[tuple[int, str]]:
@@ -94,19 +95,28 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
             lines.append(line)
 
 
-def _manifests(document: Any, source: str) -> Iterator[Manifest]:
-    """Yields the manifests in a document, also those of lists, without their content."""
+def _manifests(document: Any, source: str, line: int, text: str = "") -> Iterator[Manifest]:
+    """Yields the manifests in a document, also those of lists, without their content.
+
+    `line` is the line of `source` on which the document begins. If its `text` is given, the items of a list have lines
+    of their own.
+    """
     if not isinstance(document, Mapping):
         return
     kind, items = _text(document.get("kind")), document.get("items")
     if kind.endswith("List") and isinstance(items, list):
-        for item in items:
-            yield from _manifests(item, source)
+        lines = item_lines(text) if text else []
+        for number, item in enumerate(items):
+            yield from _manifests(item, source, line + lines[number] - 1 if len(lines) == len(items) else line)
     elif kind and (api_version := _text(document.get("apiVersion"))):
         metadata = _mapping(document.get("metadata"))
         name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
         yield Manifest(
-            api_version=api_version, kind=kind, namespace=_text(metadata.get("namespace")), name=name, place=source
+            api_version=api_version,
+            kind=kind,
+            namespace=_text(metadata.get("namespace")),
+            name=name,
+            place=f"{source}:{line}",
         )
 
 

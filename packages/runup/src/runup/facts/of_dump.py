@@ -120,10 +120,15 @@ def find_places(dump: Path, wanted_resources: Collection[ReportedResource]) -> d
             for obj in contents:
                 if text := keys.get(identity(obj)):
                     name = identity(obj)[3]
-                    line = _line_of_name(data.decode(errors="replace"), name) if len(contents) > 1 else 1
+                    is_list = len(contents) > 1 or _LIST.search(data)
+                    line = _line_of_name(data.decode(errors="replace"), name) if is_list else 1
                     places_by_text[text] = Place(uri_of(file), line)
     cluster_place = places_by_text.get(_CLUSTER.text)
     return {**places_by_text, "": cluster_place} if cluster_place else places_by_text
+
+
+# A list in a file, also one of a single item.
+_LIST = re.compile(rb'(?:^|[\s{,])"?items"?\s*:')
 
 
 def _line_of_name(text: str, name: str) -> int:
