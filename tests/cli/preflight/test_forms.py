@@ -222,7 +222,7 @@ def test_markup_of_others_is_none_of_ours() -> None:
     odd = forms.ClusterResult(
         name="a_b", findings=replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),))
     )
-    assert "): \\*\\_\\[\\]\\<\\>\\#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
+    assert "): \\*\\_\\[\\]\\<\\>#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
     assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
     (suite,) = ElementTree.fromstring(forms.junit([odd]))
     assert suite[0][0].get("message") == "*_[]<>#|`\\ and\n  so on\t"
@@ -278,7 +278,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
         "  - [ ] **ClusterOperatorUpgradeable-dns** (unknown severity, applies): dns is held: Zone: a zone\n"
         "    Fix: Wait.\n"
         "- [ ] **Node m-1 is not ready: no network.** (critical)\n"
-        "  Fix: Bring it back: \\`oc describe node m-1\\`.\n"
+        "  Fix: Bring it back: `oc describe node m-1`.\n"
         "  - [ ] **ClusterOperatorDegraded-etcd** (critical, applies)\n"
         "  - [ ] **ClusterOperatorDegraded-kube-apiserver** (critical, applies)\n"
         "\n1 check could not tell: the dump does not have all pods. Not fully checked: drains.\n"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from runup.cli.render.text import age, align_columns, columns, machine, reason_and_message, shorten
+from runup.cli.render.text import age, align_columns, columns, machine, plain, reason_and_message, shorten
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 
@@ -30,6 +30,24 @@ NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 def test_how_long_ago(seconds: float, said: str) -> None:
     """In the largest unit of which there are two."""
     assert age(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        pytest.param("*a* [b](c) <d> e_f", r"\*a\* \[b\](c) \<d\> e\_f", id="markup"),
+        pytest.param("# no heading, C# neither", r"\# no heading, C# neither", id="a number sign at the beginning"),
+        pytest.param("Try `oc get *_x | less` <now>", r"Try `oc get *_x | less` \<now\>", id="a code span"),
+        pytest.param("a ` b", r"a \` b", id="a single backtick"),
+        pytest.param("``a` b`", r"\`\`a` b`", id="backticks that close nothing"),
+        pytest.param("\\`a`", r"\\`a`", id="a code span behind a backslash"),
+        pytest.param("see https://x.io/a_b/#c_d (e_f)", r"see https://x.io/a_b/#c_d (e\_f)", id="a URL"),
+        pytest.param("https://x.io/[a](b)", r"https://x.io/\[a\](b)", id="a URL with a link in it"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(text: str, escaped: str) -> None:
+    """Untrusted text has no markup, but a command in backticks is code (CommonMark 0.31, 6.1)."""
+    assert plain(text) == escaped
 
 
 def test_a_time_that_nobody_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -96,7 +97,14 @@ def machine(value: Any, form: str) -> str:
     return escape_in_json(str(yaml.dump(value, Dumper=Dumper, **options)))
 
 
+# A number sign makes a heading only at the beginning of a line.
+_MARKUP = re.compile(r"^#|[\\*_\[\]<>|`]")
+# In a code span no character has a meaning. Renderers make links of URLs as they are.
+_LITERAL = re.compile(r"(?<!`)(`[^`]+`(?!`)|https?://[^\s<>`|\[\]*\\]+)")
+
+
 def plain(text: str) -> str:
-    """Returns untrusted text on one line with its Markdown characters escaped."""
+    """Returns untrusted text on one line with its Markdown characters escaped; code spans and URLs stay as they are."""
     line = " ".join(text.split())
-    return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
+    parts = _LITERAL.split(line)
+    return "".join(part if index % 2 else _MARKUP.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
