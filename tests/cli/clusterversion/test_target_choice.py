@@ -251,8 +251,8 @@ REFUSED: dict[str, tuple[Any, Flags, str]] = {
     "one that only a preflight lists": (
         _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "Unknown")])),
         Flags(to="5.3.0", allow_not_recommended=True),
-        "the update service does not offer 5.3.0, which a preflight checks: go by way of the releases that `runup "
-        "preflight explain UpdatePathNotOffered` names. To go there all the same, name its image: "
+        "the update service does not offer 5.3.0, which a preflight checks: `runup preflight explain "
+        "UpdatePathNotOffered` says how to reach it. To go there all the same, name its image: "
         f"--to-image={C} --allow-explicit-upgrade",
     ),
     "one of which the update service has said nothing yet": (
@@ -264,8 +264,8 @@ REFUSED: dict[str, tuple[Any, Flags, str]] = {
     "one that the update service does not offer": (
         _not_offered(_cluster([("5.1.0", A)], [("5.3.0", C, "False")]), Condition(type="Applies", status="True")),
         Flags(to="5.3.0"),
-        "the update service does not offer 5.3.0, which a preflight checks: go by way of the releases that `runup "
-        "preflight explain UpdatePathNotOffered` names. To go there all the same, name its image: "
+        "the update service does not offer 5.3.0, which a preflight checks: `runup preflight explain "
+        "UpdatePathNotOffered` says how to reach it. To go there all the same, name its image: "
         f"--to-image={C} --allow-explicit-upgrade",
     ),
     "another one than a preflight lists": (

@@ -55,6 +55,7 @@ def failed(reason: str, message: str = "It ended", running: str = "False") -> Fi
     return found(conditions=samples.conditions(running, "False", "True", reason=reason, message=message))
 
 
+ABOUT = "Preflight of 5.2.0 from 5.0.0"
 A = samples.risk("A", "It is so.")
 UNSURE = replace(A, name="U", applies="Unknown")
 TAKEN = replace(A, name="T", accepted=True)
@@ -104,10 +105,15 @@ def test_severities_are_counted_in_their_order() -> None:
             found(conditions=samples.conditions("True", "False", "False", message="4 of 7 checks done")),
             "4 of 7 checks done",
         ),
+        (
+            found(conditions=samples.conditions("True", "False", "False", message=f"{ABOUT}: waiting.")),
+            "waiting.",
+        ),
+        (failed("OOMKilled", f"{ABOUT}: it ended."), "could not run (OOMKilled): it ended."),
         (found(conditions=()), "requested"),
         (found(A, TAKEN), "completed; 1 risk applies, 1 accepted"),
     ],
-    ids=["failed", "running", "asked for", "completed"],
+    ids=["failed", "running", "running, as the operator words it", "failed, too", "asked for", "completed"],
 )
 def test_the_section_begins_with_how_it_stands(one: Findings, said: str) -> None:
     """In half a line."""
@@ -139,6 +145,7 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (failed("Pull", "No.", "True"), f"the preflight could not run. Pull: No. {HEALING}"),
         (failed("OOMKilled", "No.", "True"), f"the preflight could not run. OOMKilled: No. {AGAIN}"),
         (failed("Pull", "No.", "Unknown"), f"the preflight could not run. Pull: No. {CORRECT}"),
+        (failed("OOMKilled", f"{ABOUT}: No."), f"the preflight could not run. OOMKilled: No. {AGAIN}"),
         (found(conditions=()), "the preflight of 5.2.0 has no result yet."),
         (found(A, UNSURE), "1 risk applies, 1 could not be told. Fix them, or accept them by name: {accept} A,U"),
         (found(A, UNSURE, of_dump=True), "1 risk applies, 1 could not be told. Fix them, or accept them by name, on "

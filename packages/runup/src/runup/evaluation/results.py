@@ -147,7 +147,11 @@ def _risks(evaluated: EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
     """Returns the report's risks, and those for which the operator itself would refuse the update."""
     cluster = evaluated.cluster
     if cluster is None:
-        return worst_first(risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
+        reported = (risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
+        # No cluster has the manifests yet, so no ClusterVersion can carry an acceptance.
+        return worst_first(
+            replace(risk, suppressed_only=risk.suppressed_only or bool(evaluated.manifests)) for risk in reported
+        )
     status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
     source = replace(cluster, status=status)
     risks = {}

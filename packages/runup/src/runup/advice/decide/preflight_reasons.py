@@ -13,6 +13,8 @@ NOT_OFFERED = "UpdatePathNotOffered"
 SIGNATURE = "ReleaseSignatureNotVerified"
 # Preconditions that can block an update, by the names that their objections and risks share.
 ROLLBACK, GIANT_HOP, UPGRADEABLE = "ClusterVersionRollback", "ClusterVersionGiantHop", "ClusterVersionUpgradeable"
+# Begins the list of releases in the message of a target that cannot be reached at once.
+BY_WAY = "It is reached by way of"
 # Risks that only the operator names, and that acceptance never lifts.
 NEVER_ACCEPTED = frozenset({NOT_OFFERED, SIGNATURE, ROLLBACK, GIANT_HOP})
 VALIDATION = "PreflightValidation"

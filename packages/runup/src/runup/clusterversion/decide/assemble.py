@@ -233,7 +233,7 @@ def way_to_release_text(view: View, release: Release) -> str:
         return ""
     between = sorted((step.to for step in way[:-1]), key=lambda version: (parse(version) is None, parse(version)))
     ending = f" and {between[-1]}" if len(between) > 1 else between[-1]
-    return f"It is reached by way of {', '.join(between[:-1])}{ending}."
+    return f"{preflight_reasons.BY_WAY} {', '.join(between[:-1])}{ending}."
 
 
 def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, acceptance.Growth], ...]:

@@ -236,9 +236,9 @@ class _Walk:
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:
             raise InputError(
-                f"the update service does not offer {checked.version}, which a preflight checks: go by way of the "
-                f"releases that `runup preflight explain {preflight_reasons.NOT_OFFERED}` names. To go there all the "
-                f"same, name its image: --to-image={checked.image} --allow-explicit-upgrade"
+                f"the update service does not offer {checked.version}, which a preflight checks: `runup preflight "
+                f"explain {preflight_reasons.NOT_OFFERED}` says how to reach it. To go there all the same, name its "
+                f"image: --to-image={checked.image} --allow-explicit-upgrade"
             )
         option = "--allow-explicit-upgrade" if flags.to_image else "--to-image"
         following = f"{option} to continue with {'an' if flags.to_latest else 'the'} update"

@@ -29,15 +29,32 @@ from runup.report import documentation
 from runup.report.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
 
 EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
-_UPDATE_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
+_BY_NAMED = "Update by way of the releases that the message names, each with a preflight of its own"
+_STEPWISE = "Update by one minor version at a time, each with a preflight of its own"
 # Severity and remedy of the operator's own refusals, for which the API has no field.
 _OWN_REFUSALS = {
-    reasons.NOT_OFFERED: ("critical", f"{_UPDATE_BY_WAY}, or choose a channel that offers this one."),
-    reasons.GIANT_HOP: ("critical", f"{_UPDATE_BY_WAY}."),
+    reasons.NOT_OFFERED: (
+        "critical",
+        "Choose a release that `runup upgrade` lists, or a channel that offers this one.",
+    ),
+    reasons.GIANT_HOP: ("critical", f"{_STEPWISE}: `runup upgrade` lists the releases that are offered."),
     reasons.ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
     reasons.UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
     reasons.SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
 }
+
+
+# The same where the message names the releases on the way.
+_BY_WAY = {
+    reasons.NOT_OFFERED: f"{_BY_NAMED}, or choose a channel that offers this one.",
+    reasons.GIANT_HOP: f"{_BY_NAMED}.",
+}
+
+
+def _own_refusal(name: str, message: str) -> tuple[str, str]:
+    """Returns the severity and the remedy of a refusal by the operator itself, whose message is `message`."""
+    severity, fix = _OWN_REFUSALS[name]
+    return severity, _BY_WAY.get(name, fix) if reasons.BY_WAY in message else fix
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,7 +353,7 @@ def risks_of_update(
             applies = "False"
         acceptable = lifting.is_acceptable(cluster, version, name, verdict)
         refused = name in _OWN_REFUSALS and not acceptable
-        severity, fix = _OWN_REFUSALS[name] if refused else ("", "")
+        severity, fix = _own_refusal(name, risk.message) if refused else ("", "")
         record = accepted.get(name) if acceptable else None
         resources = detail.resources if detail else ()
         joined_risks.append(
@@ -412,7 +429,7 @@ def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
 
     It is for `preflight run`, which judges without the operator that would report the risk. It cannot be accepted.
     """
-    severity, fix = _OWN_REFUSALS[name]
+    severity, fix = _own_refusal(name, message)
     return Risk(
         name=name,
         applies="True",

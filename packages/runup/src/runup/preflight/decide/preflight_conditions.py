@@ -6,6 +6,7 @@ findings, the time of the findings.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import msgspec
@@ -19,6 +20,7 @@ RUNNING = "PreflightRunning"
 COMPLETED = "PreflightCompleted"
 FAILED = "PreflightFailed"
 TYPES = (RUNNING, COMPLETED, FAILED)
+_ABOUT = re.compile(r"Preflight of \S+ from \S+: ")
 WAIVED = "the signature of its image was waived (force)"
 
 
@@ -64,6 +66,11 @@ def with_kept_mode(conditions: tuple[Condition, ...], attempt: Attempt | None) -
         return conditions
     more = f" {kept_mode_text(attempt)}."
     return tuple(replace(c, message=f"{c.message}{more}") if c.type == RUNNING else c for c in conditions)
+
+
+def without_subject(message: str) -> str:
+    """Returns the message of a condition without its beginning that names the target and the source."""
+    return message[match.end() :] if (match := _ABOUT.match(message)) else message
 
 
 def refused_conditions(reason: str, message: str) -> tuple[Condition, ...]:

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.api import codec
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import count, timestamp
 from runup.cli.preflight.render import cause_texts
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import Output, age, out
 from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
+from runup.preflight.decide.preflight_conditions import without_subject
 from runup.preflight.decide.preflight_state import Phase
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck, ReportedStep
@@ -76,10 +77,10 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
 def summary(findings: Findings) -> str:
     """Returns the preflight's state in a few words."""
     if findings.failed:
-        return f"{findings.failure} ({findings.failed.reason}): {findings.failed.message}"
+        return f"{findings.failure} ({findings.failed.reason}): {without_subject(findings.failed.message)}"
     waits = "; an update waits for it" if findings.phase is Phase.WAITED_FOR else ""
     if not findings.completed:
-        return f"{findings.running.message if findings.running else 'requested'}{waits}"
+        return f"{without_subject(findings.running.message) if findings.running else 'requested'}{waits}"
     return f"completed; {counted_risks(findings.risks)}{waits}"
 
 
@@ -97,7 +98,7 @@ def result(
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         causes = sum(any(risk.open for risk in cause.risks) for cause in report.applying)
         some = 0 < causes < sum(risk.open for risk in applying)
-        of_causes = f" for {causes} {'cause' if causes == 1 else 'causes'}" if some else ""
+        of_causes = f" for {count(causes, 'cause')}" if some else ""
         text = counted_risks(findings.risks, f"{severity_counts_text(applying)}{of_causes}")
         parts += [f"{text}{'' if findings.completed else ', then'}"]
     elif not parts:
@@ -105,8 +106,7 @@ def result(
     parts += ["an update waits for it"] if findings.phase is Phase.WAITED_FOR else []
     parts += ["not all checks were evaluated"] if findings.partial else []
     parts += [findings.manifests] if findings.manifests else []
-    if count := len(findings.checks):
-        parts.append(f"{count} {'check' if count == 1 else 'checks'} done")
+    parts += [f"{count(len(findings.checks), 'check')} done"] if findings.checks else []
     parts += [f"as of {timestamp(findings.observed)}"] if findings.observed else []
     listed = cause_texts.listing(report, screen, now=findings.observed, of_dump=findings.of_dump, collect=collect)
     tables: list[str] = (
@@ -192,7 +192,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     if code == COULD_NOT_RUN:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
-        message = findings.failed.message
+        message = without_subject(findings.failed.message)
         failure = f"{findings.failed.reason}: {message}{'' if message.endswith(('.', '!', '?')) else '.'}"
         # What to do after a preflight that could not run; empty for a cluster of Kubernetes alone.
         if findings.kind == "Kubernetes":
