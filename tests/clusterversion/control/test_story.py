@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -49,6 +49,7 @@ class Listener(World):
     def step(self) -> Plan[Work]:
         """One pass, told."""
         observed = self.observed
+        self.metrics.look(observed)
         plan = super().step()
         self.metrics.count(observed, plan, self.now)
         self.story.tell(observed, plan)
@@ -117,18 +118,22 @@ def test_a_target_without_the_command_is_a_warning(listener: Listener) -> None:
 REFUSED: list[Any] = [
     pytest.param(Update(mode="Preflight", version="5.7.7"), "TargetNotFound", id="an unknown version"),
     pytest.param(Update(mode="Frobnicate", version="5.2.0"), "UnknownMode", id="an unknown mode"),
+    pytest.param(Update(mode="Preflight", version="9.0.0"), "TargetTooFar", id="a version that is too far away"),
+    pytest.param(Update(mode="Preflight"), "TargetMissing", id="no version"),
 ]
 
 
 @pytest.mark.parametrize(("request_", "reason"), REFUSED)
-def test_a_refused_request_is_no_failure(listener: Listener, request_: Update, reason: str) -> None:
-    """It is told and counted as what it is, and raises no alert."""
+def test_a_refused_request_is_counted_as_refused(listener: Listener, request_: Update, reason: str) -> None:
+    """Nothing was started; the gauge follows condition PreflightFailed, as everywhere."""
     with capture_logs() as logs:
         listener.ask(request_).settle()
     assert lines(logs)[-1] == ("warning", "preflight refused", reason)
     assert listener.samples[f"cluster_version_preflight_outcomes_total{{PreflightRefused,{reason}}}"] == 1
-    assert not [name for name in listener.samples if name.startswith("cluster_version_preflight_failing")]
+    assert listener.samples[f"cluster_version_preflight_failing{{{reason}}}"] == 1
     assert listener.samples["cluster_version_preflight_requests_total{}"] == 0
+    listener.ask(None).settle()
+    assert not [name for name in listener.samples if name.startswith("cluster_version_preflight_failing")]
 
 
 def test_a_target_that_nobody_signed_is_refused(listener: Listener) -> None:
@@ -136,6 +141,24 @@ def test_a_target_that_nobody_signed_is_refused(listener: Listener) -> None:
     listener.trusted = False
     listener.ask_preflight("5.0.3").settle()
     assert listener.samples["cluster_version_preflight_outcomes_total{PreflightRefused,ImageVerificationFailed}"] == 1
+    assert listener.samples["cluster_version_preflight_failing{ImageVerificationFailed}"] == 1
+
+
+def test_a_closed_gate_is_a_failure() -> None:
+    """The preflight is ended, and PreflightFailed says FeatureGateDisabled."""
+    listener = Listener(World.new(gates=()).observed)
+    listener.ask_preflight().settle()
+    assert listener.condition("PreflightFailed") == ("True", "FeatureGateDisabled")
+    assert listener.samples["cluster_version_preflight_failing{FeatureGateDisabled}"] == 1
+
+
+def test_the_gauge_of_failures_follows_a_pass_that_cannot_be_carried_out(listener: Listener) -> None:
+    """Such a pass is not counted; the condition from before it still is what is shown."""
+    listener.ask_preflight("5.7.7").settle()
+    other = Metrics(listener.clock)
+    other.look(listener.observed)
+    text = generate_latest(other.registry).decode()
+    assert 'cluster_version_preflight_failing{reason="TargetNotFound"} 1.0' in text
 
 
 def test_a_request_that_cannot_be_met_after_one_that_ran_is_refused(listener: Listener) -> None:
@@ -152,6 +175,7 @@ def test_a_failure_has_its_reason_for_as_long_as_it_lasts(listener: Listener) ->
     listener.pod(state=terminated("OOMKilled", 137), restart_count=2).settle().pass_time(60).settle()
     assert listener.samples["cluster_version_preflight_failing{OOMKilled}"] == 1
     assert listener.samples["cluster_version_preflight_outcomes_total{PreflightFailed,OOMKilled}"] == 1
+    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
     listener.ask(None).settle()
     assert "cluster_version_preflight_failing{OOMKilled}" not in listener.samples
 
@@ -182,6 +206,60 @@ def test_a_completed_preflight_is_counted_once_with_its_duration(listener: Liste
     assert listener.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
 
 
+def _completions(listener: Listener) -> dict[str, float]:
+    """The results that were counted, and the durations."""
+    names = ("outcomes_total{PreflightCompleted", "duration_seconds_count", "duration_seconds_sum")
+    full = tuple(f"cluster_version_preflight_{name}" for name in names)
+    return {name: value for name, value in listener.samples.items() if name.startswith(full) and value}
+
+
+def _restarts(listener: Listener) -> None:
+    listener.metrics = Metrics(listener.clock)
+    listener.step()
+
+
+def _accepts(listener: Listener) -> None:
+    listener.accept("Found").settle()
+
+
+def _goes_stale_and_back(listener: Listener) -> None:
+    seen = listener.observed.report
+    assert seen is not None
+    listener.change(report=with_fields(seen, unchanged_s=600.0)).settle()
+    assert listener.condition("PreflightFailed") == ("True", "ReportStale")
+    listener.change(report=with_fields(seen, unchanged_s=0.0)).settle()
+
+
+def _is_asked_again(listener: Listener) -> None:
+    listener.ask(Update(version="5.0.3")).settle().ask_preflight("5.0.3").settle()
+
+
+@pytest.mark.parametrize("happens", [_restarts, _accepts, _goes_stale_and_back, _is_asked_again])
+def test_a_report_that_is_read_again_is_no_second_completion(
+    listener: Listener, happens: Callable[[Listener], None]
+) -> None:
+    """A completion and a duration are counted once for a request, when its report arrives."""
+    listener.ask_preflight("5.0.3").settle().pass_time(7)
+    listener.report(risk("Found")).settle()
+    counted = _completions(listener)
+    assert sorted(counted.values()) == [1, 1, 7]
+    happens(listener)
+    condition = listener.condition("PreflightCompleted")
+    assert condition is not None and condition[0] == "True"
+    assert _completions(listener) == ({} if happens is _restarts else counted)
+
+
+def test_a_new_request_is_counted_by_its_own_report(listener: Listener) -> None:
+    """The stored report of the preflight before it is no result of it."""
+    completed = "cluster_version_preflight_outcomes_total{PreflightCompleted,NoRisksFound}"
+    listener.ask_preflight("5.0.3").settle().report().settle()
+    listener.ask(None).settle().ask_preflight("5.0.3").settle()
+    assert listener.samples[completed] == 1
+    listener.report().settle()
+    assert listener.samples[completed] == 2
+    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 2
+
+
 def test_a_report_is_nobodys_only_when_its_attempt_is_over(listener: Listener) -> None:
     """Not while the Deployment that was made just now is out of sight, nor while its pods end."""
 
@@ -204,14 +282,14 @@ def test_a_report_is_nobodys_only_when_its_attempt_is_over(listener: Listener) -
 
 
 def test_a_failure_is_no_completed_preflight_s_end(listener: Listener) -> None:
-    """It ran on, failed, and comes to a result after all: three outcomes, one duration for each that ended a run."""
+    """It ran on, failed, and comes to a result after all: two outcomes, and one duration, to the result."""
     listener.ask_preflight().settle().pass_time(20)
     listener.bad_report("ReportInvalid", "truncated").settle()
-    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 0
     assert listener.samples["cluster_version_preflight_waiting_seconds{}"] == 20
     listener.pass_time(10).report().settle()
     assert listener.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
-    assert listener.samples["cluster_version_preflight_duration_seconds_sum{}"] == 20
+    assert listener.samples["cluster_version_preflight_duration_seconds_sum{}"] == 30
     outcomes = {name for name in listener.samples if name.startswith("cluster_version_preflight_outcomes_total")}
     assert outcomes == {
         "cluster_version_preflight_outcomes_total{PreflightFailed,ReportInvalid}",

@@ -270,6 +270,7 @@ class ClusterVersionController:
             return
         self._absent = False
         now = self._clock.now()
+        self._metrics.look(observed)
         plan = reconcile(observed, now=now)
         try:
             await self._executor.execute(plan)

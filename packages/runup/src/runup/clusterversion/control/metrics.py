@@ -21,6 +21,9 @@ from runup.clusterversion.decide.observed import Observed
 from runup.process.plan import Plan
 from runup.report.report import Report
 
+# What a preflight came to where condition PreflightFailed is True.
+_FAILURES = (preflight_log.FAILED, preflight_log.REFUSED)
+
 
 class Metrics:
     """Counters and gauges of what passes decide, in a registry of their own: several managers may share a process.
@@ -51,7 +54,7 @@ class Metrics:
         )
         self._failing = Gauge(
             "cluster_version_preflight_failing",
-            "1 for the reason for which the preflight that is asked for fails now.",
+            "1 for the reason of condition PreflightFailed while that is True.",
             ["reason"],
             registry=self.registry,
         )
@@ -94,31 +97,37 @@ class Metrics:
         """Counts a status that the API server rejected."""
         self._refused.inc()
 
+    def look(self, observed: Observed) -> None:
+        """Updates what follows the cluster alone. A pass that cannot be carried out is not counted, but begins so."""
+        self.cluster.look(observed)
+        self._set_failing(preflight_log.state_before(observed))
+
     def count(self, observed: Observed, plan: Plan[object], now: datetime) -> None:
         """Counts one pass after it was carried out."""
-        self.cluster.look(observed)
         earlier, current = preflight_log.state_before(observed), preflight_log.state_after(observed, plan)
-        ended = current.outcome in (preflight_log.COMPLETED, preflight_log.FAILED, preflight_log.REFUSED)
-        if ended and (current.outcome, current.reason) != (earlier.outcome, earlier.reason):
+        gets_result = preflight_log.gets_result(observed, plan)
+        if current.outcome in _FAILURES:
+            counts = (current.outcome, current.reason) != (earlier.outcome, earlier.reason)
+        else:
+            counts = current.outcome == preflight_log.COMPLETED and gets_result
+        if counts:
             self._outcomes.labels(outcome=current.outcome, reason=current.reason).inc()
-            if current.outcome != preflight_log.REFUSED and earlier.outcome == preflight_log.RUNNING:
-                self._count_ended(observed, now)
+        created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
+        if gets_result and created is not None:
+            self._duration.observe((now - created).total_seconds())
         if preflight_log.starts_preflight(observed, plan):
             self._requests.inc()
-        # A gauge by reason: the previous reason must not stay at 1.
-        self._failing.clear()
-        if current.outcome == preflight_log.FAILED:
-            self._failing.labels(reason=current.reason).set(1)
-        created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
+        self._set_failing(current)
         self._waits_since = created if current.outcome in (preflight_log.RUNNING, preflight_log.FAILED) else None
         self._timeout_s = observed.facts.place.timeout_s
         self._unusable.set(len(observed.unusable))
         self._report(observed, now)
 
-    def _count_ended(self, observed: Observed, now: datetime) -> None:
-        created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
-        if created is not None:
-            self._duration.observe((now - created).total_seconds())
+    def _set_failing(self, state: preflight_log.PreflightState) -> None:
+        # A gauge by reason: the previous reason must not stay at 1.
+        self._failing.clear()
+        if state.outcome in _FAILURES:
+            self._failing.labels(reason=state.reason).set(1)
 
     def _report(self, observed: Observed, now: datetime) -> None:
         """Counts the checks of the newest report by result, and notes when it last changed."""

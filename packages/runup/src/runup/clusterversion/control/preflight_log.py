@@ -18,6 +18,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.clusterversion.decide.observed import Observed
 from runup.preflight.decide import preflight_conditions, preflight_deployment, stored_reports
 from runup.preflight.decide.attempt import Attempt
+from runup.preflight.decide.stored_reports import History
 from runup.process.plan import Apply, Delete, PatchStatus, Plan
 
 log = structlog.get_logger("preflight")
@@ -54,7 +55,7 @@ def state_after(observed: Observed, plan: Plan[object]) -> PreflightState:
         # A pass that changes no condition leaves those that were observed.
         if isinstance(action, PatchStatus) and "conditions" in action.fields:
             new_conditions = codec.convert(tuple[Condition, ...], action.fields["conditions"])
-    return _state_of(observed, new_conditions, _attempt_after(observed, plan))
+    return _state_of(observed, new_conditions, _history_after(observed, plan).attempt)
 
 
 def has_no_report_writer(observed: Observed, plan: Plan[object]) -> bool:
@@ -62,7 +63,7 @@ def has_no_report_writer(observed: Observed, plan: Plan[object]) -> bool:
 
     A Deployment created just now may not be observed yet; the record of its attempt was written before it.
     """
-    attempt = _attempt_after(observed, plan)
+    attempt = _history_after(observed, plan).attempt
     over = attempt is None or bool(attempt.failed)
     return over and observed.deployment is None and not observed.pods
 
@@ -99,14 +100,28 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
     )
 
 
-def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
-    """Returns the attempt in the record that the plan writes; if it writes none, the attempt in the observed record."""
+def gets_result(observed: Observed, plan: Plan[object]) -> bool:
+    """Returns whether the running attempt gets its first result: a complete report, or the failure that ends it.
+
+    Both are in the record, so that neither a second reading of a report nor a restart of the operator repeats it.
+    """
+    before, after = stored_reports.read(observed.history), _history_after(observed, plan)
+    return after.attempt is not None and not _has_result(before, after.attempt) and _has_result(after, after.attempt)
+
+
+def _has_result(history: History, attempt: Attempt) -> bool:
+    failed = history.attempt is not None and history.attempt.id == attempt.id and bool(history.attempt.failed)
+    return failed or stored_reports.has_completed(history, attempt)
+
+
+def _history_after(observed: Observed, plan: Plan[object]) -> History:
+    """Returns the record that the plan writes; if it writes none, the observed record."""
     record = observed.history
     for action in plan.actions:
         # The record is among the plan's writes when it changes, and newer than the observed one.
         if isinstance(action, Apply) and action.object["metadata"]["name"] == stored_reports.NAME:
             record = codec.convert(ConfigMap, action.object)
-    return stored_reports.read(record).attempt
+    return stored_reports.read(record)
 
 
 def _applies_deployment(plan: Plan[object]) -> bool:
