@@ -22,7 +22,7 @@ from runup.fleet.control import cluster_sources, fleet_members, readings
 from runup.fleet.control.fleet_members import NamedMembers
 from runup.fleet.decide.matrix import Group, Matrix, RiskRow
 from runup.fleet.decide.members import Member
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.preflight.decide.findings import Result
 from runup.process.connection import Connection
 
 
@@ -179,7 +179,7 @@ def test_the_advice_for_a_fleet_for_programs() -> None:
 
 
 def fleet(
-    *risks: RiskRow, groups: tuple[Group, ...] = (), failed: tuple[tuple[str, str], ...] = (), **codes: int
+    *risks: RiskRow, groups: tuple[Group, ...] = (), failed: tuple[tuple[str, str], ...] = (), **codes: Result
 ) -> Matrix:
     """Results of clusters by name."""
     return Matrix(clusters=tuple(codes), results=codes, rows=risks, groups=groups, failed=failed)
@@ -191,9 +191,17 @@ KNOWN = RiskRow(name="Known", severity="info", message="m", fix="f", accepted=("
 
 def test_few_clusters_are_columns() -> None:
     """Each risk with what it is in each cluster that was judged; what nobody has to act on is left to `-v`."""
-    table = fleet(PAUSED, KNOWN, failed=(("d", "no report\n"),), a=APPLY, b=APPLY, c=UNKNOWN, d=COULD_NOT_RUN)
+    table = fleet(
+        PAUSED,
+        KNOWN,
+        failed=(("d", "no report\n"),),
+        a=Result.APPLY,
+        b=Result.APPLY,
+        c=Result.UNKNOWN,
+        d=Result.COULD_NOT_RUN,
+    )
     head = "Preflight of 4 clusters: 1 could not be judged, 2 with risks that apply, 1 not all known"
-    legend = "  X applies, ? could not be told, a accepted, i informs, . not found"
+    legend = "  R refuses, X applies, ? could not be told, a accepted, i informs, . not found"
     failed = ["", "Could not be judged, so nothing is known of them:", "  d: no report"]
     wide = Screen(100)
     assert lines(fleet_text.text(table, wide)) == [
@@ -218,7 +226,7 @@ def test_many_clusters_are_lists() -> None:
     table = fleet(
         replace(PAUSED, applies=tuple(names), unknown=()),
         RiskRow(name="Odd", severity="warning", message="m", fix="f", unknown=("cluster-1",)),
-        **dict.fromkeys(names, APPLY),
+        **dict.fromkeys(names, Result.APPLY),
     )
     assert lines(fleet_text.text(table))[1:] == [
         "",
@@ -249,15 +257,15 @@ def test_as_many_names_as_fit(room: int, told: str) -> None:
 
 
 GROUPS = (
-    Group(("a", "b"), ("PoolPaused",), ("Odd",), APPLY),
-    Group(("c",), (), (), EXIT_CLEAR),
-    Group(("d", "e"), tuple(f"R{number}" for number in range(8)), (), APPLY),
+    Group(("a", "b"), ("PoolPaused",), ("Odd",), Result.APPLY),
+    Group(("c",), (), (), Result.CLEAR),
+    Group(("d", "e"), tuple(f"R{number}" for number in range(8)), (), Result.APPLY),
 )
 
 
 def test_clusters_with_the_same_result_are_named_together() -> None:
     """Of more than two clusters, and groups of more than one; of many risks the first six."""
-    codes = {"a": APPLY, "b": APPLY, "c": EXIT_CLEAR, "d": APPLY, "e": APPLY}
+    codes = {"a": Result.APPLY, "b": Result.APPLY, "c": Result.CLEAR, "d": Result.APPLY, "e": Result.APPLY}
     shown = lines(fleet_text.text(fleet(groups=GROUPS, **codes)))
     assert shown == [
         "Preflight of 5 clusters: 4 with risks that apply, 1 with nothing in the way",
@@ -271,7 +279,7 @@ def test_clusters_with_the_same_result_are_named_together() -> None:
     whole = lines(fleet_text.text(fleet(groups=GROUPS, **codes), whole=True))
     assert whole[5] == "  1: c"
     assert whole[8] == "    R0, R1, R2, R3, R4, R5, R6, R7 apply"
-    assert len(lines(fleet_text.text(fleet(groups=GROUPS[:1], a=APPLY, b=APPLY)))) == 1
+    assert len(lines(fleet_text.text(fleet(groups=GROUPS[:1], a=Result.APPLY, b=Result.APPLY)))) == 1
 
 
 def test_long_fleets_are_cut() -> None:
@@ -280,8 +288,8 @@ def test_long_fleets_are_cut() -> None:
         RiskRow(name=f"Risk{number}", severity="info", message="m", fix="f", applies=("a",)) for number in range(27)
     )
     pairs = [(f"a{number}", f"b{number}") for number in range(12)]
-    groups = tuple(Group(pair, (f"Risk{number}",), (), APPLY) for number, pair in enumerate(pairs))
-    table = fleet(*risks, groups=groups, **{name: APPLY for pair in pairs for name in pair}, a=APPLY)
+    groups = tuple(Group(pair, (f"Risk{number}",), (), Result.APPLY) for number, pair in enumerate(pairs))
+    table = fleet(*risks, groups=groups, **{name: Result.APPLY for pair in pairs for name in pair}, a=Result.APPLY)
     shown = lines(fleet_text.text(table))
     assert [line for line in shown if line.endswith("-v")] == ["  and 2 more risks: -v", "  and 2 more groups: -v"]
     assert sum(line.startswith("  1 of ") for line in shown) == 25

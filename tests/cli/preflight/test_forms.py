@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
-from runup.preflight.decide.findings import COMPLETED, FAILED, Findings, Risk, exit_code, worst_code
+from runup.preflight.decide.findings import COMPLETED, FAILED, Findings, Risk, worst_code
 from runup.report.report import CheckResult, ReportedCheck, ReportedResource
 
 NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)
@@ -135,11 +135,11 @@ def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
 )
 def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
     """The gravest that is open is critical; what is accepted is not open."""
-    assert exit_code(JUDGED, fail_on) == code
+    assert replace(JUDGED, fail_on=fail_on).exit_code == code
     milder = replace(JUDGED, risks=(replace(DISKS, severity="info"), TOLD, BARE))
-    assert exit_code(milder, fail_on) == (2 if fail_on in ("unknown", "info") else 0)
+    assert replace(milder, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info") else 0)
     unsaid = replace(JUDGED, risks=(replace(DISKS, severity=""), UNSURE))
-    assert exit_code(unsaid, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+    assert replace(unsaid, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info", "warning") else 0)
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
 @pytest.mark.parametrize("fail_on", ["critical", "warning", "info", "unknown", "never"])
 def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
     """And what is clear never does."""
-    assert exit_code(FAILED_ONE.findings, fail_on) == 1
-    assert exit_code(replace(JUDGED, risks=(OVER, TOLD)), fail_on) == 0
+    assert replace(FAILED_ONE.findings, fail_on=fail_on).exit_code == 1
+    assert replace(JUDGED, risks=(OVER, TOLD), fail_on=fail_on).exit_code == 0
     unknown = replace(JUDGED, risks=(UNSURE,))
-    assert exit_code(unknown, fail_on) == (3 if fail_on == "unknown" else 0)
+    assert replace(unknown, fail_on=fail_on).exit_code == (3 if fail_on == "unknown" else 0)
     odd = replace(JUDGED, risks=(replace(DISKS, severity="odd"),))
-    assert exit_code(odd, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+    assert replace(odd, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info", "warning") else 0)
     for severity, counts in (("critical", 4), ("warning", 3), ("info", 2)):
         found = replace(JUDGED, risks=(replace(DISKS, severity=severity),))
         order = ("critical", "warning", "info", "unknown", "never")
-        assert exit_code(found, fail_on) == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
+        assert replace(found, fail_on=fail_on).exit_code == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
 
 
 def test_many_clusters_are_a_line_each() -> None:

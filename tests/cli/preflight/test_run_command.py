@@ -31,7 +31,7 @@ from runup.evaluation import suppressions
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_in
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import Findings, Risk, exit_code, worst_code
+from runup.preflight.decide.findings import Findings, Risk, worst_code
 from runup.preflight.decide.stored_reports import History
 from runup.release.control.image_build import build_image, layer_of
 from runup.report.report import FORMAT, Report
@@ -515,7 +515,7 @@ def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None
 def test_what_could_not_be_judged_is_the_worst() -> None:
     """Of many clusters one number."""
     assert [worst_code(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
-    assert exit_code(Findings(source="", target=""), "never") == 1
+    assert Findings(source="", target="", fail_on="never").exit_code == 1
 
 
 def test_words_of_others_stay_words() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kubekit.api.meta_v1 import Condition
 from runup.fleet.decide.matrix import Group, matrix
-from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.findings import RESULTS, Findings, Result, Risk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 
 DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
@@ -47,8 +47,14 @@ def test_each_risk_has_the_clusters_where_it_is() -> None:
         ("SkewUnknown", (), ("d",), ()),
     ]
     assert table.failed == (("e", "it is empty"),)
-    assert dict(table.results) == {"a": 2, "b": 3, "c": 2, "d": 3, "e": 1}
-    assert [table.number(code) for code in (0, 1, 2, 3)] == [0, 1, 2, 2]
+    assert dict(table.results) == {
+        "a": Result.APPLY,
+        "b": Result.UNKNOWN,
+        "c": Result.APPLY,
+        "d": Result.UNKNOWN,
+        "e": Result.COULD_NOT_RUN,
+    }
+    assert [table.number(result) for result in RESULTS] == [0, 2, 2, 1]
     assert [table.rows[0].mark(name) for name in "abcd"] == ["applies", "unknown", "", ""]
 
 
@@ -62,7 +68,7 @@ def test_clusters_with_the_same_open_risks_are_one_group() -> None:
             ("d", failed("gone")),
         ]
     )
-    assert table.groups == (Group(("a", "c"), ("Ack",), (), 2), Group(("b",), (), (), 0))
+    assert table.groups == (Group(("a", "c"), ("Ack",), (), Result.APPLY), Group(("b",), (), (), Result.CLEAR))
 
 
 NAMES = st.sampled_from(["Ack", "Paused", "Skew-a", "Skew-b"])

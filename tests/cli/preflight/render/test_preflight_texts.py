@@ -30,7 +30,6 @@ from runup.cli.preflight.render.finding_texts import (
     risk_table,
     section,
     severity_counts_text,
-    state,
     summary,
     verdict,
     verdict_on,
@@ -242,7 +241,7 @@ def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:
 )
 def test_a_state_is_a_word(one: Risk, word: str) -> None:
     """What is accepted is, whatever it is."""
-    assert state(one) == word
+    assert one.state == word
 
 
 @pytest.mark.parametrize(
@@ -288,6 +287,7 @@ def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
         "since": None,
         "resources": (),
         "acceptable": True,
+        "state": "applies",
         "grown": None,
         "lacking": [],
     }

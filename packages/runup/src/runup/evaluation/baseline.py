@@ -185,7 +185,7 @@ def _since(findings: Findings, known: KnownCluster | None, baseline: str) -> tup
         else:
             same.append(risk.name)
             part += [risk.name] if earlier.resources_omitted or risk.resources_omitted else []
-            risks.append(replace(risk, accepted=True, because=f"known: it is in the baseline {baseline}"))
+            risks.append(risk.accept(f"known: it is in the baseline {baseline}"))
     found = {risk.name for risk in findings.risks if risk.applies != "False"}
     lost = [
         name

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import InputError, Terminal
 from kubekit.lang.files import read_limited
-from runup.advice.decide import lifting
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import preconditions
 from runup.evaluation import baseline as baselines
@@ -21,7 +20,7 @@ from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline, Since
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.facts.of_dump import Place
-from runup.preflight.decide.findings import Findings, Risk, risk_of_refusal, risk_of_report, worst_first
+from runup.preflight.decide.findings import Findings, Risk, guards_of, risk_of_refusal, risk_of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.report.report import Report, ReportedResource
 
@@ -84,6 +83,8 @@ def results_of(
     rules: Sequence[suppress.Suppression],
     baseline: Baseline | None,
     now: datetime,
+    *,
+    fail_on: str = "unknown",
 ) -> tuple[list[ClusterResult], list[str]]:
     """Returns the result of each cluster with its accepted risks, and notes for the reader."""
     notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
@@ -93,20 +94,29 @@ def results_of(
         )
         for each in evaluated_clusters
     ]
-    marked, more_warnings = with_accepted(results, rules, baseline, now)
+    marked, more_warnings = with_accepted(results, rules, baseline, now, fail_on=fail_on)
     return marked, list(dict.fromkeys([*notes, *more_warnings]))
 
 
 def with_accepted(
-    results: Sequence[ClusterResult], rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
+    results: Sequence[ClusterResult],
+    rules: Sequence[suppress.Suppression],
+    baseline: Baseline | None,
+    now: datetime,
+    *,
+    fail_on: str = "unknown",
 ) -> tuple[list[ClusterResult], list[str]]:
-    """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings."""
+    """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings.
+
+    A refusal stays open. `fail_on` is what makes the exit codes not 0.
+    """
     clusters: list[ClusterResult] = []
     notes: list[str] = []
     for result in results:
         risks, warnings = suppress.apply_suppressions(result.findings.risks, rules, result.name, now.date())
         notes += warnings
-        clusters.append(dataclass_replace(result, findings=replace(result.findings, risks=worst_first(risks))))
+        findings = replace(result.findings, risks=worst_first(risks), fail_on=fail_on)
+        clusters.append(dataclass_replace(result, findings=findings))
     if baseline is not None:
         compared, more_notes = baselines.compare(baseline, [(each.name, each.findings) for each in clusters])
         clusters = [
@@ -135,6 +145,7 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
         risks=_risks(evaluated, report),
         checks=report.checks,
         observed=report.observed_time,
+        guards=guards_of(evaluated.cluster, report.target_version, report.target_image) if evaluated.cluster else (),
         of_dump=evaluated.of_dump,
         manifests=evaluated.manifests,
         cluster_id=evaluated.cluster_id,
@@ -145,24 +156,17 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
 
 def _risks(evaluated: EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
     """Returns the report's risks, and those for which the operator itself would refuse the update."""
-    cluster = evaluated.cluster
-    if cluster is None:
-        reported = (risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
+    risks = {risk.name: risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks}
+    if evaluated.manifests:
         # No cluster has the manifests yet, so no ClusterVersion can carry an acceptance.
-        return worst_first(
-            replace(risk, suppressed_only=risk.suppressed_only or bool(evaluated.manifests)) for risk in reported
-        )
-    status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
-    source = replace(cluster, status=status)
-    risks = {}
-    for risk in report.risks:
-        acceptable = lifting.is_acceptable(source, report.target_version, risk.name, None)
-        record = evaluated.accepted.get(risk.name) if acceptable else None
-        risks[risk.name] = replace(risk_of_report(risk, report, record), acceptable=acceptable)
-    target = Release(version=report.target_version, image=report.target_image)
-    for objection in preconditions.objections(source, target, available=True, recommended=None):
-        if objection.blocking and objection.name not in risks:
-            risks[objection.name] = risk_of_refusal(objection.name, objection.message, report)
+        risks = {name: replace(risk, suppressed_only=True) for name, risk in risks.items()}
+    if (cluster := evaluated.cluster) is not None:
+        status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
+        target = Release(version=report.target_version, image=report.target_image)
+        cluster = replace(cluster, status=status)
+        for objection in preconditions.objections(cluster, target, available=True, recommended=None):
+            if objection.blocking and objection.name not in risks:
+                risks[objection.name] = risk_of_refusal(objection.name, objection.message, report)
     return worst_first(risks.values())
 
 

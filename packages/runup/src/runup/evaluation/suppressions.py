@@ -17,8 +17,6 @@ from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from msgspec.structs import replace
-
 from kubekit.error_types import InputError
 from kubekit.lang import yaml as kyaml
 from runup.preflight.decide.findings import Risk
@@ -78,7 +76,7 @@ def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:
 def apply_suppressions(
     risks: Iterable[Risk], suppressions: Sequence[Suppression], cluster: str, today: date
 ) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
-    """Returns the risks, with suppressed ones marked accepted, and warnings about expired entries."""
+    """Returns the risks, with suppressed ones marked accepted, and warnings about entries without effect."""
     marked: list[Risk] = []
     warnings: set[str] = set()
     for risk in risks:
@@ -87,9 +85,11 @@ def apply_suppressions(
         warnings |= {
             f"{entry} was suppressed until {entry.until}, and counts again" for entry in matching if entry not in valid
         }
-        if valid and not risk.accepted:
+        if valid and not risk.acceptable:
+            warnings.add(f"{risk.name} cannot be suppressed: the update is refused while it applies")
+        elif valid and not risk.accepted:
             until = f" (until {valid[0].until})" if valid[0].until else ""
-            risk = replace(risk, accepted=True, because=f"suppressed: {valid[0].reason}{until}")
+            risk = risk.accept(f"suppressed: {valid[0].reason}{until}")
         marked.append(risk)
     return tuple(marked), tuple(sorted(warnings))
 

@@ -13,9 +13,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from runup.report.report import ReportedResource
+from runup.report.report import ReportedResource, severity_rank
 
-SEVERITIES: Mapping[str, int] = {"critical": 0, "warning": 1, "": 1, "info": 2}
 # When a cause stops an update: at the request, while the control plane is updated, when nodes are drained, or later.
 REFUSED, CONTROL_PLANE, NODES, LATER = range(4)
 
@@ -74,7 +73,7 @@ class Cause(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     @property
     def severity(self) -> str:
         """The highest severity of its risks."""
-        return min((risk.severity for risk in self.risks), key=_severity_rank)
+        return min((risk.severity for risk in self.risks), key=severity_rank)
 
 
 class _Parent(NamedTuple):
@@ -173,7 +172,7 @@ def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     def order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
         """Returns the sort key: what applies first, information last, then by when it stops the update."""
         applies, stage = any(map(_does_apply, cause.risks)), min(map(stage_of, cause.risks))
-        grade = _severity_rank(cause.severity)
+        grade = severity_rank(cause.severity)
         return not applies, cause.severity == "info", stage, grade, -len(cause.risks), cause.name
 
     return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=order))
@@ -467,7 +466,9 @@ def _find_root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
 def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
     """Returns the cause of `members`: the leading risk, the risks beside it, and the risks that follow from it."""
     ordered = sorted(members, key=_sort_key)
-    lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
+    # Of a node without a risk, a risk that names the node leads, rather than one that follows from such a risk.
+    leads = (risk for risk in ordered if (parents.get(risk.name) == root if root.node else risk.name == root.risk))
+    lead = next(leads, ordered[0])
     following = [risk for risk in ordered if risk is not lead]
     beside = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
     follows = tuple(risk for risk in following if risk not in beside)
@@ -495,9 +496,5 @@ def _does_apply(risk: Groupable) -> bool:
     return risk.applies == "True"
 
 
-def _severity_rank(severity: str) -> int:
-    return SEVERITIES.get(severity, 1)
-
-
 def _sort_key(risk: Groupable) -> _SortKey:
-    return not _does_apply(risk), _severity_rank(risk.severity), stage_of(risk), risk.name
+    return not _does_apply(risk), severity_rank(risk.severity), stage_of(risk), risk.name

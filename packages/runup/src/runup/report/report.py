@@ -57,6 +57,15 @@ CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]
 ExecutionStatus = Literal["running", "completed", "failed"]
 Severity = Literal["critical", "warning", "info"]
+# The gravest first. A risk without a severity that is known counts as a warning.
+SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
+
+
+def severity_rank(severity: str) -> int:
+    """Returns the place of a severity from the gravest, 0, on."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else SEVERITIES.index("warning")
+
+
 Kind = Literal["OpenShift", "Kubernetes"]
 Part = Literal["control plane", "nodes"]
 CONTROL_PLANE: Part = "control plane"

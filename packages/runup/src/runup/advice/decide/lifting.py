@@ -1,7 +1,7 @@
 """Tells which risks of an update can be lifted by accepting them, and which conditions make `--to` refuse.
 
-Both are derived from a stored ClusterVersion, which has no field for either, as the operator and `oc adm upgrade` do
-(docs/decisions/0075, docs/upstream-behaviour.md 7.7).
+Both are derived from names, versions and a stored ClusterVersion, which has no field for either, as the operator and
+`oc adm upgrade` do (docs/decisions/0075, docs/upstream-behaviour.md 7.7).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubekit.api.conditions import find, status_of
-from kubekit.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.version import leaves_minor
 from runup.advice.decide import preflight_reasons, risk_names
 from runup.api.config_v1 import ClusterVersion
@@ -26,6 +26,18 @@ def guard_conditions(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Returns the conditions for which `--to` refuses, without `--allow-upgrade-with-warnings`."""
     guards = (find(conditions, type_) for type_ in GUARDS)
     return tuple(condition for condition in guards if condition is not None and condition.status == "True")
+
+
+def lifts(name: str, applies: ConditionStatus, *, source: str, target: str) -> bool:
+    """Returns whether accepting a finding called `name` lifts it for an update from `source` to `target`.
+
+    Each of the cluster's risks of updates to another minor version makes Upgradeable False as the operator sees it
+    (docs/upstream-behaviour.md 7.6). A ClusterVersion that is stored may be older than what a check found.
+    """
+    if name in preflight_reasons.NEVER_ACCEPTED:
+        return False
+    forbids = name == preflight_reasons.UPGRADEABLE or risk_names.forbids_minor(name)
+    return not (applies == "True" and forbids and leaves_minor(source, target))
 
 
 def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Condition | None) -> bool:

@@ -19,10 +19,9 @@ from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding
 from runup.report import causes, documentation
 from runup.report import report as preflight_v1
-from runup.report.report import MAX_RISKS, OMITTED, Report, ReportedCheck, ReportedRisk, ReportedStep, Severity
+from runup.report.report import MAX_RISKS, OMITTED, SEVERITIES, Report, ReportedCheck, ReportedRisk, ReportedStep
 
 # Highest first, so that `min` by this order finds the highest.
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 # Room for the words that say how many characters are cut off (`_text`).
 _CUT_MARK_LENGTH = 36
 # Characters of a text and resources of a risk, from generous to sparse; the first pair that fits is used.

@@ -32,7 +32,7 @@ from runup.facts.target_release import release_of
 from runup.fleet.control.fleet_members import NamedMembers, read_all, resolve_members
 from runup.fleet.control.readings import JudgedMember, judge, unreadable_member
 from runup.fleet.decide.matrix import matrix
-from runup.preflight.decide.findings import Risk, exit_code, worst_code, worst_first
+from runup.preflight.decide.findings import Risk, worst_code, worst_first
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -88,7 +88,7 @@ def run(
         )
         for member, one in pairs
     ]
-    marked, more_warnings = results.with_accepted(unmarked, rules, baseline, now)
+    marked, more_warnings = results.with_accepted(unmarked, rules, baseline, now, fail_on=flags.fail_on)
     # After what is accepted: a cluster that was silent before is no finer for it.
     marked = [_with_doubts(result, member.doubts) for member, result in zip(members, marked, strict=True)]
     notes += [f"{one_line(member.name)}: {note}" for member, one in pairs for note in one.notes]
@@ -101,7 +101,7 @@ def run(
         if cluster_id and len(names) > 1
     ]
     notes += [*more_warnings, *(store.notes() if store is not None else ())]
-    code = worst_code([exit_code(one.findings, flags.fail_on) for one in marked])
+    code = worst_code(one.findings.exit_code for one in marked)
     _print_results(marked, members, notes=notes, flags=flags, code=code, problems=problems, baseline=baseline)
     return code
 

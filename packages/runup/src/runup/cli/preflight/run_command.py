@@ -27,7 +27,7 @@ from runup.evaluation.request import RequestedUpdate, images_of
 from runup.evaluation.results import ClusterResult, baseline_in, results_of, store_reports, suppressions_in
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_of
-from runup.preflight.decide.findings import COULD_NOT_RUN, exit_code, worst_code
+from runup.preflight.decide.findings import COULD_NOT_RUN, worst_code
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -52,10 +52,10 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         from runup.evaluation.manifest_files import evaluate_manifests
 
         evaluated, places = evaluate_manifests(flags.manifests, flags.to, now)
-        clusters, notes = results_of([evaluated], rules, baseline, now)
+        clusters, notes = results_of([evaluated], rules, baseline, now, fail_on=flags.fail_on)
         clusters = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
         _print(clusters, notes, flags, several=False, baseline=baseline)
-        return exit_code(clusters[0].findings, flags.fail_on)
+        return clusters[0].findings.exit_code
     paths = [path for typed in flags.dumps for path in dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
         # Raises CommandError for dumps that a store or a baseline could not tell apart.
@@ -81,12 +81,12 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             for name, evaluated in zip(names, evaluated_clusters, strict=True)
         ]
         problems = store_reports(store, reports_to_keep, now)
-    clusters, notes = results_of(evaluated_clusters, rules, baseline, now)
+    clusters, notes = results_of(evaluated_clusters, rules, baseline, now, fail_on=flags.fail_on)
     notes += store.notes() if store is not None else ()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
-    return worst_code([exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
+    return worst_code(cluster_result.findings.exit_code for cluster_result in clusters)
 
 
 def store_of(typed: str, connection: Connection) -> Store | None:

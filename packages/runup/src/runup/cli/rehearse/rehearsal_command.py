@@ -24,7 +24,6 @@ from runup.cli.rehearse import plan_text
 from runup.cli.render.text import err, machine, out
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.results import ClusterResult, results_of, suppressions_in
-from runup.preflight.decide.findings import exit_code
 from runup.rehearse.control import cluster_source, releases
 from runup.rehearse.control.rehearsal import account_of, rehearse
 from runup.rehearse.decide import rehearsal_findings
@@ -90,14 +89,14 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     write([err(plan_text.left_out_text(rehearsed.account.left_out[len(source.left_out) :]))])
     report = rehearsal_findings.report_of(rehearsed, now=source.now or now, engine_version=__version__)
     evaluated = EvaluatedCluster(where=source.name, report=report, of_dump=bool(flags.dump))
-    (result,), notes = results_of([evaluated], rules, None, now)
+    (result,), notes = results_of([evaluated], rules, None, now, fail_on=flags.fail_on)
     result = replace(result, findings=rehearsal_findings.without_acceptance(result.findings))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     write(map(out, _rendered(rehearsed, result, flags)))
     if flags.output is None:
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_PER_MIB
         write([err(f"{plan_text.effort_text(rehearsed)} Memory: {peak_mib} MiB at most.\n")])
-    return exit_code(result.findings, flags.fail_on)
+    return result.findings.exit_code
 
 
 def _rendered(rehearsed: Rehearsal, result: ClusterResult, flags: Flags) -> Iterator[str]:

@@ -8,16 +8,15 @@ from typing import TypeVar
 
 import msgspec
 
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk
-
-_SEVERITIES = ("critical", "warning", "", "info")
+from runup.preflight.decide.findings import Findings, Result, Risk
+from runup.report.report import severity_rank
 
 
 class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     """A risk of some clusters: the names of those where it applies, could not be told, and is accepted.
 
-    `informs` are those where it describes a failure that the update may repair. The texts are those of its gravest
-    finding.
+    `informs` are those where it describes a failure that the update may repair, `refuses` those of `applies` where the
+    update is refused, accepted or not. The texts are those of its gravest finding.
     """
 
     name: str
@@ -28,16 +27,17 @@ class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
     informs: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
 
     @property
     def order(self) -> tuple[bool, bool, int, int, str]:
         """The sort key: what applies somewhere first, the gravest on top, then the most clusters."""
         count = len(self.applies) or len(self.unknown)
-        return not self.applies, not self.unknown, _severity_rank(self.severity), -count, self.name
+        return not self.applies, not self.unknown, severity_rank(self.severity), -count, self.name
 
     def mark(self, cluster: str) -> str:
-        """Returns what the risk is for one cluster: `applies`, `unknown`, `accepted`, `informs` or nothing."""
-        for state in ("applies", "unknown", "accepted", "informs"):
+        """Returns the state in one cluster: `refuses`, `applies`, `unknown`, `accepted`, `informs` or nothing."""
+        for state in ("refuses", "applies", "unknown", "accepted", "informs"):
             if cluster in getattr(self, state):
                 return state
         return ""
@@ -49,76 +49,72 @@ class Group(msgspec.Struct, frozen=True):
     clusters: tuple[str, ...]
     applies: tuple[str, ...]
     unknown: tuple[str, ...]
-    result: int
+    result: Result
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a fleet. `clusters` are all names, `results` their exit codes, `failed` why there is no result.
+    """The results of a fleet. `clusters` are all names, `results` what they come to, `failed` why there is no result.
 
     Groups have the clusters that were judged, the largest group first.
     """
 
     clusters: tuple[str, ...]
-    results: Mapping[str, int]
+    results: Mapping[str, Result]
     rows: tuple[RiskRow, ...]
     groups: tuple[Group, ...]
     failed: tuple[tuple[str, str], ...]
 
-    def number(self, code: int) -> int:
-        """Returns the number of clusters with this result."""
-        return sum(result == code for result in self.results.values())
+    def number(self, counted: Result) -> int:
+        """Returns the number of clusters with this result, or another one with the same code."""
+        return sum(result.code == counted.code for result in self.results.values())
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The clusters that have a result."""
+        return tuple(name for name, result in self.results.items() if result.code != Result.COULD_NOT_RUN.code)
 
 
 def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
     """Returns the matrix of the clusters' findings, in the order in which the clusters are given."""
-    codes = {name: findings.exit_code for name, findings in results}
+    result_by_cluster = {name: findings.result for name, findings in results}
     failed = tuple(
         (name, found.failed.message if found.failed else "it has no result yet")
         for name, found in results
-        if found.exit_code == COULD_NOT_RUN
+        if found.result.code == Result.COULD_NOT_RUN.code
     )
-    judged = [(name, found) for name, found in results if found.exit_code != COULD_NOT_RUN]
+    judged = [(name, found) for name, found in results if found.result.code != Result.COULD_NOT_RUN.code]
     by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
     for cluster, findings in judged:
-        for risk in findings.risks:
+        for risk in (*findings.guard_risks, *findings.risks):
             if risk.applies != "False":
                 by_name[risk.name].append((cluster, risk))
     rows = []
     for name, pairs in by_name.items():
-        gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _severity_rank(risk.severity)))
+        gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, severity_rank(risk.severity)))
         states: dict[str, list[str]] = defaultdict(list)
         for cluster, risk in pairs:
             state = "applies" if risk.applies == "True" else "unknown"
             states["accepted" if risk.accepted else "informs" if risk.informs else state].append(cluster)
+            if risk.refuses:
+                states["refuses"].append(cluster)
         clusters = {state: tuple(names) for state, names in states.items()}
         rows.append(RiskRow(name=name, severity=gravest.severity, message=gravest.message, fix=gravest.fix, **clusters))
-    by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
+    by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], Result], list[str]] = defaultdict(list)
     for cluster, findings in judged:
-        open_risks = [risk for risk in findings.risks if risk.open]
+        open_risks = [risk for risk in (*findings.guard_risks, *findings.risks) if risk.open]
         applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
         unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
-        by_risks[applies, unknown, findings.exit_code].append(cluster)
-    groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
+        by_risks[applies, unknown, findings.result].append(cluster)
+    groups = (
+        Group(tuple(clusters), applies, unknown, result) for (applies, unknown, result), clusters in by_risks.items()
+    )
     return Matrix(
-        clusters=tuple(codes),
-        results=codes,
+        clusters=tuple(result_by_cluster),
+        results=result_by_cluster,
         rows=tuple(sorted(rows, key=lambda row: row.order)),
         groups=tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
         failed=failed,
     )
-
-
-def _severity_rank(severity: str) -> int:
-    return _SEVERITIES.index(severity) if severity in _SEVERITIES else 1
-
-
-RESULTS = {
-    EXIT_CLEAR: "nothing in the way",
-    APPLY: "risks apply",
-    UNKNOWN: "not all known",
-    COULD_NOT_RUN: "could not be judged",
-}
-"""The result of a cluster in words, by its exit code."""
 
 
 T = TypeVar("T")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from enum import Enum
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,21 +28,59 @@ from runup.preflight.decide.preflight_state import MODE, Phase, current_prefligh
 from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
 from runup.report import documentation
-from runup.report.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
+from runup.report.report import (
+    Kind,
+    Report,
+    ReportedCheck,
+    ReportedResource,
+    ReportedRisk,
+    ReportedStep,
+    severity_rank,
+)
 
-EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
+
+class Result(Enum):
+    """What a preflight comes to, with everything that a view says of it as such.
+
+    `code` is the exit code if everything that is open counts, `word` is for programs, `text` is for people, and `tone`
+    is the class of a badge on a page. `counted` and `key` are the words and the JSON field of a number of clusters.
+    """
+
+    CLEAR = (0, "Clear", "nothing in the way", "with nothing in the way", "nothingInTheWay", "good")
+    APPLY = (2, "RisksApply", "risks apply", "with risks that apply", "risksApply", "bad")
+    UNKNOWN = (3, "Unknown", "not all known", "not all known", "notAllKnown", "warn")
+    COULD_NOT_RUN = (1, "CouldNotRun", "could not run", "could not be judged", "couldNotBeJudged", "bad")
+    NO_RESULT = (1, "CouldNotRun", "no result yet", "could not be judged", "couldNotBeJudged", "busy")
+    ENDED = (3, "Unknown", "ended", "not all known", "notAllKnown", "warn")
+
+    def __init__(self, *row: Any) -> None:
+        self.code: int
+        self.word: str
+        self.text: str
+        self.counted: str
+        self.key: str
+        self.tone: str
+        self.code, self.word, self.text, self.counted, self.key, self.tone = row
+
+    @property
+    def title(self) -> str:
+        """The text with a capital letter."""
+        return self.text[0].upper() + self.text[1:]
+
+
+EXIT_CLEAR, COULD_NOT_RUN = Result.CLEAR.code, Result.COULD_NOT_RUN.code
+APPLY, UNKNOWN = Result.APPLY.code, Result.UNKNOWN.code
+# The results of clusters in a fleet, in which those with the same code are counted together.
+RESULTS = (Result.CLEAR, Result.APPLY, Result.UNKNOWN, Result.COULD_NOT_RUN)
 _BY_NAMED = "Update by way of the releases that the message names, each with a preflight of its own"
 _STEPWISE = "Update by one minor version at a time, each with a preflight of its own"
-# Severity and remedy of the operator's own refusals, for which the API has no field.
+# Remedies of the operator's own refusals, for which the API has no field.
 _OWN_REFUSALS = {
-    reasons.NOT_OFFERED: (
-        "critical",
-        "Choose a release that `runup upgrade` lists, or a channel that offers this one.",
-    ),
-    reasons.GIANT_HOP: ("critical", f"{_STEPWISE}: `runup upgrade` lists the releases that are offered."),
-    reasons.ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
-    reasons.UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
-    reasons.SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
+    reasons.NOT_OFFERED: "Choose a release that `runup upgrade` lists, or a channel that offers this one.",
+    reasons.GIANT_HOP: f"{_STEPWISE}: `runup upgrade` lists the releases that are offered.",
+    reasons.ROLLBACK: "Go back with `runup upgrade rollback`, where that is supported.",
+    reasons.UPGRADEABLE: "Do what the message asks for; `runup upgrade` shows the newest.",
+    reasons.SIGNATURE: "Choose a signed release, or add the signature store that holds its signature.",
 }
 
 
@@ -51,10 +91,10 @@ _BY_WAY = {
 }
 
 
-def _own_refusal(name: str, message: str) -> tuple[str, str]:
-    """Returns the severity and the remedy of a refusal by the operator itself, whose message is `message`."""
-    severity, fix = _OWN_REFUSALS[name]
-    return severity, _BY_WAY.get(name, fix) if reasons.BY_WAY in message else fix
+def _remedy_of_refusal(name: str, message: str) -> str:
+    """Returns the remedy of a refusal by the operator itself, whose message is `message`."""
+    fix = _OWN_REFUSALS[name]
+    return _BY_WAY.get(name, fix) if reasons.BY_WAY in message else fix
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +134,26 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
         """Reports whether the risk describes a failure that the update may repair (docs/decisions/0076)."""
         return self.reason == reasons.REPAIRED
 
+    @property
+    def refuses(self) -> bool:
+        """Reports whether the update is refused while the risk applies, accepted or not. Unknown refuses nothing."""
+        return self.open and self.applies == "True" and not self.acceptable
+
+    @property
+    def state(self) -> str:
+        """The risk's state in one word."""
+        if self.accepted:
+            return "accepted"
+        if self.informs:
+            return "informs"
+        if self.refuses:
+            return "refuses"
+        return {"True": "applies", "False": "clear"}.get(self.applies, "unknown")
+
+    def accept(self, because: str) -> Risk:
+        """Returns the risk as accepted, with the reason; unchanged if its acceptance would not lift it."""
+        return replace(self, accepted=True, because=because) if self.acceptable else self
+
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
@@ -105,6 +165,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion,
     which accepts nothing; `steps` are those of its update. `manifests` says what was read if the findings are about
     manifests, which no cluster has yet. `cluster_id` tells the cluster whatever it is called; empty if it is not known.
+    `fail_on` is what makes the exit code not 0.
     """
 
     source: str
@@ -125,6 +186,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[ReportedStep, ...] = ()
     manifests: str = ""
     cluster_id: str = ""
+    fail_on: str = "unknown"
 
     @property
     def title(self) -> str:
@@ -168,21 +230,46 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         return find(self.conditions, RUNNING)
 
     @property
-    def exit_code(self) -> int:
-        """0: `--to` is accepted, 2: risks apply or `--to` refuses, 3: something is unknown, 1: it could not run.
+    def guard_risks(self) -> tuple[Risk, ...]:
+        """The guards in the form of risks, for views that list risks; they are counted with none."""
+        return tuple(map(_risk_of_guard, self.guards))
+
+    @property
+    def refusals(self) -> tuple[Risk, ...]:
+        """What refuses the update whatever is accepted: conditions for which `--to` refuses, and risks."""
+        return (*self.guard_risks, *(risk for risk in self.risks if risk.refuses))
+
+    @property
+    def result(self) -> Result:
+        """What the preflight comes to if everything that is open counts.
 
         Source: docs/decisions/0075.
         """
         if self.ended:
-            return UNKNOWN
+            return Result.ENDED
         if not self.completed:
-            return COULD_NOT_RUN
+            return Result.COULD_NOT_RUN if self.failed else Result.NO_RESULT
         still_open = {risk.applies for risk in self.risks if risk.open}
-        if "True" in still_open:
-            return APPLY
-        if still_open:
-            return UNKNOWN
-        return APPLY if self.guards else EXIT_CLEAR
+        if "True" in still_open or self.guards:
+            return Result.APPLY
+        return Result.UNKNOWN if still_open else Result.CLEAR
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of every command and output, restricted by `fail_on`.
+
+        0: `--to` is accepted, 2: risks apply or the update is refused, 3: something is unknown, 1: it could not run.
+        `unknown` counts everything that is open, and a severity counts risks that apply and are at least as severe. A
+        refusal counts for both. `never` counts nothing.
+        """
+        code = self.result.code
+        if code in (EXIT_CLEAR, COULD_NOT_RUN) or self.fail_on == "unknown":
+            return code
+        if self.fail_on == "never":
+            return EXIT_CLEAR
+        applying = (risk for risk in self.risks if risk.open and risk.applies == "True")
+        is_grave = any(severity_rank(risk.severity) <= severity_rank(self.fail_on) for risk in applying)
+        return APPLY if is_grave or self.refusals else EXIT_CLEAR
 
 
 def requested_preflight(cluster: ClusterVersion) -> tuple[str, str] | None:
@@ -247,9 +334,6 @@ def findings_of_target(
     if phase is None and any(risk.reason == reasons.OUTDATED for risk in risks):
         # The report itself could not be read.
         phase = Phase.ENDED
-    # `--to` refuses nothing for the release to which the update under way is taken back.
-    update = update_in_progress(cluster)
-    takes_back = update is not None and update.is_taken_back_by(version, image)
     return Findings(
         source=report.source_version if report is not None else source,
         target=version or image,
@@ -261,11 +345,33 @@ def findings_of_target(
         phase=phase,
         ran=report is not None and history.attempt is not None and report.preflight_id == history.attempt.id,
         partial=report is not None and report.execution_status != "completed",
-        guards=() if takes_back else lifting.guard_conditions(cluster.status.conditions),
+        guards=guards_of(cluster, version, image),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
         cluster_id=cluster.spec.cluster_id,
+    )
+
+
+def guards_of(cluster: ClusterVersion, version: str, image: str = "") -> tuple[Condition, ...]:
+    """Returns the conditions for which `--to` refuses, none for the way back from the update under way."""
+    update = update_in_progress(cluster)
+    takes_back = update is not None and update.is_taken_back_by(version, image)
+    return () if takes_back else lifting.guard_conditions(cluster.status.conditions)
+
+
+def _risk_of_guard(guard: Condition) -> Risk:
+    return Risk(
+        name=f"{guard.type}=True",
+        applies="True",
+        accepted=False,
+        message=guard.message,
+        url="",
+        reason=guard.reason,
+        fix="Wait until it has passed, or update with --allow-upgrade-with-warnings.",
+        severity=_severity(None, acceptable=False),
+        since=guard.last_transition_time,
+        acceptable=False,
     )
 
 
@@ -353,7 +459,6 @@ def risks_of_update(
             applies = "False"
         acceptable = lifting.is_acceptable(cluster, version, name, verdict)
         refused = name in _OWN_REFUSALS and not acceptable
-        severity, fix = _own_refusal(name, risk.message) if refused else ("", "")
         record = accepted.get(name) if acceptable else None
         resources = detail.resources if detail else ()
         joined_risks.append(
@@ -365,8 +470,8 @@ def risks_of_update(
                 message=detail.message if detail and not refused else line_for(risk.message, version),
                 url=risk.url,
                 reason=verdict.reason if verdict else "",
-                fix=fix or (detail.remediation if detail else ""),
-                severity=severity or (detail.severity if detail else ""),
+                fix=_remedy_of_refusal(name, risk.message) if refused else detail.remediation if detail else "",
+                severity=_severity(detail, acceptable=acceptable),
                 from_preflight=reasons.is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=resources,
@@ -381,13 +486,22 @@ def risks_of_update(
     return worst_first(joined_risks)
 
 
+def _severity(reported: ReportedRisk | None, *, acceptable: bool) -> str:
+    """Returns the severity of a risk for every view: critical if acceptance does not lift it, else the report's."""
+    return "critical" if not acceptable else reported.severity if reported else ""
+
+
 _ORDER_OF_APPLIES = {"True": 0, "Unknown": 1, "False": 2}
-# From the gravest on; a risk without a severity counts as a warning.
-_ORDER_OF_SEVERITIES = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
 def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
-    """Returns a risk of a report that is not in ClusterVersion. `accepted` is its record, None if not accepted."""
+    """Returns a risk of a report that is not in ClusterVersion. `accepted` is its record, None if not accepted.
+
+    Which risks acceptance lifts follows from the operator's rules, whatever ClusterVersion says: it may be older.
+    """
+    source, target = report.source_version, report.target_version
+    acceptable = lifting.lifts(risk.name, risk.applies, source=source, target=target)
+    accepted = accepted if acceptable else None
     return Risk(
         name=risk.name,
         applies="True" if risk.applies == "True" else "Unknown",
@@ -396,12 +510,13 @@ def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | No
         url=risk.url or documentation.page(risk.name),
         reason=risk.reason,
         fix=risk.remediation,
-        severity=risk.severity,
+        severity=_severity(risk, acceptable=acceptable),
         from_preflight=True,
         since=report.observed_time,
         resources=risk.resources,
         resources_omitted=risk.resources_omitted,
         because=accepted.reason if accepted else "",
+        acceptable=acceptable,
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
         cause=risk.cause,
         lacking=risk.lacking,
@@ -414,13 +529,12 @@ def _risks_then(report: Report) -> tuple[Risk, ...]:
     own_names = {risk.name for risk in report.risks}
     return worst_first(
         replace(
-            risk_of_report(risk, report),
-            accepted=risk.name in report.accepted,
+            shown,
+            accepted=shown.acceptable and shown.name in report.accepted,
             reason=reasons.OUTDATED,
-            from_preflight=risk.name in own_names,
-            acceptable=risk.name not in reasons.NEVER_ACCEPTED,
+            from_preflight=shown.name in own_names,
         )
-        for risk in report.counted
+        for shown in (risk_of_report(risk, report) for risk in report.counted)
     )
 
 
@@ -429,7 +543,6 @@ def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
 
     It is for `preflight run`, which judges without the operator that would report the risk. It cannot be accepted.
     """
-    severity, fix = _own_refusal(name, message)
     return Risk(
         name=name,
         applies="True",
@@ -437,8 +550,8 @@ def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
         message=message,
         url=documentation.page(name),
         reason=reasons.PRECONDITION,
-        fix=fix,
-        severity=severity,
+        fix=_remedy_of_refusal(name, message),
+        severity=_severity(None, acceptable=False),
         since=report.observed_time,
         acceptable=False,
     )
@@ -451,7 +564,7 @@ def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
 
 def sort_key(risk: Risk) -> tuple[bool, int, int, str]:
     """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
-    return risk.accepted, _ORDER_OF_APPLIES[risk.applies], _ORDER_OF_SEVERITIES.get(risk.severity, 1), risk.name
+    return risk.accepted, _ORDER_OF_APPLIES[risk.applies], severity_rank(risk.severity), risk.name
 
 
 def count_risks(risks: Iterable[Risk]) -> tuple[int, int, int]:
@@ -466,22 +579,6 @@ def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[Condit
     """Returns the conditional updates whose Recommended condition is present and not True, each with that condition."""
     pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
     return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]
-
-
-def exit_code(findings: Findings, fail_on: str) -> int:
-    """Returns the exit code of `--wait`, restricted by `fail_on`.
-
-    `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
-    """
-    code = findings.exit_code
-    if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
-        return code
-    if fail_on == "never":
-        return EXIT_CLEAR
-    limit = _ORDER_OF_SEVERITIES[fail_on]
-    applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
-    is_grave = any(_ORDER_OF_SEVERITIES.get(risk.severity, 1) <= limit for risk in applying)
-    return APPLY if is_grave else EXIT_CLEAR
 
 
 def worst_code(codes: Iterable[int]) -> int:

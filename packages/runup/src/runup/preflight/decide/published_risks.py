@@ -113,6 +113,7 @@ def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
         url=risk.risk.url,
         applies="True" if risk.applies.status == "True" else "Unknown",
         reason=risk.applies.reason,
+        severity="warning" if risk.acceptable else "critical",
     )
 
 

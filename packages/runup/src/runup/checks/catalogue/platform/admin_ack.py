@@ -66,10 +66,18 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             yield risk(
                 f"{NAME}-{gate}",
                 f"Gate {gate} is not acknowledged: {' '.join(text.split()).rstrip('.')}.",
+                severity="critical",
                 fix=f'Do what it asks for, then set {gate} to "true" in ConfigMap openshift-config/{ACKS}.',
             )
 
 
 CHECK = declared(
-    run, NAME, "cluster-version-operator", reads=(MANAGED, CONFIG), rank=160, updates=MINOR, clusters="OpenShift"
+    run,
+    NAME,
+    "cluster-version-operator",
+    reads=(MANAGED, CONFIG),
+    rank=160,
+    updates=MINOR,
+    severity="critical",
+    clusters="OpenShift",
 )

@@ -62,6 +62,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             UPGRADEABLE,
             f"ClusterVersion forbids updates to another minor version{condition_text(upgradeable)}",
             [cluster],
+            severity="critical",
             fix="Do what its message asks for; `oc adm upgrade` shows the newest."
             if explained
             else "It does not say why: see which of the ClusterOperators are not Upgradeable, and the operator's log.",

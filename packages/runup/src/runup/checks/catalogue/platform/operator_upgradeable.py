@@ -32,10 +32,20 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             f"{NAME}-{name}",
             f"Cluster operator {name} {words}{condition_text(condition)}",
             [operator],
+            severity="critical" if refuses else "warning",
             fix=fix,
             reason=condition.reason,
             applies=Applies.YES if refuses else Applies.UNKNOWN,
         )
 
 
-CHECK = declared(run, NAME, "cluster-version-operator", reads=(ClusterOperator,), by_hand=True, rank=20, updates=MINOR)
+CHECK = declared(
+    run,
+    NAME,
+    "cluster-version-operator",
+    reads=(ClusterOperator,),
+    by_hand=True,
+    rank=20,
+    updates=MINOR,
+    severity="critical",
+)

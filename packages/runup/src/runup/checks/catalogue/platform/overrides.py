@@ -44,8 +44,11 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             NAME,
             f"The operator must keep its hands off parts of the release, which are not updated: {listing}.",
             [cluster],
+            severity="critical",
             fix="Remove these entries from spec.overrides; `oc get clusterversion version -o yaml` shows what is left.",
         )
 
 
-CHECK = declared(run, NAME, "cluster-version-operator", reads=(ClusterVersion,), rank=150, updates=MINOR)
+CHECK = declared(
+    run, NAME, "cluster-version-operator", reads=(ClusterVersion,), rank=150, updates=MINOR, severity="critical"
+)

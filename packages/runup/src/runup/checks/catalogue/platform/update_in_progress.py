@@ -53,7 +53,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         NAME,
         message,
         [cluster],
-        severity="warning" if minor_or_major(context) else "info",
+        severity="critical" if minor_or_major(context) else "info",
         fix="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
         if status_of(cluster.status.conditions, "Failing") == "True"
         else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
@@ -62,5 +62,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run, NAME, "cluster-version-operator", reads=(ClusterVersion,), by_hand=True, rank=40, unknown_risk=OWN_NAME
+    run,
+    NAME,
+    "cluster-version-operator",
+    reads=(ClusterVersion,),
+    by_hand=True,
+    rank=40,
+    unknown_risk=OWN_NAME,
+    severity="critical",
 )

@@ -12,7 +12,7 @@ from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts
 from runup.cli.render.html.markup import BUSY, WARN, Markup, badge, el, grid, join, long_section, minute_text
 from runup.console.decide.judgement import Board, BoardEntry
 from runup.evaluation.results import ClusterResult
-from runup.fleet.decide.matrix import RESULTS, matrix
+from runup.fleet.decide.matrix import matrix
 from runup.fleet.decide.trend import ReportStep, summarize_days
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, count_risks
 
@@ -50,8 +50,8 @@ def board_page(
 
 def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     """Returns the table row of one cluster: its result, releases, numbers of risks and age."""
-    code, observed = findings.exit_code, findings.observed
-    numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
+    outcome, observed = findings.result, findings.observed
+    numbers = tuple(map(str, count_risks(findings.risks))) if outcome.code != COULD_NOT_RUN else ("", "", "")
     to_come = observed is not None and is_to_come(observed, now)
     # The cluster's result as a badge: not judged yet, too old to count, or what its preflight came to.
     if entry.judged is None:
@@ -59,7 +59,7 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     elif findings.ended:
         result_badge = badge("its time is still to come" if to_come else "too old to count", WARN)
     else:
-        result_badge = badge(RESULTS[code], fleet_page.TONES[code])
+        result_badge = badge(outcome.text, outcome.tone)
     # How old the result is, or the last one that there was.
     age_text = ""
     if entry.judged is not None and findings.completed:

@@ -12,10 +12,9 @@ from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
 from runup.cli.render.text import machine, plain
 from runup.evaluation.results import ClusterResult
-from runup.fleet.decide.matrix import RESULTS, Matrix
+from runup.fleet.decide.matrix import Matrix
+from runup.preflight.decide.findings import RESULTS
 
-# The results in camelCase.
-_KEYS = {code: (words := label.title().replace(" ", ""))[0].lower() + words[1:] for code, label in RESULTS.items()}
 # Characters of a line of Markdown in which clusters are named.
 _ROOM = 100
 
@@ -26,7 +25,7 @@ def data(
     """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
     return {
         "exitCode": code,
-        "counts": {_KEYS[code]: table.number(code) for code in RESULTS},
+        "counts": {result.key: table.number(result) for result in RESULTS},
         "risks": [
             {
                 "name": row.name,
@@ -35,6 +34,7 @@ def data(
                 "unknown": list(row.unknown),
                 "accepted": list(row.accepted),
                 "informs": list(row.informs),
+                "refuses": list(row.refuses),
                 "message": row.message,
                 "remediation": row.fix,
             }
@@ -56,7 +56,8 @@ def markdown(table: Matrix) -> str:
     for row in table.rows:
         if row.applies:
             clusters = _names_and_share(row.applies, total)
-            lines.append(f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}")
+            refused = f"; refuses the update of {_names_and_share(row.refuses, total)}" if row.refuses else ""
+            lines.append(f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}{refused}")
             if row.fix:
                 lines.append(f"  Fix: {plain(row.fix)}")
     lines += [
@@ -74,7 +75,7 @@ def markdown(table: Matrix) -> str:
     if shared_groups and len(table.groups) > 1:
         lines.append("\n## Clusters with the same result\n")
         for group in shared_groups:
-            risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
+            risks = ", ".join((*group.applies, *group.unknown)) or group.result.text
             lines.append(f"- {len(group.clusters)}: {plain(shorten_names(group.clusters, _ROOM))}: {risks}")
     return "\n".join(lines) + "\n"
 

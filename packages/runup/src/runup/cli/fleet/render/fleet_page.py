@@ -7,18 +7,16 @@ from datetime import datetime
 
 from kubekit.lang.text import count
 from runup.cli.fleet.render.fleet_text import headline
-from runup.cli.preflight.render import finding_texts
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import BAD, GOOD, IDLE, WARN, Child, Markup, badge, bar, el, grid, join, long_section
+from runup.cli.render.html.markup import BAD, IDLE, WARN, Child, Markup, badge, bar, el, grid, join, long_section
 from runup.cli.render.html.prose import prose
 from runup.evaluation.results import ClusterResult
-from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, count_risks
+from runup.fleet.decide.matrix import Matrix, RiskRow
+from runup.preflight.decide.findings import Result, count_risks
 
 # More columns than this could not be compared by eye.
 _COLUMNS = 30
-TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
-_STATES = {"applies": BAD, "unknown": WARN, "accepted": IDLE, "informs": IDLE}
+_STATES = {"refuses": BAD, "applies": BAD, "unknown": WARN, "accepted": IDLE, "informs": IDLE}
 _SEVERITIES = {"critical": BAD, "warning": WARN}
 
 
@@ -26,15 +24,15 @@ def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     """Returns the page of the fleet, as of `now`."""
     lines = []
     for result in results:
-        findings, code = result.findings, result.findings.exit_code
-        numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ("", "", "")
+        findings, outcome = result.findings, result.findings.result
+        numbers = count_risks(findings.risks) if result.name in table.judged else ("", "", "")
         lines.append(
             el(
                 "tr",
                 el("th", result.name, scope="row"),
                 el("td", findings.source),
                 el("td", findings.target),
-                el("td", badge(finding_texts.RESULTS[code], TONES[code])),
+                el("td", badge(outcome.word, outcome.tone)),
                 *(el("td", str(number)) for number in numbers),
             )
         )
@@ -55,7 +53,7 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
         caption = "Clusters that could not be judged: nothing is known of them"
         parts.append(long_section(f"Could not be judged ({len(failed)})", grid(caption, ("Cluster", "Why"), failed)))
     if table.rows and len(table.clusters) <= _COLUMNS:
-        judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+        judged = table.judged
         lines = []
         for row in table.rows:
             marks = [row.mark(name) for name in judged]
@@ -67,7 +65,7 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
     if len(table.groups) > 1:
         lines = []
         for group in table.groups:
-            risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
+            risks = ", ".join((*group.applies, *group.unknown)) or group.result.text
             cells = (el("td", text, class_="wide") for text in (", ".join(group.clusters), risks))
             lines.append(el("tr", el("td", str(len(group.clusters))), *cells))
         groups = grid("Clusters in which the same risks are open", ("Number", "Clusters", "Risks"), lines)
@@ -77,7 +75,10 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
 
 def summary_card(table: Matrix) -> Markup:
     """Returns how many clusters there are, and what they come to."""
-    shares = [(TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
+    shares = [
+        (result.tone, table.number(result))
+        for result in (Result.CLEAR, Result.UNKNOWN, Result.APPLY, Result.COULD_NOT_RUN)
+    ]
     return el(
         "section",
         el("div", el("h1", f"Preflights of {count(len(table.clusters), 'cluster')}"), class_="head"),
@@ -93,6 +94,7 @@ def _risk_details(row: RiskRow, total: int) -> Markup:
     lists = [
         el("details", el("summary", f"{label} ({len(names)})"), el("p", ", ".join(names), class_="body"))
         for label, names in (
+            ("Refuses the update", row.refuses),
             ("Applies", row.applies),
             ("Could not be told", row.unknown),
             ("Accepted", row.accepted),

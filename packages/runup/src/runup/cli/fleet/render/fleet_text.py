@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from kubekit.lang.text import count, one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
-from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
+from runup.fleet.decide.matrix import Matrix, RiskRow
 from runup.fleet.decide.trend import ReportStep
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.preflight.decide.findings import Result
 from runup.report.changes import Change
 
 # The width that text has where none is known.
@@ -19,14 +19,9 @@ _INDENT = 2
 _ROWS = 25
 _GROUPS = 10
 _NAMED_RISKS = 6
-_MARKS = {"applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
-_LEGEND = "X applies, ? could not be told, a accepted, i informs, . not found"
-_COUNTED = {
-    COULD_NOT_RUN: "could not be judged",
-    APPLY: "with risks that apply",
-    UNKNOWN: "not all known",
-    EXIT_CLEAR: "with nothing in the way",
-}
+_MARKS = {"refuses": "R", "applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
+_LEGEND = "R refuses, X applies, ? could not be told, a accepted, i informs, . not found"
+_WORST_FIRST = (Result.COULD_NOT_RUN, Result.APPLY, Result.UNKNOWN, Result.CLEAR)
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -54,7 +49,7 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
                 elif risks:
                     first_risks = ", ".join(risks[:_NAMED_RISKS])
                     texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
-            yield wrap_text(("; ".join(texts) or RESULTS[group.result]), screen, first="    ", indent=6)
+            yield wrap_text(("; ".join(texts) or group.result.text), screen, first="    ", indent=6)
         if not whole and len(shared_groups) > _GROUPS:
             yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
     if table.failed:
@@ -65,13 +60,13 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
 
 def headline(table: Matrix) -> str:
     """Returns one sentence with the number of clusters by their result, the worst first."""
-    counts = [f"{table.number(code)} {label}" for code, label in _COUNTED.items() if table.number(code)]
+    counts = [f"{number} {result.counted}" for result in _WORST_FIRST if (number := table.number(result))]
     total = len(table.clusters)
     return f"Preflight of {count(total, 'cluster')}: {', '.join(counts)}"
 
 
 def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
-    judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+    judged = table.judged
     names = max(cells(row.name) for row in rows)
     # Beside the names of the risks: indentation, the severity, and two blanks before each column.
     needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
@@ -93,7 +88,8 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
         for row in shown_rows:
             clusters = getattr(row, state)
             severity = f" ({row.severity})" if row.severity and state == "applies" else ""
-            head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
+            refused = ", refuses the update" if row.refuses and state == "applies" else ""
+            head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}{refused}: "
             if whole:
                 yield wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
             else:

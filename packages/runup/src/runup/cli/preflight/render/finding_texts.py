@@ -14,11 +14,11 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import Output, age, out
 from runup.evaluation.missing import why_not_acceptable
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
+from runup.preflight.decide.findings import Findings, Result, Risk, count_risks
 from runup.preflight.decide.preflight_conditions import without_subject
 from runup.preflight.decide.preflight_state import Phase
 from runup.report.causes import Cause
-from runup.report.report import ReportedCheck, ReportedStep
+from runup.report.report import SEVERITIES, ReportedCheck, ReportedStep
 
 _MAX_OBJECTS = 10
 # As many risks as the verdict names where it could name the number of their cause.
@@ -26,12 +26,12 @@ _NAMED = 2
 # The steps of an update by one minor version: control plane and nodes.
 _ONE_MINOR = 2
 STEPS = "The steps, one minor version of the control plane at a time, each with what it is the first to meet:"
+_RISK_OF_GUARD = {"ClusterVersionFailing": "Failing", "ClusterVersionUpdating": "Progressing"}
 # Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
 HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."
 CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
-RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOWN: "Unknown"}
 
 
 def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
@@ -184,12 +184,11 @@ def verdict_on(findings: Findings, screen: Screen) -> Drawn:
 
 def verdict_parts(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict, and the command that it ends with if there is one."""
-    code = findings.exit_code
     if findings.ended:
         ended = "was over before it had evaluated every check" if findings.partial else "has ended"
         text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again:"
         return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
-    if code == COULD_NOT_RUN:
+    if not findings.completed:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
         message = without_subject(findings.failed.message)
@@ -202,7 +201,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         else:
             next_step_text = HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
         return (f"Verdict: the preflight {findings.failure}. {failure} {next_step_text}",)
-    if code == 0:
+    if findings.result is Result.CLEAR:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
         if findings.manifests:
@@ -226,7 +225,11 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     refused = _causes_not_acceptable(report)
     refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
-    names = [risk.name for risk in named_risks if risk.name not in refused_names and not why_not_acceptable(risk.name)]
+    names = [
+        risk.name
+        for risk in named_risks
+        if risk.acceptable and risk.name not in refused_names and not why_not_acceptable(risk.name)
+    ]
     start = f"Verdict: {_refusals(findings, report, named_risks)}{_waived_and_grown_text(findings)}"
     if not names:
         return (start,)
@@ -247,7 +250,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
 def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
     """Returns the causes for which the operator refuses the update whatever is accepted."""
     not_accepted = (*report.applying, *report.unknown)
-    return [cause for cause in not_accepted if any(risk.open and not risk.acceptable for risk in cause.risks)]
+    return [cause for cause in not_accepted if any(risk.refuses for risk in cause.risks)]
 
 
 def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
@@ -257,7 +260,7 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
     if refused:
         # The causes by their numbers, or the risks by name if they are few.
         numbers = [report.number(cause.name) for cause in refused]
-        names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
+        names = [risk.name for cause in refused for risk in cause.risks if risk.refuses]
         shown, plural = enumeration(names), len(names) != 1
         if all(numbers) and len(names) > _NAMED and any(len(cause.risks) > 1 for cause in report.applying):
             plural = len(numbers) > 1
@@ -272,8 +275,10 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
     if unsupported:
         refusal_text = "; ".join(dict.fromkeys(map(why_not_acceptable, unsupported)))
         text += f" Nobody supports an update with {', '.join(unsupported)}: {refusal_text}."
-    if findings.guards:
-        refusal_text = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+    # Under a refusal the flag does not help, and a condition that a listed risk is about would be said twice.
+    listed = {_RISK_OF_GUARD.get(risk.name) for risk in findings.risks if risk.open} if refused else set()
+    if guards := [f"{guard.type}=True" for guard in findings.guards if guard.type not in listed]:
+        refusal_text = ", ".join(guards)
         text += f" `--to` also wants --allow-upgrade-with-warnings while {refusal_text}."
     return text
 
@@ -310,18 +315,8 @@ def severity_counts_text(risks: tuple[Risk, ...]) -> str:
     return f" ({', '.join(counts)})" if counts else ""
 
 
-SEVERITIES = ("critical", "warning", "info")
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
-_STATE_STYLES = {"applies": "bold", "unknown": "magenta", "accepted": "dim"}
-
-
-def state(risk: Risk) -> str:
-    """Returns a risk's state in one word."""
-    if risk.accepted:
-        return "accepted"
-    if risk.informs:
-        return "informs"
-    return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
+_STATE_STYLES = {"applies": "bold", "refuses": "bold", "unknown": "magenta", "accepted": "dim"}
 
 
 _COLUMNS = (
@@ -337,7 +332,7 @@ def brief_table(causes: Sequence[Cause[Risk]], *, indent: int = 0) -> Table:
 
     A cause of several risks has the name of the leading one, and how many there are besides.
     """
-    rows = [Row((state(cause.lead), cause_texts.name_and_more(cause), cause.words)) for cause in causes]
+    rows = [Row((cause.lead.state, cause_texts.name_and_more(cause), cause.words)) for cause in causes]
     return Table(columns=_COLUMNS[1:], rows=rows, indent=indent)
 
 
@@ -348,7 +343,7 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
         flowing = [Column(title="FIX", flows=True), Column(title="OBJECTS", flows=True)]
         columns += [*flowing, *(Column(title=title) for title in ("REASON", "SINCE", "URL"))]
     for risk in risks:
-        cells = (risk.severity, state(risk), risk.name, risk.message)
+        cells = (risk.severity, risk.state, risk.name, risk.message)
         if wide:
             omitted = len(risk.resources) - _MAX_OBJECTS
             objects = ", ".join(item.text for item in risk.resources[:_MAX_OBJECTS])
@@ -367,7 +362,7 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
 
 
 def as_data(findings: Findings) -> dict[str, Any]:
-    """Returns the findings for programs, with the exit code that `--wait` would have."""
+    """Returns the findings for programs, with the exit code of the command."""
     report = cause_texts.report_causes(findings)
     cause_of = cause_texts.cause_names(report)
     return {
@@ -377,14 +372,17 @@ def as_data(findings: Findings) -> dict[str, Any]:
         "image": findings.image,
         "state": findings.phase.value if findings.phase else None,
         "partial": findings.partial,
-        "result": RESULTS[findings.exit_code],
+        "result": findings.result.word,
         "exitCode": findings.exit_code,
         "observedTime": timestamp(findings.observed) or None,
         "conditions": codec.to_dict(findings.conditions),
         "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in findings.risks],
         "checks": codec.to_dict(findings.checks),
         **({"manifests": findings.manifests} if findings.manifests else {}),
-        "refusedWhile": [guard.type for guard in findings.guards],
+        "refusedWhile": [
+            *(guard.type for guard in findings.guards),
+            *(risk.name for risk in findings.risks if risk.refuses),
+        ],
         "signatureWaived": findings.waived,
         **cause_texts.as_data(report),
         **(
@@ -418,6 +416,7 @@ def risk_data(risk: Risk) -> dict[str, Any]:
         "since": timestamp(risk.since) or None,
         "resources": codec.to_dict(risk.resources),
         "acceptable": risk.acceptable,
+        "state": risk.state,
         "grown": grown,
         "lacking": list(risk.lacking),
         **({"resourcesOmitted": risk.resources_omitted} if risk.resources_omitted else {}),

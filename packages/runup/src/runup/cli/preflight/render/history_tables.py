@@ -14,7 +14,7 @@ from runup.cli.preflight.render.finding_texts import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age
-from runup.preflight.decide.findings import Risk, sort_key
+from runup.preflight.decide.findings import Risk, risk_of_report, worst_first
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import Report, ReportedRisk, is_of, may_be_untold
 
@@ -122,9 +122,14 @@ def comparison(
     changes = [(new, _change_text(old, new, compared)) for old, new in compared.both]
     return join_parts(
         *(wrap_text(line, screen) for line in lines),
-        _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
-        _table_part(f"Only for {names[0]}", list(zip(compared.gone, doubts, strict=True)), screen, wide=wide),
-        _table_part("For both", changes, screen, wide=wide),
+        _table_part(f"Only for {names[1]}", [_shown(risk, compared.after) for risk in compared.new], screen, wide=wide),
+        _table_part(
+            f"Only for {names[0]}",
+            [_shown(risk, compared.before, doubt) for risk, doubt in zip(compared.gone, doubts, strict=True)],
+            screen,
+            wide=wide,
+        ),
+        _table_part("For both", [_shown(risk, compared.after, text) for risk, text in changes], screen, wide=wide),
     )
 
 
@@ -142,24 +147,15 @@ def _change_text(before: ReportedRisk, after: ReportedRisk, compared: Comparison
     return text
 
 
-def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
+def _shown(risk: ReportedRisk, report: Report, note: str = "") -> Risk:
+    """Returns a risk of the report as it is shown, its message preceded by a note."""
+    return msgspec.structs.replace(risk_of_report(risk, report), message=note + risk.message, url=risk.url, since=None)
+
+
+def _table_part(title: str, risks: list[Risk], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return join_parts(f"\n{title}: none\n")
-    rows = [
-        Risk(
-            name=risk.name,
-            applies=risk.applies,
-            accepted=False,
-            message=note + risk.message,
-            url=risk.url,
-            reason=risk.reason,
-            fix=risk.remediation,
-            severity=risk.severity,
-            resources=risk.resources,
-        )
-        for risk, note in risks
-    ]
-    rows.sort(key=sort_key)
+    rows = worst_first(risks)
     return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 

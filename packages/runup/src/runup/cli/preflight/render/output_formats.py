@@ -64,7 +64,7 @@ def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterato
             applying, unknown, accepted = map(str, count_risks(findings.risks))
             gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
             outcome = (applying, unknown, accepted, ", ".join(gravest))
-        result = finding_texts.RESULTS[findings.exit_code]
+        result = findings.result.word
         rows.append(Row((cluster_result.name, findings.source, findings.target, result, *outcome)))
     yield draw_table(Table(columns=columns, rows=rows), screen)
 
@@ -96,6 +96,8 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
         for number, step in enumerate(findings.steps, 1):
             yield f"{number}. {step.part} to {step.version}: {plain(finding_texts.open_risks(findings, step))}"
         yield ""
+    for refusal in findings.guard_risks:
+        yield from _markdown_risk(refusal)
     for cause in report.all_causes:
         # The entry of a cause; its other risks are entries below it, in full only with a remedy of their own.
         if cause.node:
@@ -128,7 +130,7 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
     box = "x" if risk.accepted else " "
     gravity = risk.severity or "unknown severity"
     message_text = "" if follows else f": {plain(risk.message)}"
-    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){message_text}"
+    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {risk.state}){message_text}"
     if risk.fix and not follows:
         yield f"{indent}  Fix: {plain(risk.fix)}"
     if risk.because:
@@ -151,13 +153,17 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
     )
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
-    def case(name: str, kind: str = "", message: str = "", details: str = "") -> None:
-        """Adds a test case to the JUnit suite; `kind` is failure, error, skipped, or empty for a passed one."""
+    def case(name: str, kind: str = "", message: str = "", details: str = "", *, state: str = "") -> None:
+        """Adds a test case to the JUnit suite; `kind` is failure, error, skipped, or empty for a passed one.
+
+        `state` is that of a risk.
+        """
         element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.name), name=name)
         numbers["tests"] += 1
         if kind:
             numbers[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
-            ElementTree.SubElement(element, kind, message=_xml(message)).text = _xml(details)
+            attributes = {"message": _xml(message), **({"type": state} if state else {})}
+            ElementTree.SubElement(element, kind, attributes).text = _xml(details)
 
     if not cluster_result.findings.completed:
         case(
@@ -165,6 +171,8 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
             "error",
             cluster_result.findings.failed.message if cluster_result.findings.failed else "no result",
         )
+    for refusal in cluster_result.findings.guard_risks:
+        case(refusal.name, "failure", refusal.message, refusal.fix, state=refusal.state)
     report = cause_texts.report_causes(cluster_result.findings)
     for cause in report.all_causes:
         for risk in cause.risks:
@@ -175,9 +183,11 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
                 f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
             )
             fix = cause_texts.fix_of(cause) if cause.node else risk.fix
-            case(risk.name, kind, risk_message, "\n".join(text for text in (cause_text, fix) if text))
+            details = "\n".join(text for text in (cause_text, fix) if text)
+            case(risk.name, kind, risk_message, details, state=risk.state)
     for risk in report.missing.risks:
-        case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
+        message = f"not all could be read: {', '.join(risk.lacking)}"
+        case(risk.name, "error", message, risk.message, state=risk.state)
     for check in cluster_result.findings.checks:
         if check.result == "Clear":
             case(check.name)

@@ -33,14 +33,13 @@ from runup.cli.render.html.markup import (
 )
 from runup.cli.render.html.prose import markdown, prose
 from runup.evaluation.missing import why_not_acceptable
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
+from runup.preflight.decide.findings import Findings, Result, Risk, count_risks
 from runup.report import documentation
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck
 
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
-_RESULTS = {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
 _SHOWN = 20
 # A box to tick off on paper: the page has no form.
@@ -94,12 +93,8 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         for number, step in enumerate(plan(findings), 1)
     )
     planned = el("section", el("h2", "The plan"), *articles)
-    if findings.ended:
-        result = ("Ended", WARN)
-    elif findings.exit_code == COULD_NOT_RUN:
-        result = (findings.failure.capitalize(), BAD) if findings.failed else ("No result yet", BUSY)
-    else:
-        result = _RESULTS[findings.exit_code]
+    result = findings.result
+    title = findings.failure.capitalize() if result is Result.COULD_NOT_RUN else result.title
     # The head of the page: source and target, result, verdict and its command.
     # The command is shown apart from the text, so that it can be copied.
     text, *command = finding_texts.verdict_parts(findings)
@@ -109,7 +104,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             el(
                 "div",
                 el("h1", findings.title),
-                badge(*result),
+                badge(title, result.tone),
                 class_="head",
             ),
             el("p", text),
@@ -169,6 +164,7 @@ def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     """Yields the facts below the verdict: what is in the way, how much was checked, and when."""
     if findings.waived:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
+    yield "Refused while", ", ".join(risk.name for risk in findings.refusals)
     if any(risk.open for risk in findings.risks):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         unknown = count_risks(findings.risks)[1]
@@ -214,7 +210,7 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         el(
             "div",
             el("h3", f"{number}. {title}" if number else title),
-            el("span", badge(finding_texts.state(cause.lead), tone), grave),
+            el("span", badge(cause.lead.state, tone), grave),
             class_="head",
         ),
         el("p", prose(cause.words), class_="body"),

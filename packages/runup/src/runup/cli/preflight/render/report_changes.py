@@ -12,6 +12,7 @@ from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, sort_key
 
 # The number of clusters that a line names.
 _MAX_NAMED_CLUSTERS = 5
+_REFUSED = "still refuses the update"
 _Found = tuple[str, Risk]
 
 
@@ -30,9 +31,13 @@ def markdown(results: Sequence[ClusterResult], baseline: str) -> str:
         if result.findings.exit_code == COULD_NOT_RUN:
             failed.append(result)
             continue
-        for risk in result.findings.risks:
+        known = set(result.since.same if result.since else ())
+        # The conditions for which `--to` refuses are in no baseline.
+        known |= {risk.name for risk in result.findings.guard_risks}
+        for risk in (*result.findings.guard_risks, *result.findings.risks):
             if risk.open:
                 label = "grown" if risk.grown and risk.grown.baseline else "new"
+                label = _REFUSED if risk.name in known else label
                 open_risks[label, risk.name, risk.applies].append((result.name, risk))
             elif risk.accepted and risk.applies != "False":
                 accepted[risk.name].append((result.name, risk))
@@ -58,9 +63,11 @@ def _markdown(
     targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
     of = f" of {', '.join(targets)}" if targets else ""
     labels = [label for label, *_ in open_risks]
+    refused = labels.count(_REFUSED)
     counts = [f"{labels.count('new')} new"]
     counts += [f"{labels.count('grown')} grown"] if "grown" in labels else []
     counts += [f"{len(gone)} gone"]
+    counts += [f"{refused} still {'refuses' if refused == 1 else 'refuse'} the update"] if refused else []
     counts += [f"{len(failed)} could not be judged"] if failed else []
     yield f"## Preflight{of}: {', '.join(counts)}\n"
     yield f"Since {plain(name)}, for {count(total, 'cluster')}.\n"

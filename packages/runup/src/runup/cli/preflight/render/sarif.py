@@ -30,7 +30,7 @@ def sarif(results: Sequence[ClusterResult]) -> str:
     """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
     rules: dict[str, Risk] = {}
     for cluster_result in results:
-        for risk in finding_texts.risks_shown(cluster_result.findings):
+        for risk in (*cluster_result.findings.guard_risks, *finding_texts.risks_shown(cluster_result.findings)):
             rules.setdefault(risk.name, risk)
     rule_indexes = {name: index for index, name in enumerate(rules)}
     entries: list[dict[str, Any]] = []
@@ -39,7 +39,11 @@ def sarif(results: Sequence[ClusterResult]) -> str:
         findings = cluster_result.findings
         report = cause_texts.report_causes(findings)
         cause_of = cause_texts.cause_names(report)
-        risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
+        risks = [
+            *findings.guard_risks,
+            *(risk for cause in report.all_causes for risk in cause.risks),
+            *report.missing.risks,
+        ]
         entries += [
             _result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks
         ]
@@ -105,8 +109,7 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
         "locations": locations,
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
-    if cause and cause != risk.name:
-        entry["properties"] = {"cause": cause}
+    entry["properties"] = {"state": risk.state, **({"cause": cause} if cause and cause != risk.name else {})}
     if risk.accepted:
         entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
     return entry
