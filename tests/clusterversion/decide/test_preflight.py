@@ -188,6 +188,54 @@ def test_with_the_gate_closed_no_mode_ever_becomes_an_update(mode: str, gates: A
         assert "ClusterUpdatePreflight" in world.message("PreflightFailed")
 
 
+CLOSED = feature_gate(enabled=("ClusterUpdateAcceptRisks",))
+REFUSALS: dict[str, Any] = {
+    "FeatureGateDisabled": lambda world: world.change(feature_gate=CLOSED),
+    "UnknownMode": lambda world: world.ask(Update(mode="Frobnicate", version="5.1.0")),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+@pytest.mark.parametrize("reported", [True, False], ids=["complete", "before its first report"])
+def test_a_preflight_that_ran_is_said_to_have_ended(reason: str, reported: bool) -> None:
+    """When its request is refused midway: nothing is said not to have started, in later passes, too."""
+    world = World.new().settle().ask_preflight("5.1.0").settle()
+    assert world.observed.deployment is not None
+    if reported:
+        world.report(risk()).settle()
+    REFUSALS[reason](world).settle()
+    assert world.observed.deployment is None
+    for pass_ in range(2):
+        assert world.condition("PreflightFailed") == ("True", reason), pass_
+        said = [world.message(f"Preflight{type_}") for type_ in ("Running", "Completed", "Failed")]
+        start = "The preflight of 5.1.0 from 5.0.0 was ended"
+        assert [text.startswith(start) for text in said] == [True] * 3
+        assert [("as of" in text) for text in said] == [reported] * 3
+        assert not any("started" in text for text in said)
+        world.settle()
+
+
+def test_a_refused_preflight_starts_again_once_its_request_is_accepted() -> None:
+    """The record of the ended attempt goes, and with another target nothing is said of it."""
+    world = World.new().settle().ask_preflight("5.1.0").settle().change(feature_gate=CLOSED).settle()
+    world.ask_preflight("5.2.0").settle()
+    assert world.message("PreflightRunning") == "No preflight was started."
+    assert world.message("PreflightFailed").startswith(
+        "Nothing was started: feature gate ClusterUpdatePreflight is not"
+    )
+    world.ask_preflight("5.1.0").change(feature_gate=feature_gate(enabled=GATES)).settle()
+    assert world.observed.deployment is not None
+    assert world.condition("PreflightRunning") == ("True", "TargetStarting")
+
+
+def test_an_update_after_a_refused_preflight_is_not_called_a_lost_mode() -> None:
+    """The preflight had ended before."""
+    world = World.new().settle().ask_preflight("5.0.3").settle().change(feature_gate=CLOSED).settle()
+    world.ask(Update(version="5.0.3")).settle()
+    assert "PreflightBecameUpdate" not in [event.reason for event in world.events]
+    assert world.version.status.desired.version == "5.0.3"
+
+
 def test_an_unknown_mode_is_invalid_too() -> None:
     """The Invalid condition says it in the words of the API server."""
     world = World.new().settle().ask(Update(mode="Frobnicate", version="5.0.3")).settle()

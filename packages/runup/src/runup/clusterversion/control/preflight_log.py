@@ -64,7 +64,7 @@ def has_no_report_writer(observed: Observed, plan: Plan[object]) -> bool:
     A Deployment created just now may not be observed yet; the record of its attempt was written before it.
     """
     attempt = _history_after(observed, plan).attempt
-    over = attempt is None or bool(attempt.failed)
+    over = attempt is None or attempt.over
     return over and observed.deployment is None and not observed.pods
 
 
@@ -84,7 +84,7 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
         annotations = deployment.metadata.annotations if deployment is not None else {}
         # A failed attempt was started, though its Deployment is gone by now.
         was_started = attempt is not None and (
-            annotations.get(preflight_deployment.ID_ANNOTATION) == attempt.id or bool(attempt.failed)
+            annotations.get(preflight_deployment.ID_ANNOTATION) == attempt.id or attempt.over
         )
         condition, outcome = failed, FAILED if was_started else REFUSED
     elif completed is not None and completed.status == "True":

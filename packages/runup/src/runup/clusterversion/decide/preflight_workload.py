@@ -279,7 +279,7 @@ def remove_stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, .
         if deployment
         else ""
     )
-    expected = preflight_deployment.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
+    expected = preflight_deployment.report_map(attempt.id) if attempt is not None and not attempt.over else ""
     namespace = view.observed.facts.place.namespace
     stale = (name for name in view.observed.report_maps if name not in (current, expected))
     return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)

@@ -38,11 +38,10 @@ def _decide(view: View) -> workload.Preflight:
     request = view.request
     if isinstance(request, UpdateRequest):
         return _during_update_request(view, request.update)
+    if isinstance(request, Refused):
+        return _plan_refused(view, request)
     if not isinstance(request, PreflightRequest):
-        refusal_conditions = (
-            conditions.refused_conditions(request.reason, request.message) if isinstance(request, Refused) else ()
-        )
-        return _plan_unwanted(view, refusal_conditions)
+        return _plan_unwanted(view, ())
     try:
         target = targets.preflight_target(
             request.update,
@@ -131,6 +130,33 @@ def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> workl
         history=history,
         actions=actions,
     )
+
+
+def _plan_refused(view: View, request: Refused) -> workload.Preflight:
+    """Plans a request that is refused: nothing is started, and a preflight that has started is ended."""
+    attempt, desired = view.history.attempt, view.observed.cluster_version.spec.desired_update
+    has_started = attempt is not None and (
+        bool(attempt.refused) or workload.deployed_state(view, attempt) is Deployed.OURS
+    )
+    if (
+        attempt is None
+        or desired is None
+        or not has_started
+        or not targets.asks_for(desired, workload.target_of(attempt))
+    ):
+        text = f"Nothing was started: {request.message}"
+        return _plan_unwanted(view, conditions.refused_conditions(request.reason, text))
+    unwanted = _plan_unwanted(view, ())
+    report = next((stored for stored in unwanted.history.reports if stored.preflight_id == attempt.id), None)
+    subject = conditions.Subject(
+        target=attempt.target_version,
+        source=attempt.source_version,
+        observed_at=report.observed_time if report is not None else None,
+    )
+    # Recorded for as long as the request is refused, so that later passes say the same.
+    history = histories.with_attempt(unwanted.history, with_fields(attempt, refused=request.reason))
+    ended_conditions = conditions.refused_conditions(request.reason, request.message, ended=subject)
+    return replace(unwanted, conditions=ended_conditions, history=history)
 
 
 def _during_update_request(view: View, update: Update) -> workload.Preflight:

@@ -37,7 +37,10 @@ class UpdateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that is refused. `invalid` is the Invalid condition's message, empty if it has none."""
+    """A request that is refused.
+
+    `message` begins in lower case. `invalid` is the Invalid condition's message, empty if it has none.
+    """
 
     reason: str
     message: str
@@ -57,19 +60,19 @@ def read(
     if desired.mode not in ("", PREFLIGHT):
         return Refused(
             "UnknownMode",
-            f"Nothing was started: mode {desired.mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",
+            f"mode {desired.mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",
             f'spec.desiredUpdate.mode: Unsupported value: "{desired.mode}": supported values: "{PREFLIGHT}"',
         )
     if desired.mode == PREFLIGHT and gates.PREFLIGHT not in open_gates:
         why = gates.why_closed(feature_gate, version, gates.PREFLIGHT)
         return Refused(
             "FeatureGateDisabled",
-            f"Nothing was started: {why}. Enable it, or clear the request (`runup upgrade --clear-preflight`).",
+            f"{why}. Enable it, or clear the request (`runup upgrade --clear-preflight`).",
         )
     if desired.mode == PREFLIGHT:
         if desired.version or desired.image:
             return PreflightRequest(desired)
-        message = "A preflight needs a target: set version or image beside mode, or clear the request."
+        message = "a preflight needs a target: set version or image beside mode, or clear the request."
         return Refused(
             "TargetMissing", message, "spec.desiredUpdate: must specify version or image when mode is Preflight"
         )

@@ -188,7 +188,7 @@ def end_preflight(cluster: ClusterVersion, attempt: Attempt | None, still_runs: 
     target = attempt.target_version or attempt.target_image if attempt is not None else still_runs
     if target is None:
         return Clearing(None, (out("info: No preflight is requested\n"),))
-    if attempt is not None and not attempt.failed and desired is not None:
+    if attempt is not None and not attempt.over and desired is not None:
         waits = _asks_for(desired, Release(version=attempt.target_version, image=attempt.target_image))
         if waits and cluster.metadata.annotations.get(END_ANNOTATION) != attempt.id:
             line = f"Ended the preflight of {target}; the update to it goes on without it\n"

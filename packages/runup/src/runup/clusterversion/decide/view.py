@@ -60,6 +60,8 @@ def look(observed: Observed, now: datetime) -> View:
     open_gates = gates.open_gates(observed.feature_gate, own_release.version) | observed.facts.gates
     update_request = request.read(spec.desired_update, open_gates, observed.feature_gate, own_release.version)
     history = histories.read(observed.history)
+    if history.attempt is not None and history.attempt.refused and not isinstance(update_request, request.Refused):
+        history = histories.with_attempt(history, None)
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
     # Empty while this operator applies none yet; None if it never applies releases.

@@ -27,8 +27,10 @@ class Attempt(Wire, frozen=True, kw_only=True):
     findings no longer count, because the target had sent no heartbeat for its whole time limit. `unfinished_since`: the
     target had completed, was restarted, and has no complete report since then.
 
-    `requested_version` and `requested_image` are what the request named when it was last seen with its mode; both are
-    empty in a record of an earlier release. `kept_mode`: a client that does not know the mode asked for an update.
+    `refused`: the reason why its request was refused after it had started, so that it was ended. A request that is
+    accepted again starts another attempt. `requested_version` and `requested_image` are what the request named when
+    it was last seen with its mode; both are empty in a record of an earlier release. `kept_mode`: a client that
+    does not know the mode asked for an update.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Attempt(Wire, frozen=True, kw_only=True):
     started_time: datetime | None = None
     failed: str = ""
     failure: str = ""
+    refused: str = ""
     became_update: bool = False
     making_way: bool = False
     silent: bool = False
@@ -50,6 +53,11 @@ class Attempt(Wire, frozen=True, kw_only=True):
         """Returns whether this attempt checks `target` from `source`."""
         same_target = (self.target_version, self.target_image) == (target.version, target.image)
         return same_target and self.source_version == source
+
+    @property
+    def over(self) -> bool:
+        """Reports whether the attempt has failed for good, or was ended because its request was refused."""
+        return bool(self.failed or self.refused)
 
     @property
     def requested(self) -> tuple[str, str]:

@@ -73,12 +73,13 @@ def without_subject(message: str) -> str:
     return message[match.end() :] if (match := _ABOUT.match(message)) else message
 
 
-def refused_conditions(reason: str, message: str) -> tuple[Condition, ...]:
-    """Returns the conditions of a request for which nothing was started."""
+def refused_conditions(reason: str, message: str, ended: Subject | None = None) -> tuple[Condition, ...]:
+    """Returns the conditions of a request that is refused; `ended` is its preflight if that had started before."""
+    text = f"The preflight of {ended.text} was ended{ended.when}" if ended is not None else "No preflight was started"
     return (
-        _condition(RUNNING, "False", reason, "No preflight was started."),
-        _condition(COMPLETED, "False", reason, "No preflight was started."),
-        _condition(FAILED, "True", reason, message),
+        _condition(RUNNING, "False", reason, f"{text}."),
+        _condition(COMPLETED, "False", reason, f"{text}."),
+        _condition(FAILED, "True", reason, f"{text}: {message}" if ended is not None else message),
     )
 
 
