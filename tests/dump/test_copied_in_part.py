@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from runup.dump import load
+from runup.dump.dump_files import BadDump
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skip-level"
 PODS, MAPS = ("", "pods"), ("", "configmaps")
@@ -85,3 +86,23 @@ def test_a_record_without_counts(tmp_path: Path) -> None:
         del row["count"]
     record.write_text(json.dumps(document))
     assert load.read(folder).collected.covers(PODS)
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        pytest.param({}, "contains no YAML or JSON file", id="nothing"),
+        pytest.param({"notes.txt": "later"}, "contains no YAML or JSON file", id="foreign files"),
+        pytest.param({"a/version.json": "{}", "b/version.json": "{}"}, "has no ClusterVersion", id="empty objects"),
+    ],
+)
+def test_names_an_archive_without_a_dump(files: dict[str, str], why: str, tmp_path: Path) -> None:
+    """By the name that was typed, not by the folder into which it was unpacked."""
+    packed = tmp_path / "dump.tar"
+    with tarfile.open(packed, "w") as tar:
+        for name, text in files.items():
+            (tmp_path / "file").write_text(text)
+            tar.add(tmp_path / "file", arcname=name)
+    with pytest.raises(BadDump, match=why) as caught:
+        load.read(packed)
+    assert "runup-dump-" not in caught.value.message

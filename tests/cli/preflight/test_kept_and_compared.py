@@ -238,3 +238,8 @@ def test_a_kept_report_that_cannot_be_read_is_left_out(two: Path, run: Run) -> N
     assert (ran.code, [step["cluster"] for step in json.loads(ran.out)]) == (0, ["after"])
     assert ran.err.startswith("warning: left out: ")
     assert broken.path.name in ran.err
+    (other,) = report_store.reports_of(two / "kept", "after")
+    other.path.write_text("")
+    ran = run("fleet", "history", "--store", "kept")
+    assert (ran.code, ran.out) == (1, "")
+    assert "--store kept has no report that can be read (left out: " in ran.err

@@ -404,6 +404,8 @@ BAD = [
         id="two typos",
     ),
     pytest.param("[]", "has no list `suppressions`", id="no list"),
+    pytest.param("", "--suppressions f.yaml: has no list `suppressions`", id="an empty file"),
+    pytest.param("# later\n", "an item is for example {risk: NAME, reason: WHY", id="comments"),
     pytest.param("suppressions: [x]", "suppressions[0]: is not a map", id="no map"),
     pytest.param("suppressions: [{risk: A}]", "suppressions[0]: reason is missing", id="no reason"),
     pytest.param("suppressions: [{reason: A}]", "suppressions[0]: risk is missing", id="no risk"),
@@ -569,6 +571,7 @@ WRONG = [
     pytest.param(("--to", "soon"), "--to: 'soon' is not a semantic version", id="a version that is none"),
     pytest.param(("--to-image", "x", "--release-dir", "y"), "give one of them", id="two releases"),
     pytest.param(("--release-dir", "/nowhere"), "there is no such folder", id="a folder that is not there"),
+    pytest.param(("--release-dir", "/"), "--release-dir /: there is no file in manifests/,", id="no release"),
     pytest.param(("--suppressions", "/nowhere"), "cannot be read", id="a file that is not there"),
 ]
 
@@ -579,6 +582,20 @@ def test_what_cannot_be_asked(words: tuple[str, ...], message: str, one: Path, r
     ran = run("preflight", "run", "--dump", one, *words)
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
+
+
+@pytest.mark.parametrize("content", [(), ("manifests/",), ("a.yaml", "release/a.yaml")])
+def test_refuses_a_folder_without_a_release(content: tuple[str, ...], one: Path, tmp_path: Path, run: Run) -> None:
+    """Empty folders and foreign files would otherwise count as a release without checks and manifests."""
+    release = tmp_path / "release"
+    release.mkdir()
+    for name in content:
+        (release / name).parent.mkdir(exist_ok=True)
+        (release / name).mkdir() if name.endswith("/") else (release / name).write_text("services: {}\n")
+    ran = run("preflight", "run", "--dump", one, "--release-dir", release)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"--release-dir {release}: there is no file in manifests/, release-manifests/, preflight-checks/" in ran.err
+    assert "runup release extract" in ran.err
 
 
 def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: Run) -> None:

@@ -166,6 +166,7 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
         pytest.param(("--to-image", "oci:x", "--release-dir", RELEASE), "give one of them", id="two releases"),
         pytest.param(("--to-kubernetes", "1.36", "--to", "5.1.0"), "leave out the other targets", id="two targets"),
         pytest.param(("--release-dir", "nowhere"), "--release-dir nowhere: there is no such folder", id="no folder"),
+        pytest.param(("--release-dir", "/"), "--release-dir /: there is no file in manifests/,", id="no release"),
         pytest.param(("--to", "5.9.0"), "not offered 5.9.0: name its release image with --to-image", id="not offered"),
         pytest.param(("--release-dir", RELEASE, "--to", "5.2.0"), "the release is 5.1.0", id="another version"),
         pytest.param(("--release-dir", RELEASE, "--operators", "slow:b"), "only stuck:NAME is known", id="a word"),

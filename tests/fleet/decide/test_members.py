@@ -107,9 +107,11 @@ def test_an_inventory_names_clusters_and_where_they_are_read() -> None:
     )
 
 
+NO_LIST = "--inventory f.yaml: has no list `clusters`, of which an item is for example {name: NAME, context: CONTEXT}"
 BAD: dict[str, tuple[Any, str]] = {
-    "nothing": (None, "f.yaml: has no list `clusters`"),
-    "a list": ([], "f.yaml: has no list `clusters`"),
+    "nothing": (None, NO_LIST),
+    "a list": ([], NO_LIST),
+    "the settings of another tool": ({"services": {"web": {"image": "nginx"}}}, NO_LIST),
     "a word": ({"clusters": ["a"]}, "f.yaml: clusters[0]: is not a map"),
     "no name": ({"clusters": [{"context": "a"}]}, "f.yaml: clusters[0]: name is missing"),
     "no place": (

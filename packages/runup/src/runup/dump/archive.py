@@ -51,7 +51,11 @@ def open_dump(path: Path, also: tuple[str, ...] = ()) -> Iterator[Path]:
         name = path.name
         for suffix in (".gz", ".tgz", ".xz", ".bz2", ".tar"):
             name = name.removesuffix(suffix)
-        yield _unpack(path, folder / (name or "dump"), also)
+        unpacked = folder / (name or "dump")
+        yield _unpack(path, unpacked, also)
+    except BadDump as error:
+        # Messages name the archive, not the temporary folder.
+        raise BadDump(error.message.replace(str(unpacked), str(path)), reason=error.reason) from error
     finally:
         remove_tree(folder)
 
@@ -100,8 +104,8 @@ def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
                     writer.writelines(archive.pieces())
     except (BadTar, EOFError, OSError, ValueError, lzma.LZMAError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
-        text = f"{path} is not a readable archive ({why}); give a folder, a tar archive or a YAML file"
-        raise BadDump(text, reason="BadArchive") from error
+        way_out = "give a folder, a tar archive, or a file that is named .yaml or .json"
+        raise BadDump(f"{path} is not a readable archive ({why}); {way_out}", reason="BadArchive") from error
     return into
 
 

@@ -45,7 +45,10 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
         raise InputError(str(error)) from error
     entries = document.get("suppressions") if isinstance(document, dict) else None
     if not isinstance(entries, list):
-        raise InputError(f"{name}: has no list `suppressions`")
+        raise InputError(
+            f"--suppressions {name}: has no list `suppressions`, of which an item is for example "
+            "{risk: NAME, reason: WHY, until: 2026-12-31}"
+        )
     parsed = []
     for number, entry in enumerate(entries):
         place = f"{name}: suppressions[{number}]"

@@ -165,17 +165,30 @@ def _kubernetes_version(texts: Iterable[Any]) -> str:
 def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
     """Returns the release in a folder or an image; without either, an empty one, so that only the built-in checks run.
 
-    Raises Terminal if the release cannot be read, and InputError if the folder does not exist.
+    Raises Terminal if the release cannot be read, and InputError if the folder does not exist or has no release.
     """
     if release_dir:
-        if not Path(release_dir).is_dir():
-            raise InputError(f"--release-dir {release_dir}: there is no such folder")
-        return load_release(Path(release_dir))
+        return load_release(folder_of_release(release_dir))
     if not image:
         return TargetRelease()
     from kubekit.oci.image_locations import parse_location, read_image_files
 
     return release_in(read_image_files(parse_location(image), IMAGE_FOLDERS, access)[0])
+
+
+def folder_of_release(release_dir: str) -> Path:
+    """Returns the folder of option `--release-dir`. Raises InputError if it does not exist or has no release in it.
+
+    Without its release, a preflight would skip what depends on it and say nothing about the folder.
+    """
+    folder = Path(release_dir)
+    if not folder.is_dir():
+        raise InputError(f"--release-dir {release_dir}: there is no such folder")
+    if not any(path.is_file() for name in IMAGE_FOLDERS for path in (folder / name).rglob("*")):
+        names = ", ".join(f"{name}/" for name in IMAGE_FOLDERS)
+        way_out = "give the folder to which `runup release extract` wrote a release"
+        raise InputError(f"--release-dir {release_dir}: there is no file in {names} of it; {way_out}")
+    return folder
 
 
 def release_in(files: Mapping[str, bytes]) -> TargetRelease:

@@ -41,10 +41,14 @@ def run(
     since = SystemClock().now() - timedelta(days=last_days) if last_days else None
     notes: list[str] = []
     steps: list[ReportStep] = []
+    any_readable = False
     # One cluster after the other: the reports of all of them need not be in memory at once.
     for name in [cluster] if cluster else names:
         all_steps = steps_of_reports(_readable_reports(opened_store, name, notes))
+        any_readable = any_readable or bool(all_steps)
         steps += [step for step in all_steps if since is None or step.observed >= since]
+    if notes and not any_readable:
+        raise CommandError(f"--store {store} has no report that can be read ({notes[0]})")
     steps.sort(key=lambda step: (step.observed, step.cluster))
     screen = screen_of(sys.stdout)
     if output:

@@ -150,7 +150,8 @@ def members_in(document: Any, file: str) -> tuple[Member, ...]:
     """Returns the clusters that the document of `file` names. Raises BadFleet with the entry and the field."""
     entries = document.get("clusters") if isinstance(document, dict) else None
     if not isinstance(entries, list):
-        raise BadFleet(f"{file}: has no list `clusters`")
+        example = "{name: NAME, context: CONTEXT}"
+        raise BadFleet(f"--inventory {file}: has no list `clusters`, of which an item is for example {example}")
     return tuple(_parse_member(entry, file, f"{file}: clusters[{number}]") for number, entry in enumerate(entries))
 
 

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubekit.error_types import InputError
@@ -14,7 +13,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version, VersionError, parse
 from runup.applying.control.loading import read_folder
 from runup.dump.large_lists import unpacked
-from runup.facts.target_release import release_in
+from runup.facts.target_release import folder_of_release, release_in
 from runup.process.ending_signals import ending_signals
 from runup.process.names import operator_namespace
 from runup.rehearse.control.rehearsal import RehearsalTarget, account_of, cluster_version_of, rehearse_kubernetes
@@ -157,9 +156,7 @@ def load_target(
     Raises InputError.
     """
     if release_dir:
-        if not Path(release_dir).is_dir():
-            raise InputError(f"--release-dir {release_dir}: there is no such folder")
-        files = read_folder(Path(release_dir))
+        files = read_folder(folder_of_release(release_dir))
     else:
         from kubekit.oci.image_locations import parse_location, read_image_files
 
