@@ -198,7 +198,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def known(self) -> bool:
         """Reports whether there is anything to show: a request, findings, or risks of the update."""
-        return bool(self.conditions or self.risks or self.checks or self.observed)
+        return bool(self.phase or self.conditions or self.risks or self.checks or self.observed)
 
     @property
     def ended(self) -> bool:
