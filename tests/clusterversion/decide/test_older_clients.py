@@ -7,7 +7,7 @@ from tests.clusterversion.decide.world import World, image
 
 from kubekit.api.conditions import find
 from runup.api.config_v1 import Update
-from runup.clusterversion.decide.upgrade_request import kept_mode
+from runup.clusterversion.decide.upgrade_request import invalid_request, kept_mode
 from runup.preflight.decide import stored_reports
 
 MODE = "Preflight"
@@ -84,3 +84,39 @@ def test_became_update_is_for_a_request_that_lost_only_its_mode(requests: tuple[
     for request in requests[1:]:
         world.ask(request).settle()
     assert ("PreflightBecameUpdate" in _reasons(world)) is warns
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param(
+            Update(version="5.2.0"),
+            (
+                "No update to 5.2.0 starts: a request without mode Preflight is an update, and the update service does "
+                "not offer this one.",
+                f"`runup preflight explain UpdatePathNotOffered` says how to reach it. To go there all the same, name "
+                f"its image: --to-image={image('5.2.0')} --allow-explicit-upgrade. To take the request back: "
+                "runup upgrade --clear",
+            ),
+            id="the mode of a preflight was removed, and the target is not offered",
+        ),
+        pytest.param(
+            Update(version="8.8.8"),
+            (
+                'The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "8.8.8": when image is '
+                "empty the update must be an available update",
+                "To take the request back: runup upgrade --clear",
+            ),
+            id="a version that nobody knows",
+        ),
+        pytest.param(Update(version="5.0.3"), (), id="the mode was removed, and the target is offered"),
+        pytest.param(None, (), id="no request"),
+    ],
+)
+def test_a_request_that_cannot_be_met_names_the_cause_and_the_ways_out(
+    asked: Update | None, said: tuple[str, ...]
+) -> None:
+    """`runup upgrade` says so in the next pass of the operator; oc's text says only that the request is invalid."""
+    world = World.new().settle().ask(Update(mode=MODE, version="5.2.0")).settle().report().settle()
+    world.ask(asked).settle()
+    assert "".join(part for _, part in invalid_request(world.version)).split("\n")[1:-1] == list(said)

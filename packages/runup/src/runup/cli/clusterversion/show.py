@@ -131,11 +131,12 @@ class _ExtraOutput:
         """Yields the update under way if `spec.desiredUpdate` does not show it, and the preflights."""
         from runup.cli.output import screen_of
         from runup.cli.preflight.render import finding_texts as rendered
-        from runup.clusterversion.decide.upgrade_request import kept_mode, unshown_update
+        from runup.clusterversion.decide.upgrade_request import invalid_request, kept_mode, unshown_update
 
         screen = screen_of(sys.stdout)
         yield from unshown_update(self._cluster)
         yield from kept_mode(self._cluster, self._attempt)
+        yield from invalid_request(self._cluster)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:

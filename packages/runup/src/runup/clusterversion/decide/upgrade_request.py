@@ -14,10 +14,12 @@ from kubekit.error_types import InputError
 from kubekit.lang.oc_pull_spec import is_same_image, pull_spec
 from kubekit.lang.oc_version import parse_as_oc
 from kubekit.lang.version import same_minor
+from runup.advice.decide.preflight_reasons import NOT_OFFERED
 from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
 from runup.api import clusterversion_json
 from runup.api.config_v1 import ClusterVersion, Release, Update
-from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch
+from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch, way_to
+from runup.clusterversion.decide.validation import INVALID
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 from runup.preflight.decide.preflight_conditions import kept_mode_text
 from runup.preflight.decide.preflight_state import MODE
@@ -135,6 +137,23 @@ def kept_mode(cluster: ClusterVersion, attempt: Attempt | None) -> tuple[Output,
     if attempt is None or not attempt.kept_mode or desired is None or desired.mode != MODE:
         return ()
     return (out(f"\n{kept_mode_text(attempt)}.\n"),)
+
+
+def invalid_request(cluster: ClusterVersion) -> tuple[Output, ...]:
+    """Returns the message of `runup upgrade` about a request that cannot be met: the cause and the ways out.
+
+    Most often only the mode was removed from the request of a preflight, whose target need not be offered.
+    """
+    invalid, desired = find(cluster.status.conditions, INVALID), cluster.spec.desired_update
+    if invalid is None or invalid.status != "True" or desired is None:
+        return ()
+    clear = "To take the request back: runup upgrade --clear"
+    for update in cluster.status.conditional_updates if not (desired.image or desired.mode) else ():
+        release = update.release
+        if release.version == desired.version and any(risk.name == NOT_OFFERED for risk in update.risks):
+            cause = "a request without mode Preflight is an update, and the update service does not offer this one"
+            return (out(f"\nNo update to {release.version} starts: {cause}.\n{way_to(release)}. {clear}\n"),)
+    return (out(f"\n{invalid.message}\n{clear}\n"),)
 
 
 def way_back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:

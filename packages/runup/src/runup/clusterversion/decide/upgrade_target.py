@@ -236,9 +236,7 @@ class _Walk:
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:
             raise InputError(
-                f"the update service does not offer {checked.version}, which a preflight checks: `runup preflight "
-                f"explain {preflight_reasons.NOT_OFFERED}` says how to reach it. To go there all the same, name its "
-                f"image: --to-image={checked.image} --allow-explicit-upgrade"
+                f"the update service does not offer {checked.version}, which a preflight checks: {way_to(checked)}"
             )
         option = "--allow-explicit-upgrade" if flags.to_image else "--to-image"
         following = f"{option} to continue with {'an' if flags.to_latest else 'the'} update"
@@ -257,6 +255,14 @@ class _Walk:
             version = self.status.desired.version
             return Nothing((out(f"info: Cluster is already at the latest available version {version}\n"),))
         raise InputError(f"no recommended updates, {advice}")
+
+
+def way_to(unoffered: Release) -> str:
+    """Returns the ways to a release that a preflight checks and that the update service does not offer."""
+    return (
+        f"`runup preflight explain {preflight_reasons.NOT_OFFERED}` says how to reach it. To go there all the same, "
+        f"name its image: --to-image={unoffered.image} --allow-explicit-upgrade"
+    )
 
 
 def informs_only(
