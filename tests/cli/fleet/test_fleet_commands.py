@@ -132,6 +132,23 @@ def test_a_baseline_counts_for_its_cluster_and_objects(
     assert (cordoned["grown"] or {}).get("objects") == (["Node worker-0"] if "cordon" in change else None)
 
 
+SUPPRESSIONS = 'suppressions: [{risk: "*", reason: the new hardware comes first}]'
+
+
+@pytest.mark.parametrize("form", ["text", "json", "yaml", "markdown", "html", "junit", "sarif"])
+@pytest.mark.parametrize("option", ["--suppressions", "--baseline"])
+def test_what_is_accepted_is_listed_with_its_reason(run: Run, folder: Path, form: str, option: str) -> None:
+    """In each form: a cluster in which nothing else is found is not one without risks."""
+    edited(folder, "east")
+    (folder / "--suppressions").write_text(SUPPRESSIONS)
+    fleet = ("fleet", "preflight", "--dumps", "east")
+    run(*fleet, "-o", "json=--baseline")
+    ran = run(*fleet, option, option, *(() if form == "text" else ("-o", form)))
+    because = "known: it is in the baseline" if option == "--baseline" else "suppressed: the new hardware comes first"
+    assert "NodeCordoned" in ran.out
+    assert because in " ".join(ran.out.split())
+
+
 def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) -> None:
     """The archive is a fleet like its folder; what cannot be judged is named, and decides the exit code."""
     (folder / "dumps" / "ruin").mkdir(parents=True)

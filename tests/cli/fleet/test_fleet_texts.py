@@ -190,7 +190,7 @@ KNOWN = RiskRow(name="Known", severity="info", message="m", fix="f", accepted=("
 
 
 def test_few_clusters_are_columns() -> None:
-    """Each risk with what it is in each cluster that was judged; what nobody has to act on is left to `-v`."""
+    """Each risk with what it is in each cluster that was judged; what is accepted is named apart, all else by `-v`."""
     table = fleet(
         PAUSED,
         KNOWN,
@@ -203,6 +203,7 @@ def test_few_clusters_are_columns() -> None:
     head = "Preflight of 4 clusters: 1 could not be judged, 2 with risks that apply, 1 not all known"
     legend = "  R refuses, X applies, ? could not be told, a accepted, i informs, . not found"
     failed = ["", "Could not be judged, so nothing is known of them:", "  d: no report"]
+    accepted = ["", "Accepted:", "  1 of 4: a: Known"]
     wide = Screen(100)
     assert lines(fleet_text.text(table, wide)) == [
         head,
@@ -210,6 +211,7 @@ def test_few_clusters_are_columns() -> None:
         "  RISK        SEVERITY  a  b  c",
         "  PoolPaused  warning   X  X  ?",
         legend,
+        *accepted,
         *failed,
     ]
     assert lines(fleet_text.text(table, wide, whole=True))[2:6] == [
@@ -217,6 +219,26 @@ def test_few_clusters_are_columns() -> None:
         "  PoolPaused  warning   X  X  ?",
         "  Known       info      a  i  .",
         legend,
+    ]
+
+
+def test_what_is_known_is_named_with_its_reason() -> None:
+    """Risks that are alike together; what has grown says so, and the headline counts clusters with accepted risks."""
+    known = {"severity": "info", "message": "m", "fix": "f", "accepted": ("a", "b"), "because": ("known: x", "late")}
+    grown = replace(PAUSED, applies=("c",), unknown=(), grown=(("c\n", "accepted for 1, and has grown: Node b"),))
+    codes = {"a": Result.CLEAR, "b": Result.CLEAR, "c": Result.APPLY}
+    table = fleet(grown, RiskRow(name="A", **known), RiskRow(name="B", **known), **codes)
+    shown = lines(fleet_text.text(table, Screen(100)))
+    assert shown[0] == (
+        "Preflight of 3 clusters: 1 with risks that apply, 2 with nothing in the way (2 with accepted risks)"
+    )
+    assert shown[5:] == [
+        "",
+        "Grown:",
+        "  c\\n: PoolPaused was accepted for 1, and has grown: Node b",
+        "",
+        "Accepted:",
+        "  2 of 3: a, b: A, B (known: x; late)",
     ]
 
 

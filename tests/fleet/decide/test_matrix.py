@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.acceptance import Growth
 from runup.fleet.decide.matrix import Group, matrix
 from runup.preflight.decide.findings import RESULTS, Findings, Result, Risk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
@@ -56,6 +58,19 @@ def test_each_risk_has_the_clusters_where_it_is() -> None:
     }
     assert [table.number(result) for result in RESULTS] == [0, 2, 2, 1]
     assert [table.rows[0].mark(name) for name in "abcd"] == ["applies", "unknown", "", ""]
+
+
+def test_why_risks_are_accepted_and_what_has_grown() -> None:
+    """Each reason once; a cluster with nothing else in the way is one with accepted risks."""
+    known = replace(risk("Ack", accepted=True), because="known")
+    grown = replace(risk("Ack"), grown=Growth(added=("Node b",), accepted_for=1))
+    clusters = [("a", known), ("b", known), ("c", replace(known, because="late")), ("d", grown)]
+    table = matrix([(name, findings_with(found)) for name, found in clusters])
+    (row,) = table.rows
+    assert (row.accepted, row.because) == (("a", "b", "c"), ("known", "late"))
+    assert row.grown == (("d", "accepted for 1, and has grown: Node b"),)
+    assert (table.accepting, table.number(Result.CLEAR)) == (3, 3)
+    assert matrix([("e", findings_with(known, risk("Paused")))]).accepting == 0
 
 
 def test_clusters_with_the_same_open_risks_are_one_group() -> None:

@@ -13,7 +13,7 @@ from runup.evaluation.results import ClusterResult
 from runup.extras import missing_package
 
 FORM = "parquet"
-_RISK_COLUMNS = ("risk", "severity", "applies", "accepted", "message", "objects")
+_RISK_COLUMNS = ("risk", "severity", "applies", "accepted", "because", "message", "objects")
 
 
 def check(targets: Sequence[Target]) -> None:
@@ -45,6 +45,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
                 "severity": risk.severity or None,
                 "applies": risk.applies,
                 "accepted": risk.accepted,
+                "because": risk.because or None,
                 "message": risk.message,
                 "objects": len(risk.resources),
             }
@@ -65,6 +66,7 @@ def as_parquet(shown: Shown) -> bytes:
             "observed": arrow.timestamp("us", tz="UTC"),
             **dict.fromkeys(("risk", "severity", "applies"), text),
             "accepted": flag,
+            "because": text,
             "message": text,
             "objects": arrow.int64(),
         }

@@ -16,7 +16,8 @@ class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     """A risk of some clusters: the names of those where it applies, could not be told, and is accepted.
 
     `informs` are those where it describes a failure that the update may repair, `refuses` those of `applies` where the
-    update is refused, accepted or not. The texts are those of its gravest finding.
+    update is refused, accepted or not. The texts are those of its gravest finding. `because` are the reasons for
+    which it is accepted; `grown` has the clusters in which it covers more than before, each with a text.
     """
 
     name: str
@@ -28,6 +29,8 @@ class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
     accepted: tuple[str, ...] = ()
     informs: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
+    grown: tuple[tuple[str, str], ...] = ()
 
     @property
     def order(self) -> tuple[bool, bool, int, int, str]:
@@ -73,6 +76,12 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         """The clusters that have a result."""
         return tuple(name for name, result in self.results.items() if result.code != Result.COULD_NOT_RUN.code)
 
+    @property
+    def accepting(self) -> int:
+        """The number of clusters with nothing in the way only because risks are accepted."""
+        accepted = {cluster for row in self.rows for cluster in row.accepted}
+        return sum(self.results[cluster] is Result.CLEAR for cluster in accepted)
+
 
 def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
     """Returns the matrix of the clusters' findings, in the order in which the clusters are given."""
@@ -98,7 +107,17 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
             if risk.refuses:
                 states["refuses"].append(cluster)
         clusters = {state: tuple(names) for state, names in states.items()}
-        rows.append(RiskRow(name=name, severity=gravest.severity, message=gravest.message, fix=gravest.fix, **clusters))
+        rows.append(
+            RiskRow(
+                name=name,
+                severity=gravest.severity,
+                message=gravest.message,
+                fix=gravest.fix,
+                because=tuple(dict.fromkeys(risk.because for _, risk in pairs if risk.accepted and risk.because)),
+                grown=tuple((cluster, risk.grown.text) for cluster, risk in pairs if risk.grown),
+                **clusters,
+            )
+        )
     by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], Result], list[str]] = defaultdict(list)
     for cluster, findings in judged:
         open_risks = [risk for risk in (*findings.guard_risks, *findings.risks) if risk.open]

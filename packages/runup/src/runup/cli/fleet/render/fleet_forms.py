@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runup.cli.fleet.render import fleet_page
-from runup.cli.fleet.render.fleet_text import headline, shorten_names
+from runup.cli.fleet.render.fleet_text import headline, reasons_text, shorten_names
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
@@ -35,6 +35,7 @@ def data(
                 "accepted": list(row.accepted),
                 "informs": list(row.informs),
                 "refuses": list(row.refuses),
+                "because": list(row.because),
                 "message": row.message,
                 "remediation": row.fix,
             }
@@ -58,6 +59,7 @@ def markdown(table: Matrix) -> str:
             clusters = _names_and_share(row.applies, total)
             refused = f"; refuses the update of {_names_and_share(row.refuses, total)}" if row.refuses else ""
             lines.append(f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}{refused}")
+            lines += [f"  {plain(f'{cluster}: {text}')}" for cluster, text in row.grown]
             if row.fix:
                 lines.append(f"  Fix: {plain(row.fix)}")
     lines += [
@@ -66,7 +68,9 @@ def markdown(table: Matrix) -> str:
         if row.unknown
     ]
     lines += [
-        f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}" for row in table.rows if row.accepted
+        f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}{plain(reasons_text(row))}"
+        for row in table.rows
+        if row.accepted
     ]
     if table.failed:
         lines.append("\n## Could not be judged\n")

@@ -61,7 +61,7 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
             lines.append(el("tr", el("th", row.name, scope="row"), *cells))
         marks_table = grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines)
         parts.append(long_section("Risks by cluster", marks_table))
-    parts += [_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown]
+    parts += [_risk_details(row, len(table.clusters)) for row in table.rows]
     if len(table.groups) > 1:
         lines = []
         for group in table.groups:
@@ -89,8 +89,8 @@ def summary_card(table: Matrix) -> Markup:
 
 
 def _risk_details(row: RiskRow, total: int) -> Markup:
-    tone = _SEVERITIES.get(row.severity, WARN) if row.applies else WARN
-    state = badge(f"{len(row.applies or row.unknown)} of {total}", tone)
+    tone = _SEVERITIES.get(row.severity, WARN) if row.applies else WARN if row.unknown else IDLE
+    state = badge(f"{len(row.applies or row.unknown or row.accepted or row.informs)} of {total}", tone)
     lists = [
         el("details", el("summary", f"{label} ({len(names)})"), el("p", ", ".join(names), class_="body"))
         for label, names in (
@@ -112,6 +112,8 @@ def _risk_details(row: RiskRow, total: int) -> Markup:
         ),
         el("p", prose(row.message), class_="body"),
         el("dl", el("dt", "Remedy"), el("dd", prose(row.fix.strip())), class_="rows") if row.fix.strip() else None,
+        *(el("p", f"{cluster}: {text}", class_="body") for cluster, text in row.grown),
+        el("p", f"Why it may stay: {'; '.join(row.because)}", class_="body") if row.because else None,
         *lists,
         class_=f"card issue {tone} long",
     )

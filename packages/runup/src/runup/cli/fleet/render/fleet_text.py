@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kubekit.lang.text import count, one_line
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
-from runup.fleet.decide.matrix import Matrix, RiskRow
+from runup.fleet.decide.matrix import Matrix, RiskRow, group_alike
 from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import Result
 from runup.report.changes import Change
@@ -36,6 +36,7 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
         yield from _risk_lines(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
     if not whole and len(rows) > _ROWS:
         yield join_parts(f"  and {len(rows) - _ROWS} more risks: -v\n")
+    yield from _known_lines(table, screen, whole=whole)
     shared_groups = [group for group in table.groups if whole or len(group.clusters) > 1]
     if shared_groups and len(table.groups) > 1 and len(table.clusters) > 2:
         yield join_parts("\nClusters with the same result:\n")
@@ -61,6 +62,8 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
 def headline(table: Matrix) -> str:
     """Returns one sentence with the number of clusters by their result, the worst first."""
     counts = [f"{number} {result.counted}" for result in _WORST_FIRST if (number := table.number(result))]
+    # The last count is that of clusters with nothing in the way.
+    counts[-1:] = [f"{counts[-1]} ({table.accepting} with accepted risks)"] if table.accepting else counts[-1:]
     total = len(table.clusters)
     return f"Preflight of {count(total, 'cluster')}: {', '.join(counts)}"
 
@@ -94,6 +97,32 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
                 yield wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
             else:
                 yield join_parts(f"  {head}{shorten_names(clusters, width - _INDENT - cells(head))}\n")
+
+
+def _known_lines(table: Matrix, screen: Screen, *, whole: bool) -> Iterator[Drawn]:
+    """Yields what accepted risks cover by now, and which risks are accepted in which clusters, and why."""
+    grown = [(row.name, cluster, text) for row in table.rows for cluster, text in row.grown]
+    if grown:
+        yield join_parts("\nGrown:\n")
+    for name, cluster, text in grown if whole else grown[:_ROWS]:
+        yield wrap_text(f"{one_line(cluster)}: {name} was {text}", screen, first="  ", indent=4)
+    if not whole and len(grown) > _ROWS:
+        yield join_parts(f"  and {len(grown) - _ROWS} more: -v\n")
+    alike = group_alike([row for row in table.rows if row.accepted], lambda row: (row.accepted, row.because))
+    if alike:
+        yield join_parts("\nAccepted:\n")
+    for (clusters, _), group in alike if whole else alike[:_ROWS]:
+        names = shorten_names(clusters, (screen.width or _WIDTH) - _INDENT)
+        risks = ", ".join(row.name for row in group)
+        line = f"{len(clusters)} of {len(table.clusters)}: {names}: {risks}{reasons_text(group[0])}"
+        yield wrap_text(line, screen, first="  ", indent=4)
+    if not whole and len(alike) > _ROWS:
+        yield join_parts(f"  and {len(alike) - _ROWS} more groups: -v\n")
+
+
+def reasons_text(row: RiskRow) -> str:
+    """Returns why a risk is accepted, in brackets; empty if that is not known."""
+    return f" ({'; '.join(map(one_line, row.because))})" if row.because else ""
 
 
 def shorten_names(names: Sequence[str], room: int) -> str:

@@ -15,7 +15,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, plain
 from runup.evaluation.results import ClusterResult
-from runup.preflight.decide.findings import COULD_NOT_RUN, Risk, count_risks
+from runup.preflight.decide.findings import COULD_NOT_RUN, Result, Risk, count_risks
 
 # As many missing kinds as a checklist names.
 _MOST_KINDS = 10
@@ -63,7 +63,9 @@ def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterato
         else:
             applying, unknown, accepted = map(str, count_risks(findings.risks))
             gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
-            outcome = (applying, unknown, accepted, ", ".join(gravest))
+            kept = [risk.name for risk in finding_texts.risks_shown(findings) if risk.accepted]
+            known = f"accepted: {', '.join(kept)}" if kept and findings.result is Result.CLEAR else ""
+            outcome = (applying, unknown, accepted, ", ".join(gravest) or known)
         result = findings.result.word
         rows.append(Row((cluster_result.name, findings.source, findings.target, result, *outcome)))
     yield draw_table(Table(columns=columns, rows=rows), screen)
