@@ -59,17 +59,14 @@ def _read_file(path: Path) -> Report | None:
         return None
     # What `preflight run -o json` printed has the same risks under the same names.
     risks = [risk for risk in document["risks"] if isinstance(risk, dict) and risk.get("applies") != "False"]
-    kept_fields = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
+    kept_fields = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking", "severity")
     value = {
         "format": FORMAT,
         "sourceVersion": document.get("source") or "",
         "targetVersion": document.get("target") or "",
         "executionStatus": "failed" if document.get("exitCode") == 1 else "completed",
         "observedTime": document.get("observedTime"),
-        "risks": [
-            {**{key: risk[key] for key in kept_fields if key in risk}, "severity": risk.get("severity") or "warning"}
-            for risk in risks
-        ],
+        "risks": [{key: risk[key] for key in kept_fields if risk.get(key) is not None} for risk in risks],
         "checks": document["checks"],
     }
     try:

@@ -13,7 +13,7 @@ from runup.evaluation.results import ClusterResult
 from runup.extras import missing_package
 
 FORM = "parquet"
-_RISK_COLUMNS = ("risk", "severity", "applies", "accepted", "because", "message", "objects")
+_RISK_COLUMNS = ("risk", "severity", "applies", "state", "accepted", "because", "message", "objects")
 
 
 def check(targets: Sequence[Target]) -> None:
@@ -44,6 +44,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
                 "risk": risk.name,
                 "severity": risk.severity or None,
                 "applies": risk.applies,
+                "state": risk.state,
                 "accepted": risk.accepted,
                 "because": risk.because or None,
                 "message": risk.message,
@@ -64,7 +65,7 @@ def as_parquet(shown: Shown) -> bytes:
             **dict.fromkeys(("cluster", "source", "target"), text),
             "judged": flag,
             "observed": arrow.timestamp("us", tz="UTC"),
-            **dict.fromkeys(("risk", "severity", "applies"), text),
+            **dict.fromkeys(("risk", "severity", "applies", "state"), text),
             "accepted": flag,
             "because": text,
             "message": text,
