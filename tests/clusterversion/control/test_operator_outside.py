@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import aiohttp
@@ -11,8 +12,8 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster, running
 
-from kubekit.api.core_v1 import ConfigMap
-from kubekit.kube import config
+from kubekit.api.core_v1 import ConfigMap, Event
+from kubekit.kube import calls, config
 from kubekit.kube.config import ClusterConfig
 from runup.operator.manager import Manager
 from runup.preflight.decide import preflight_deployment
@@ -101,3 +102,47 @@ def _report(preflight_id: str) -> bytes:
             risks=(ReportedRisk(name="PoolPaused", message="It is.", url="https://example.com/"),),
         )
     )
+
+
+async def test_a_request_for_an_update_that_keeps_the_mode(tmp_path: Path) -> None:
+    """The merge patch of `oc adm upgrade --to`: nothing updates, and an event and PreflightRunning say why."""
+    async with cluster(tmp_path) as (world, manager), running(manager()):
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        world.report(await world.started("5.2.0"))
+        await world.condition("PreflightCompleted", "True")
+        update = {"architecture": "", "force": False, "version": "5.2.0", "image": TARGET}
+        await world.patch_spec({"desiredUpdate": update})
+        version = await world.until(lambda seen: any("kept mode" in each.message for each in seen.status.conditions))
+        assert version.spec.desired_update is not None
+        assert (version.spec.desired_update.mode, version.status.desired.version) == ("Preflight", "5.0.0")
+        events = (await world.client.send(calls.list_page(Event))).items
+        assert [event.reason for event in events].count("PreflightKeptMode") == 1
+        assert "PreflightBecameUpdate" not in [event.reason for event in events]
+
+
+async def test_a_report_with_only_the_fields_of_the_proposal(tmp_path: Path) -> None:
+    """The request supplies versions and image, and the operator the time."""
+    async with cluster(tmp_path) as (world, manager), running(manager()):
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        preflight_id = await world.started("5.2.0")
+        found = {"name": "ConcerningThingA", "message": "It can get stuck.", "url": "https://example.com/SDN-3996"}
+        head = {"format": FORMAT, "preflightID": preflight_id}
+        world.write(preflight_id, json.dumps(head | {"risks": [found]}).encode())
+        version = await world.condition("PreflightCompleted", "True", "RisksFound")
+        (update,) = (each for each in version.status.conditional_updates if each.release.version == "5.2.0")
+        (risk,) = (each for each in update.risks if each.name == "ConcerningThingA")
+        assert risk.url == found["url"]
+
+
+async def test_the_gauge_of_failures_follows_a_refused_request_and_a_restart(tmp_path: Path) -> None:
+    """PreflightFailed is True where nothing was started, too; another process says the same from its first pass."""
+    failing = "cluster_version_preflight_failing,TargetNotFound"
+    async with cluster(tmp_path) as (world, manager):
+        for restarted in (False, True):
+            async with running(manager(listen="127.0.0.1:0", metrics_auth=False)) as made:
+                if not restarted:
+                    await world.ask({"mode": "Preflight", "version": "5.9.0"})
+                await world.condition("PreflightFailed", "True", "TargetNotFound")
+                async with asyncio.timeout(90):
+                    while not made.endpoint.address or (await _metrics(made)).get(failing) != 1:
+                        await asyncio.sleep(0.02)
