@@ -144,5 +144,5 @@ async def test_the_gauge_of_failures_follows_a_refused_request_and_a_restart(tmp
                     await world.ask({"mode": "Preflight", "version": "5.9.0"})
                 await world.condition("PreflightFailed", "True", "TargetNotFound")
                 async with asyncio.timeout(90):
-                    while not made.endpoint.address or (await _metrics(made)).get(failing) != 1:
+                    while not made.endpoint.address or (await _metrics(made)).get(failing) != 1:  # noqa: ASYNC110 -- as Prometheus
                         await asyncio.sleep(0.02)

@@ -8,6 +8,7 @@ from tests.clusterversion.decide.world import World, image
 from kubekit.api.conditions import find
 from runup.api.config_v1 import Update
 from runup.clusterversion.decide.upgrade_request import invalid_request, kept_mode
+from runup.clusterversion.decide.upgrade_target import Flags, Target, choose
 from runup.preflight.decide import stored_reports
 
 MODE = "Preflight"
@@ -120,3 +121,13 @@ def test_a_request_that_cannot_be_met_names_the_cause_and_the_ways_out(
     world = World.new().settle().ask(Update(mode=MODE, version="5.2.0")).settle().report().settle()
     world.ask(asked).settle()
     assert "".join(part for _, part in invalid_request(world.version)).split("\n")[1:-1] == list(said)
+
+
+def test_an_update_to_the_image_of_a_preflight_names_its_version() -> None:
+    """Else `runup upgrade --to-image` would send what is left of the preflight's request without its mode."""
+    world = _preflight(Update(mode=MODE, image=image("5.2.0")))
+    target = choose(world.version, Flags(to_image=image("5.2.0"), allow_explicit_upgrade=True))
+    assert isinstance(target, Target)
+    assert (target.version, target.image) == ("5.2.0", image("5.2.0"))
+    world.ask(Update(version=target.version, image=target.image)).settle()
+    assert "PreflightBecameUpdate" not in _reasons(world)

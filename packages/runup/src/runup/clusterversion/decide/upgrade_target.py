@@ -16,7 +16,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import quote_go
-from kubekit.lang.oc_pull_spec import pull_spec
+from kubekit.lang.oc_pull_spec import is_same_image, pull_spec
 from kubekit.lang.oc_version import newest_first, parse_as_oc
 from runup.advice.decide import acceptance, lifting, preflight_reasons
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
@@ -204,10 +204,13 @@ class _Walk:
         return None
 
     def _from_explicit_image(self) -> tuple[str, str] | None:
+        """Returns the named image, with its version if a preflight checks it: an update is told from a lost mode so."""
         if not (self.flags.to_image and self.flags.allow_explicit_upgrade):
             return None
         self.said.append(err(EXPLICIT_WARNING))
-        return "", self.flags.to_image
+        checked = (*self.unoffered, *self.unanswered)
+        version = next((each.version for each in checked if is_same_image(each.image, self.flags.to_image)), "")
+        return version, self.flags.to_image
 
     def _is_named(self, release: Release, place: str) -> bool:
         """Returns whether the flags name `release`: by version, by image, or by the image's digest."""
