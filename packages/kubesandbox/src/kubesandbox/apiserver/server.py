@@ -22,6 +22,7 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
+from kubekit.http.limited_site import LimitedSite, Limits
 from kubekit.kube.clock import Clock, SystemClock, machine_now
 from kubesandbox.apiserver import initial_objects, status_errors
 from kubesandbox.apiserver.access import certs
@@ -51,6 +52,8 @@ from kubesandbox.apiserver.subresources.handlers import Subresources
 
 # Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
+# All clients of a sandbox are at one address; Go's clients keep a connection for longer than those of this project.
+_LIMITS = Limits(connections=10_000, of_address=10_000, idle_s=600.0)
 # The number of connections whose client certificate is kept read.
 _MAX_CACHED_CONNECTIONS = 4096
 
@@ -185,7 +188,7 @@ class ApiServer:
         server = web.Server(self._serve_request, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=context, backlog=1024)
+        site = LimitedSite(self._runner, self._host, self._port, ssl_context=context, limits=_LIMITS, backlog=1024)
         await site.start()
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"

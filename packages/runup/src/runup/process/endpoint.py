@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kubekit.api.codec import DecodeError
 from kubekit.error_types import Terminal
+from kubekit.http.limited_site import LimitedSite
 from kubekit.kube import reviews
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
@@ -128,7 +129,7 @@ class Endpoint:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_S)
         self._runners.append(runner)
         await runner.setup()
-        await web.TCPSite(runner, host, port, ssl_context=context).start()
+        await LimitedSite(runner, host, port, ssl_context=context).start()
         shown_host = f"[{host}]" if ":" in host else host
         return f"{'https' if context else 'http'}://{shown_host}:{runner.addresses[0][1]}"
 

@@ -17,6 +17,7 @@ import msgspec
 from aiohttp import web
 
 from kubekit.error_types import InputError
+from kubekit.http.limited_site import LimitedSite
 from kubekit.lang.text import count
 from runup.advice.control.graph_source import Source
 from runup.advice.decide.build_graph import graph_of_channel
@@ -124,7 +125,7 @@ def serve(source: Source, host: str, port: int, architecture: str) -> None:
         runner = web.AppRunner(app(source, architecture), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await LimitedSite(runner, host, port).start()
             bound = runner.addresses[0][1]
             name = f"[{host}]" if ":" in host else host
             sys.stdout.write(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from kubekit.error_types import Terminal
+from kubekit.http.limited_site import LimitedSite
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import one_line
@@ -278,7 +279,7 @@ async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key
     """Listens, and prints the address; with a `key` also the address that lets a browser change clusters."""
     context = door.certificate.context if door.certificate else None
     try:
-        await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()
+        await LimitedSite(runner, door.host, door.port, ssl_context=context).start()
     except OSError as error:
         raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
     host = f"[{door.host}]" if ":" in door.host else door.host

@@ -25,6 +25,7 @@ from uuid import uuid4
 from aiohttp import encode_basic_auth, web
 from aiohttp.typedefs import Handler
 
+from kubekit.http.limited_site import LimitedSite, Limits
 from kubekit.oci import images
 from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
@@ -91,8 +92,8 @@ class Registry:
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
+        # An image of gigabytes may come in one body.
+        await LimitedSite(self._runner, "127.0.0.1", self._port, limits=Limits(body_s=3600.0)).start()
         self._port = self._runner.addresses[0][1]
         return self
 
@@ -333,7 +334,7 @@ class UpdateService:
         app.add_routes([web.get("/graph", self._answer_request)])
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        await LimitedSite(self._runner, "127.0.0.1", self._port).start()
         self._port = self._runner.addresses[0][1]
         return self
 
