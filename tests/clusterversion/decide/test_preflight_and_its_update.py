@@ -14,7 +14,7 @@ from tests.factories import NOW, condition
 from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import risk_pages
-from runup.cli.preflight.render.finding_texts import counted_risks, state, verdict_parts
+from runup.cli.preflight.render.finding_texts import counted_risks, verdict_parts
 from runup.clusterversion.decide import assemble
 from runup.clusterversion.decide.upgrade_request import way_back
 from runup.preflight.decide import published_risks, stored_reports
@@ -71,7 +71,7 @@ def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[.
         "Go on all the same with:",
         "runup upgrade --to=5.0.4 --allow-upgrade-with-warnings",
     )
-    assert {state(one) for one in found.risks} == {"informs"}
+    assert {one.state for one in found.risks} == {"informs"}
     assert "0 risks apply, 3 describe the failure that this may repair" in world.message("PreflightCompleted")
     world.ask(Update(version="5.0.4")).settle()
     assert world.version.status.desired.version == "5.0.4"
