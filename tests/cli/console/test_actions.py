@@ -9,13 +9,18 @@ from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 from tests.cli.rights import LOOKER, let_looker
 from tests.console.accounts import token_of
+from tests.console.boards import ACTING, NOW
 
-from kubekit.kube import config
+from kubekit.api.scheme import RESOURCES
+from kubekit.kube import calls, config
+from runup.advice.decide.acceptance import Acceptance, encode_record
 from runup.cli.console.render.action_pages import command_of
 from runup.console.control.cluster_actions import ClusterActions
 from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, RequestedAction, seal
 from runup.fleet.decide.members import Member
 from runup.process.connection import Connection
+from runup.process.names import operator_namespace
+from runup.report.report import FORMAT, Report, ReportedResource, ReportedRisk, encode
 
 A, B, HERE = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "ab0")
 SINCE = "2026-01-14T09:30:00Z"
@@ -94,6 +99,35 @@ def test_the_same_as_the_command(
         risk["name"] for risk in typed.get("desiredUpdate", {}).get("acceptRisks", ())
     }
     assert (typed == before) or looked.done
+
+
+def test_what_accepted_risks_cover_by_now(server: Server) -> None:
+    """The page of an action names the objects that came since a risk was accepted, as the command's warning does."""
+    server.set_cluster_version(status=STATUS)
+    server.patch_spec(desiredUpdate={"mode": "Preflight", "version": "5.2.0", "acceptRisks": [{"name": RISK["name"]}]})
+    resources = tuple(ReportedResource(kind="Node", name=name) for name in ("a", "b"))
+    found = Report(
+        format=FORMAT,
+        preflight_id="one",
+        source_version="5.0.0",
+        target_version="5.2.0",
+        execution_status="completed",
+        risks=(ReportedRisk(name=RISK["name"], message="m", resources=resources),),
+    )
+    record = Acceptance(name=RISK["name"]).covering(["Node a"])
+    namespace = {"metadata": {"name": operator_namespace()}}
+    server.client.send(calls.create(RESOURCES["kubekit.api.core_v1.Namespace"], namespace))
+    for name, data in (
+        ("preflight-history", {"one.json": encode(found).decode()}),
+        ("accepted-risks", {RISK["name"]: encode_record(record)}),
+    ):
+        body = {"metadata": {"name": name, "namespace": operator_namespace()}, "data": data}
+        server.client.send(calls.create(RESOURCES["kubekit.api.core_v1.ConfigMap"], body))
+    asked = _asked(server, START, "")
+    looked = ClusterActions(Connection()).look(asked)
+    assert looked.truth is not None
+    assert looked.truth.grown == (f"{RISK['name']} was accepted for 1, and has grown: Node b",)
+    assert looked.truth.grown[0] in ACTING.action(asked, looked, "key", NOW)
 
 
 def test_looking_changes_nothing(server: Server) -> None:

@@ -169,6 +169,7 @@ EVIL_TRUTH = ClusterState(
     progress=EVIL,
     offered=(EVIL,),
     risks=("another",),
+    grown=(EVIL,),
 )
 
 

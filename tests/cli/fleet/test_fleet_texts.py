@@ -225,7 +225,9 @@ def test_few_clusters_are_columns() -> None:
 def test_what_is_known_is_named_with_its_reason() -> None:
     """Risks that are alike together; what has grown says so, and the headline counts clusters with accepted risks."""
     known = {"severity": "info", "message": "m", "fix": "f", "accepted": ("a", "b"), "because": ("known: x", "late")}
-    grown = replace(PAUSED, applies=("c",), unknown=(), grown=(("c\n", "accepted for 1, and has grown: Node b"),))
+    grown = replace(
+        PAUSED, applies=("c",), unknown=(), grown=(("c\n", "PoolPaused was accepted for 1, and has grown: Node b"),)
+    )
     codes = {"a": Result.CLEAR, "b": Result.CLEAR, "c": Result.APPLY}
     table = fleet(grown, RiskRow(name="A", **known), RiskRow(name="B", **known), **codes)
     shown = lines(fleet_text.text(table, Screen(100)))

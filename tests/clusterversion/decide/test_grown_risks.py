@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from datetime import datetime, timedelta
 
 import pytest
 from tests.clusterversion.decide.world import World, image, risk
 from tests.factories import NOW
 
+from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, accepted, growth
 from runup.api.config_v1 import AcceptRisk, Update
+from runup.cli.advice.recommend_additions import additional_output
+from runup.cli.clusterversion import show
+from runup.cli.fleet.render import fleet_page
+from runup.cli.preflight.render import output_formats, preflight_page
 from runup.cli.preflight.render.finding_texts import verdict
+from runup.cli.preflight.render.sarif import sarif
 from runup.clusterversion.decide.upgrade_target import grown_warnings
+from runup.evaluation.results import ClusterResult
+from runup.fleet.decide.matrix import matrix
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import current_findings, findings_of_target, objects_of
 from runup.report.report import ReportedResource, ReportedRisk
@@ -88,6 +98,46 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
     world.ask(wish).settle()
     assert world.version.status.desired.version == "5.0.3"
     assert GROWN in world.version.status.history[0].accepted_risks
+
+
+def shown(world: World, *, target: str = "5.0.3") -> dict[str, str]:
+    """The text of each view that tells of accepted risks."""
+    document = codec.to_dict(world.version)
+    history, acceptances = world.observed.history, world.observed.acceptances
+    assert history is not None and acceptances is not None
+    kept, records = codec.to_dict(history), codec.to_dict(acceptances)
+    upgrade = io.StringIO()
+    with contextlib.redirect_stdout(upgrade):
+        show.show_document(document, show.OperatorConfigMaps(kept, records), world.now, show.ShowOptions())
+    names = accepted(world.version, acceptances.data, world.now)
+    found = findings_of_target(world.version, stored_reports.read(history), target, accepted=names)
+    result = ClusterResult(name="east", findings=found)
+    recommended = additional_output(document, (kept, records), target, world.now).output
+    return {
+        "upgrade": upgrade.getvalue(),
+        "recommend --version": "".join(str(text) for _, text in recommended),
+        "page": str(preflight_page.page(found, world.now)),
+        "fleet": str(fleet_page.page(matrix([("east", found)]), [result], world.now)),
+        "markdown": output_formats.markdown([result]),
+        "junit": output_formats.junit([result]),
+        "sarif": sarif([result]),
+        "json": str(output_formats.data(result)["risks"]),
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["upgrade", "recommend --version", "page", "fleet", "markdown", "junit", "sarif", "json"]
+)
+def test_each_view_names_the_objects_that_came(name: str) -> None:
+    """As soon as they are there, and not before."""
+    world = accepted_for(cordoned("n1"))
+    assert "n2" not in shown(world)[name]
+    world.pass_time(600).report(cordoned("n1", "n2", "n3")).settle()
+    text = " ".join(shown(world)[name].split())
+    assert "Node n2" in text
+    assert "Node n3" in text
+    if name in ("upgrade", "recommend --version"):
+        assert f"{GROWN}." in text
 
 
 def test_a_budget_in_another_namespace_is_another_one() -> None:

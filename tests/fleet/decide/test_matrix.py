@@ -68,7 +68,7 @@ def test_why_risks_are_accepted_and_what_has_grown() -> None:
     table = matrix([(name, findings_with(found)) for name, found in clusters])
     (row,) = table.rows
     assert (row.accepted, row.because) == (("a", "b", "c"), ("known", "late"))
-    assert row.grown == (("d", "accepted for 1, and has grown: Node b"),)
+    assert row.grown == (("d", "Ack was accepted for 1, and has grown: Node b"),)
     assert (table.accepting, table.number(Result.CLEAR)) == (3, 3)
     assert matrix([("e", findings_with(known, risk("Paused")))]).accepting == 0
 

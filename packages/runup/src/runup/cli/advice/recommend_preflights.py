@@ -11,7 +11,7 @@ from datetime import datetime
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.error_types import InputError
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import printable, timestamp
 from runup.advice.decide import acceptance
 from runup.api.clusterversion_json import JSON, texts
 from runup.api.config_v1 import ClusterVersion
@@ -35,12 +35,8 @@ def preflight_lines(
     except codec.DecodeError as error:
         raise InputError(f"what preflights found cannot be read: {error}") from error
     accepted_names = acceptance.accepted(cluster, texts(accepted, "data"), now)
-    requested = findings.current_findings(cluster, stored, accepted_names)
-    results = [
-        *([requested] if requested is not None else []),
-        *findings.ended_findings(cluster, stored, accepted_names),
-    ]
-    results = [found for found in results if version in ("", found.target)]
+    every = findings.all_findings(cluster, stored, accepted_names)
+    results = [found for found in every if version in ("", found.target)]
     data = [{**rendered.as_data(found), "ended": found.ended} for found in results]
     if not results:
         return [], data
@@ -48,6 +44,8 @@ def preflight_lines(
     lines = [out(f"\nPreflights:\n\n{align_columns(rows)}")]
     if any(found.ended for found in results):
         lines.append(out("\nWhat an ended preflight found may have changed since, and holds no update up.\n"))
+    grown = dict.fromkeys(text for found in results for text in found.grown_texts)
+    lines += [out(f"\n  {printable(text)}.\n") for text in grown]
     for found in results if version else ():
         risks = [risk for risk in found.risks if risk.from_preflight and risk.applies != "False"]
         lines += [out(f"\n  {risk.name}: {shorten(risk.message, _MAX_CHARACTERS)}\n") for risk in risks]

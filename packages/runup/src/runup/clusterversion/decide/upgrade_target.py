@@ -320,9 +320,8 @@ def guards(cluster: ClusterVersion) -> str:
 
 def grown_warnings(findings: Findings) -> Iterator[Output]:
     """Yields a warning for each accepted risk that covers more than when it was accepted."""
-    for risk in findings.risks:
-        if risk.grown:
-            yield err(f"warning: {risk.name} was {risk.grown.text}\n")
+    for text in findings.grown_texts:
+        yield err(f"warning: {text}\n")
 
 
 def check_guards(cluster: ClusterVersion, *, allow_with_warnings: bool) -> tuple[Output, ...]:

@@ -25,7 +25,8 @@ from runup.clusterversion.control.upgrade import AcceptanceReason, accept_risks,
 from runup.clusterversion.decide.upgrade_target import Flags, check_flags
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction, seal
 from runup.fleet.control.cluster_sources import connection_to
-from runup.preflight.decide.findings import known_risk_names
+from runup.preflight.control import cluster_records
+from runup.preflight.decide.findings import all_findings, known_risk_names
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
 from runup.process.error_texts import kube_text, with_prefix
@@ -150,17 +151,23 @@ def _read_state(client: SyncClient) -> ClusterState:
     progress = find(status.conditions, "Progressing")
     offered = [release.version for release in status.available_updates or ()]
     offered += [update.release.version for update in status.conditional_updates]
-    desired = cluster.spec.desired_update
+    desired, accepted = cluster.spec.desired_update, accepted_names(cluster)
+    grown: tuple[str, ...] = ()
+    if accepted:
+        history = cluster_records.read_history(client, clusters.namespace())
+        found = all_findings(cluster, history, cluster_records.read_accepted(client, cluster))
+        grown = tuple(dict.fromkeys(text for each in found for text in each.grown_texts))
     return ClusterState(
         cluster=clusters.name_of(client, cluster),
         server=client.config.address,
         user=user_name(client),
         release=status.desired.version or status.desired.image,
         requested=_requested_text(desired),
-        accepted=tuple(sorted(accepted_names(cluster))),
+        accepted=tuple(sorted(accepted)),
         progress=progress.message if progress else "",
         offered=tuple(dict.fromkeys(filter(None, offered))),
         risks=tuple(known_risk_names(cluster)),
+        grown=grown,
     )
 
 

@@ -52,7 +52,8 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a ClusterVersion when it was read, with the server and the user.
 
     `release` is what the cluster runs or works towards, `requested` spec.desiredUpdate in words. `offered` are the
-    versions that can be requested, `risks` the names that can be accepted.
+    versions that can be requested, `risks` the names that can be accepted. `grown` says what accepted risks cover that
+    they did not when they were accepted.
     """
 
     cluster: str
@@ -64,6 +65,7 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     progress: str = ""
     offered: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,7 +114,7 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
                 message=gravest.message,
                 fix=gravest.fix,
                 because=tuple(dict.fromkeys(risk.because for _, risk in pairs if risk.accepted and risk.because)),
-                grown=tuple((cluster, risk.grown.text) for cluster, risk in pairs if risk.grown),
+                grown=tuple((cluster, risk.grown_text) for cluster, risk in pairs if risk.grown),
                 **clusters,
             )
         )

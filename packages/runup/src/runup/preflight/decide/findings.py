@@ -140,6 +140,11 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
         return self.open and self.applies == "True" and not self.acceptable
 
     @property
+    def grown_text(self) -> str:
+        """The clause that says what the risk covers by now, empty if it has not grown."""
+        return f"{self.name} was {self.grown.text}" if self.grown else ""
+
+    @property
     def state(self) -> str:
         """The risk's state in one word."""
         if self.accepted:
@@ -194,6 +199,11 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         if self.manifests:
             return f"Manifests for {self.target}"
         return f"Preflight of {self.target}{f' from {self.source}' if self.source else ''}"
+
+    @property
+    def grown_texts(self) -> tuple[str, ...]:
+        """What each risk that has grown covers by now."""
+        return tuple(risk.grown_text for risk in self.risks if risk.grown)
 
     @property
     def known(self) -> bool:
@@ -300,6 +310,12 @@ def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted
         if findings.ended and reasons.OUTDATED in published:
             ended_targets.append(findings)
     return tuple(ended_targets)
+
+
+def all_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
+    """Returns the findings of the requested preflight, if there is one, and then those of ended preflights."""
+    current = current_findings(cluster, history, accepted)
+    return (*((current,) if current else ()), *ended_findings(cluster, history, accepted))
 
 
 def findings_of_target(

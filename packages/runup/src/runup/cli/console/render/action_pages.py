@@ -75,6 +75,7 @@ def _state_list(truth: ClusterState) -> Markup:
         ("Release", truth.release or "not known"),
         ("Requested", truth.requested or "nothing"),
         ("Accepted risks", ", ".join(truth.accepted) or "none"),
+        *(("Covers more", text) for text in truth.grown),
         ("Progress", truth.progress or "not told"),
     )
     return el("dl", *(part for name, value in rows for part in (el("dt", name), el("dd", value))), class_="rows")

@@ -101,11 +101,11 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
 
 def _known_lines(table: Matrix, screen: Screen, *, whole: bool) -> Iterator[Drawn]:
     """Yields what accepted risks cover by now, and which risks are accepted in which clusters, and why."""
-    grown = [(row.name, cluster, text) for row in table.rows for cluster, text in row.grown]
+    grown = [pair for row in table.rows for pair in row.grown]
     if grown:
         yield join_parts("\nGrown:\n")
-    for name, cluster, text in grown if whole else grown[:_ROWS]:
-        yield wrap_text(f"{one_line(cluster)}: {name} was {text}", screen, first="  ", indent=4)
+    for cluster, text in grown if whole else grown[:_ROWS]:
+        yield wrap_text(f"{one_line(cluster)}: {text}", screen, first="  ", indent=4)
     if not whole and len(grown) > _ROWS:
         yield join_parts(f"  and {len(grown) - _ROWS} more: -v\n")
     alike = group_alike([row for row in table.rows if row.accepted], lambda row: (row.accepted, row.because))

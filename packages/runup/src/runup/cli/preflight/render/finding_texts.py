@@ -45,6 +45,8 @@ def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) ->
             cause_texts.report_causes(findings), screen, now=findings.observed, of_dump=findings.of_dump
         )
         yield out(join_parts("\n", listed))
+    for text in findings.grown_texts:
+        yield out(join_parts("\n", wrap_text(f"{text}.", screen)))
     # What to type next: for details if there are risks, for the update if there are none.
     if any(risk.applies != "False" for risk in findings.risks):
         hint_text = (
@@ -291,8 +293,7 @@ def enumeration(items: Sequence[str]) -> str:
 def _waived_and_grown_text(findings: Findings) -> str:
     """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
     waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
-    grown_texts = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
-    return f"{waived}{''.join(f' {text}.' for text in grown_texts)}"
+    return f"{waived}{''.join(f' {text}.' for text in findings.grown_texts)}"
 
 
 def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:

@@ -135,6 +135,8 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
     yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {risk.state}){message_text}"
     if risk.fix and not follows:
         yield f"{indent}  Fix: {plain(risk.fix)}"
+    if risk.grown:
+        yield f"{indent}  It was {plain(risk.grown.text)}"
     if risk.because:
         yield f"{indent}  Why it may stay: {plain(risk.because)}"
 
@@ -185,7 +187,7 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
                 f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
             )
             fix = cause_texts.fix_of(cause) if cause.node else risk.fix
-            details = "\n".join(text for text in (cause_text, fix) if text)
+            details = "\n".join(text for text in (cause_text, fix, risk.grown_text) if text)
             case(risk.name, kind, risk_message, details, state=risk.state)
     for risk in report.missing.risks:
         message = f"not all could be read: {', '.join(risk.lacking)}"

@@ -105,7 +105,7 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
         # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
-        "message": {"text": f"{cluster_result.name}: {risk.message}"},
+        "message": {"text": f"{cluster_result.name}: {' '.join(filter(None, (risk.message, risk.grown_text)))}"},
         "locations": locations,
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
