@@ -18,6 +18,7 @@ FIELDS = {"risk": " SlowDisks ", "reason": "r" * 4097, "until": "u" * 513, "to":
         pytest.param(ACCEPT, {"risk": "x" * 512}, ("x" * 512, "", "", ""), id="the longest name"),
         pytest.param(ACCEPT, {"risk": "x" * 513}, ("x" * 512, "", "", ""), id="a longer name"),
         pytest.param(START, FIELDS, ("", "", "", "5" * 512), id="a start"),
+        pytest.param(START, {"to": " v5.1.0"}, ("", "", "", "5.1.0"), id="a version with a v"),
         pytest.param(START, {"to": 5}, ("", "", "", ""), id="a number"),
     ],
 )
