@@ -17,11 +17,13 @@ BY_IMAGE = Update(mode=MODE, image=image("5.0.3"))
 # The merge patch of `oc adm upgrade --to` has version and image, and keeps the mode:
 # https://github.com/openshift/oc/blob/main/pkg/cli/admin/upgrade/upgrade.go
 OF_OC = Update(mode=MODE, version="5.0.3", image=image("5.0.3"))
+REFUSED = Update(mode=MODE, version="5.7.7")
 OF_OC_ELSEWHERE = Update(mode=MODE, version="5.1.0", image=image("5.1.0"))
 
 
 def _preflight(asked: Update) -> World:
-    return World.new().settle().ask(asked).settle().report().settle()
+    world = World.new().settle().ask(asked).settle()
+    return world.report().settle() if asked != REFUSED else world
 
 
 def _reasons(world: World) -> list[str]:
@@ -36,6 +38,8 @@ def _reasons(world: World) -> list[str]:
         pytest.param(BY_VERSION, OF_OC_ELSEWHERE, "5.1.0", id="`oc adm upgrade --to` of another version"),
         pytest.param(OF_OC, OF_OC_ELSEWHERE, "5.1.0", id="`--to` of another version after a preflight of both"),
         pytest.param(BY_VERSION, BY_IMAGE, "5.0.3", id="`--to-image` of the release that is checked"),
+        pytest.param(REFUSED, OF_OC, "5.0.3", id="`oc adm upgrade --to` after a preflight that was refused"),
+        pytest.param(REFUSED, BY_VERSION, "", id="another preflight after one that was refused"),
         pytest.param(BY_VERSION, Update(mode=MODE, version="5.1.0"), "", id="a preflight of another version"),
         pytest.param(BY_IMAGE, BY_VERSION, "", id="the same preflight by version"),
         pytest.param(BY_VERSION, BY_VERSION, "", id="the same preflight again"),

@@ -12,6 +12,7 @@ from datetime import timedelta
 from msgspec.structs import replace as with_fields
 
 from kubekit.api import scheme
+from kubekit.api.conditions import find
 from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from kubekit.api.workloads_v1 import Deployment
@@ -95,12 +96,16 @@ def case_of(view: View, update: Update, target: Release) -> PreflightCase:
         recorded = None
     attempt = recorded or new_attempt(view, target)
     if update.mode:
+        running = find(view.status.conditions, conditions.RUNNING)
+        is_changed = view.status.observed_generation != view.generation
         attempt = with_fields(
             attempt,
             became_update=False,
             requested_version=update.version,
             requested_image=update.image,
-            kept_mode=keeps_mode(update, target, view.history.attempt),
+            kept_mode=keeps_mode(
+                update, target, view.history.attempt, after_refusal=running is not None and is_changed
+            ),
         )
     view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
     return PreflightCase(

@@ -65,14 +65,15 @@ class Attempt(Wire, frozen=True, kw_only=True):
         return self.requested_version, self.requested_image
 
 
-def keeps_mode(update: Update, target: Release, before: Attempt | None) -> bool:
+def keeps_mode(update: Update, target: Release, before: Attempt | None, *, after_refusal: bool = False) -> bool:
     """Returns whether a client that does not know modes asked for an update with `update`, a preflight's request.
 
     A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names an image, and its
-    version if the release is offered; `runup upgrade` names one of both for a preflight.
+    version if the release is offered; `runup upgrade` names one of both for a preflight. A request that was refused
+    has left no attempt; `after_refusal` says that this one took its place.
     """
     if before is None:
-        return False
+        return after_refusal and bool(update.version and update.image)
     if (update.version, update.image) == before.requested:
         return before.kept_mode
     if before.became_update or not any(before.requested) or not update.image:
