@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.world import GATES, World, image, risk
 from tests.factories import NOW
 
@@ -309,8 +310,31 @@ async def test_a_stopped_target_is_stale_after_ninety_seconds(tmp_path: Path) ->
     }
     assert verdict(world, "PoolPaused").startswith("Found at 2026-01-14T10:01:00Z; since then: ")
     assert world.recommended("5.0.3") == ("Unknown", "ReportStale")
-    world.ask(TO).settle()
-    assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
+    until = "until 2026-01-14T10:11:00Z at the latest"
+    assert until in verdict(world, "PoolPaused") and until in verdict(world, "PreflightIncomplete")
+    assert until in world.message("PreflightFailed")
+
+
+@pytest.mark.parametrize("names", [(), ("PoolPaused",)], ids=["nothing is accepted", "what was found is"])
+async def test_a_silent_target_is_waited_for_as_one_that_never_reported(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """For a time that is named, and no longer."""
+    scene = Silent(tmp_path, risk("PoolPaused"))
+    await scene.wait(100)
+    world = scene.world.ask(with_fields(TO, accept_risks=tuple(AcceptRisk(name) for name in names))).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+    message = world.message("ReleaseAccepted")
+    assert message.startswith(
+        "Waiting for the preflight of 5.0.3 to finish, until 2026-01-14T10:10:00Z at the latest: the target has not "
+        "written its report for 90 s or longer"
+    )
+    accepted = ",".join(name for name in ("PoolPaused", "PreflightIncomplete") if name not in names)
+    accepted = ",".join(sorted(accepted.split(",")))
+    assert f"accept {accepted} (`runup upgrade accept {accepted}`); or go on without it" in message
+    await scene.wait(499)
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+    await scene.wait(1)
+    world.settle()
+    assert world.version.status.desired.version == "5.0.3"
 
 
 async def test_a_target_that_changes_its_mind_each_second_is_written_every_ten(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class JudgedRisk(msgspec.Struct, frozen=True, kw_only=True):
     `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
     the number of risks that this one represents, if it replaces those for which there was no room; 0: not known.
     `acceptable` is False if acceptance does not lift it, because the update has a guard of its own that does not ask
-    what is accepted (docs/decisions/0075).
+    what is accepted (docs/decisions/0075). `until`: the time until which an update waits for what is not known yet.
     """
 
     risk: ConditionalUpdateRisk
@@ -42,6 +42,7 @@ class JudgedRisk(msgspec.Struct, frozen=True, kw_only=True):
     holds_up: bool = True
     stands_for: int = 1
     acceptable: bool = True
+    until: datetime | None = None
 
     @property
     def name(self) -> str:

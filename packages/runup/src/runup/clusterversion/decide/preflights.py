@@ -299,6 +299,7 @@ def _before_start(
         running=f"{why[0].upper()}{why[1:]}.",
         ended=True,
         waits=case.view.now - started < limit,
+        until=started + limit,
     )
     # Recorded before anything runs: a request that loses its mode now is noticed all the same
     # (docs/decisions/0072 D20).

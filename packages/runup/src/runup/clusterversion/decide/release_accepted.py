@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from msgspec.structs import replace as with_fields
 
@@ -18,11 +17,12 @@ from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.oc_pull_spec import is_same_image
-from kubekit.lang.text import join_within
+from kubekit.lang.text import join_within, timestamp
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import (
     Candidate,
+    JudgedRisk,
     not_acceptable,
     only_holding_risks,
     recommended_condition,
@@ -34,13 +34,15 @@ from runup.clusterversion.decide.preflight_workload import ending_text
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import RECHECK, Work, check_work, look_work, retry_unreadable
 from runup.preflight.decide.deployment_steps import Trust
-from runup.preflight.decide.stored_reports import has_completed
+from runup.preflight.decide.published_risks import line_for
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a message.
 _MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
 _WITHOUT_PREFLIGHT = "or go on without it: `runup upgrade --clear-preflight`"
+# The risks that stand for a report that is awaited.
+_AWAITED = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE)
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
 
 
@@ -142,12 +144,15 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     """Decides whether an update may start: not before its preflight ended, and not while risks are unaccepted."""
     candidate = _candidate_of(candidates, target)
     exposed = unaccepted_names(candidate, view.accepted) if candidate else ()
-    if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
-        name = preflight_reasons.IN_PROGRESS
-        messages = [risk.applies.message for risk in candidate.risks if risk.name == name] if candidate else []
+    awaited = [risk for risk in candidate.risks if risk.name in exposed and _awaits_report(risk)] if candidate else []
+    if not update.force and awaited and (len(exposed) == len(awaited) or not view.accepts_risks):
+        # One risk stands for the report that is awaited, and says why.
+        named = next((risk for risk in awaited if risk.name in _AWAITED), awaited[0])
+        until = f", until {timestamp(named.until)} at the latest" if named.until is not None else ""
+        why, names = line_for(named.risk.message, target.version), ",".join(risk.name for risk in awaited)
         text = (
-            f"Waiting for the preflight of {target.version} to finish{_until_text(view)}: {''.join(messages[:1])} Not "
-            f"to wait for it, accept {name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
+            f"Waiting for the preflight of {target.version} to finish{until}: {why} Not to wait for it, accept {names} "
+            f"(`runup upgrade accept {names}`); {_WITHOUT_PREFLIGHT}."
         )
         return Decision(condition=_unknown_condition(text, reason=preflight_reasons.RUNNING), held=True)
     if exposed and view.accepts_risks and not update.force:
@@ -234,9 +239,9 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
     offered = []
     for candidate in (each for each in candidates if each.offered):
-        # An unfinished preflight delays an update, but does not refuse the version.
+        # An awaited report delays an update, but does not refuse the version.
         holding = only_holding_risks(candidate)
-        risks = tuple(risk for risk in holding.risks if risk.name != preflight_reasons.IN_PROGRESS)
+        risks = tuple(risk for risk in holding.risks if not _awaits_report(risk))
         if view.accepts_risks or recommended_condition(with_fields(holding, risks=risks), ()).status == "True":
             offered.append(candidate.release)
     matching = targets.releases_by_version(version, offered)
@@ -258,6 +263,11 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 
 def _with_texts(release: Release, view: View) -> Release:
     return with_fields(release, architecture=release.architecture or view.current.architecture)
+
+
+def _awaits_report(risk: JudgedRisk) -> bool:
+    """Returns whether the risk is not known because the target has not reported, or not for a while."""
+    return risk.applies.reason in (preflight_reasons.RUNNING, preflight_reasons.STALE)
 
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
@@ -327,20 +337,6 @@ def _unaccepted_text(
         f"risks [{join_within(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
         f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}"
     )
-
-
-def _until_text(view: View) -> str:
-    """Returns the time at which the update goes on without the preflight."""
-    deployment, attempt = view.observed.deployment, view.history.attempt
-    limit_s = view.observed.facts.place.timeout_s
-    created = deployment.metadata.creation_timestamp if deployment is not None else None
-    started = created or (attempt.started_time if attempt is not None else None)
-    if attempt is not None and has_completed(view.history, attempt):
-        # The time limit counts anew since the target's restart, which the first pass after it has yet to record.
-        started = attempt.unfinished_since
-    if started is None:
-        return f", at most {limit_s:.0f} s"
-    return f", until {started + timedelta(seconds=limit_s):%Y-%m-%dT%H:%M:%SZ} at the latest"
 
 
 def _loaded_condition(view: View) -> Condition | None:

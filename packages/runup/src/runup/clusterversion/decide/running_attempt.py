@@ -59,6 +59,7 @@ def watch_attempt(case: workload.PreflightCase) -> workload.Preflight:
         now=view.now,
         events=view.observed.warnings,
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
+        changed_at=view.observed.report.changed_at if view.observed.report else None,
         tally=assemble.tally(risks, view.accepted) if report else None,
     )
     result = outcomes.outcome(scene)
@@ -133,6 +134,7 @@ def from_outcome(
         stale=unfinished if stale else "",
         ended=attempt_outcome.final or (shown_report is good and case.last_good_is_older),
         waits=scene is None or not scene.restart_due,
+        until=scene.update_waits_until if scene is not None else None,
         waived=workload.was_waived(case.view),
     )
     subject = with_fields(
@@ -148,7 +150,11 @@ def from_outcome(
         and shown_report.preflight_id == case.attempt.id
     )
     outcome_conditions = conditions.conditions_of_outcome(
-        subject, attempt_outcome, kept_time=observed_time, completed=completed
+        subject,
+        attempt_outcome,
+        kept_time=observed_time,
+        completed=completed,
+        until=checked.until if checked.stale else None,
     )
     return workload.Preflight(conditions=outcome_conditions, checked=with_kept_targets(case, checked), history=history)
 

@@ -84,8 +84,8 @@ class ReportReader:
         self._taken: FileFingerprint | None = None
         self._noticed: FileFingerprint | None = None
         self._seen: ReportSeen | None = None
-        # When the noticed report last changed, by this process's clock.
-        self._changed_at = clock.monotonic()
+        # When the noticed report last changed, by this process's clocks.
+        self._changed_at, self._changed_time = clock.monotonic(), clock.now()
         self._allowance = Allowance(BURST, INTERVAL_S)
         # Whether a complete report of this preflight was taken.
         self._completed = False
@@ -105,7 +105,8 @@ class ReportReader:
         """The report that was taken last; None if there was none. A report whose file vanishes counts as unchanged."""
         if self._seen is None:
             return None
-        return replace(self._seen, unchanged_s=self._clock.monotonic() - self._changed_at)
+        unchanged_s = self._clock.monotonic() - self._changed_at
+        return replace(self._seen, unchanged_s=unchanged_s, changed_at=self._changed_time)
 
     def follow(self, preflight_id: str) -> None:
         """Reads this preflight's report from now on, the first time at once; an empty ID follows none."""
@@ -140,7 +141,8 @@ class ReportReader:
             return False
         is_new = fingerprint != self._noticed
         if is_new:
-            self._noticed, self._changed_at = fingerprint, self._clock.monotonic()
+            self._noticed = fingerprint
+            self._changed_at, self._changed_time = self._clock.monotonic(), self._clock.now()
         if self._seen is None or self._allowance.take(self._clock.monotonic()):
             self._take_report(fingerprint, read_report())
             return True

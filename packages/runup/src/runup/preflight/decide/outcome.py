@@ -50,13 +50,15 @@ class BadReportSeen(msgspec.Struct, frozen=True):
 class ReportSeen(msgspec.Struct, frozen=True):
     """The report in the attempt's folder, or why it cannot be used. `read_at` is the time at which it was read.
 
-    `unchanged_s`: seconds since the report last changed, measured with the reader's own monotonic clock.
+    `unchanged_s`: seconds since the report last changed, measured with the reader's own monotonic clock. `changed_at`:
+    the time of that change, None if it is that of the reading.
     """
 
     preflight_id: str
     content: Report | BadReportSeen
     read_at: datetime
     unchanged_s: float = 0.0
+    changed_at: datetime | None = None
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,9 +92,9 @@ class Tally(NamedTuple):
 class Observations(msgspec.Struct, frozen=True, kw_only=True):
     """The observations that the outcome depends on.
 
-    `report` and `bad` are this attempt's own. `completed_before`: a complete report of it was read once. `events` are
-    the namespace's warnings. `unchanged_s`: seconds since the report last changed. `tally` counts the risks of the
-    whole update, as they will be published; None: the report's own risks count.
+    `report` and `bad` are this attempt's own. `completed_before`: a complete report of it was read once. `events`
+    are the namespace's warnings. `unchanged_s`: seconds since the report last changed, at `changed_at`. `tally`
+    counts the risks of the whole update, as they will be published; None: the report's own risks count.
     """
 
     attempt: Attempt
@@ -105,6 +107,7 @@ class Observations(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     events: tuple[Event, ...] = ()
     unchanged_s: float = 0.0
+    changed_at: datetime | None = None
     tally: Tally | None = None
 
     @property
@@ -123,6 +126,17 @@ class Observations(msgspec.Struct, frozen=True, kw_only=True):
         limit = max(self.timeout_s, STALE_AFTER_S)
         steps = (STALE_AFTER_S - self.unchanged_s, limit - self.unchanged_s)
         return max(next((step for step in steps if step > 0), limit), 1.0)
+
+    @property
+    def update_waits_until(self) -> datetime | None:
+        """The time until which an update waits for a report, be it the first one or that of a silent target.
+
+        None if no report is outstanding, or if the time is over.
+        """
+        if not self.stale:
+            return self.deadline if not self.completed and not self.restart_due else None
+        changed_at = self.changed_at or self.now - timedelta(seconds=self.unchanged_s)
+        return None if self.restart_due else changed_at + timedelta(seconds=max(self.timeout_s, STALE_AFTER_S))
 
     @property
     def hung(self) -> tuple[Pod, ...]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.lang.text import timestamp
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.outcome import AttemptOutcome, AttemptState
 
@@ -93,12 +94,23 @@ def preparing_conditions(subject: Subject, reason: str, message: str) -> tuple[C
     )
 
 
+def waits_text(until: datetime | None) -> str:
+    """Returns a sentence with the time until which an update waits for the preflight, empty if it does not wait."""
+    return f" An update waits for the preflight to finish, until {timestamp(until)} at the latest." if until else ""
+
+
 def conditions_of_outcome(
-    subject: Subject, outcome: AttemptOutcome, *, kept_time: datetime | None = None, completed: bool = False
+    subject: Subject,
+    outcome: AttemptOutcome,
+    *,
+    kept_time: datetime | None = None,
+    completed: bool = False,
+    until: datetime | None = None,
 ) -> tuple[Condition, ...]:
     """Returns the conditions for the outcome of an attempt.
 
     `kept_time` is the time of the last good result, if that is shown instead. `completed`: the attempt had a result.
+    `until`: the time until which an update waits for one that failed.
     """
     way_out = f"; {outcome.way_out}" if outcome.way_out else ""
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
@@ -118,7 +130,7 @@ def conditions_of_outcome(
         return (
             _condition(RUNNING, running, outcome.reason, f"{text}."),
             _condition(COMPLETED, "False", outcome.reason, not_complete),
-            _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
+            _condition(FAILED, "True", outcome.reason, f"{text}.{waits_text(until)}{still}"),
         )
     # Starting and checking are both reported as running.
     return preparing_conditions(subject, outcome.reason, outcome.message)

@@ -11,6 +11,7 @@ about the target, users' workloads or single nodes are not among them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +23,7 @@ from runup.advice.decide import promql
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
 from runup.advice.decide.promql import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.preflight.decide.preflight_conditions import waits_text
 from runup.report import documentation
 from runup.report.report import OMITTED, Report, ReportedRisk
 
@@ -33,9 +35,9 @@ OMISSIONS = (OMITTED, OTHERS_OMITTED)
 class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A target that a preflight has checked.
 
-    `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
-    findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is not over.
-    `waived`: the signature of its image was waived when it was started.
+    `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that
+    its findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is
+    not over, at most `until`. `waived`: the signature of its image was waived when it was started.
     """
 
     release: Release
@@ -46,6 +48,7 @@ class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
     stale: str = ""
     ended: bool = False
     waits: bool = True
+    until: datetime | None = None
     waived: bool = False
 
 
@@ -67,8 +70,11 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
         risks.append(judged)
     if (state := _unknown_state(checked)) is not None:
         name, reason, text, holds_up = state
-        entry, verdict = _published_entry(name, text, version, ""), _applies_condition("Unknown", reason, text)
-        risks.append(JudgedRisk(risk=entry, applies=verdict, from_preflight=True, holds_up=holds_up))
+        entry = _published_entry(name, text, version, "")
+        verdict = _applies_condition("Unknown", reason, f"{text}{waits_text(checked.until) if holds_up else ''}")
+        risks.append(
+            JudgedRisk(risk=entry, applies=verdict, from_preflight=True, holds_up=holds_up, until=checked.until)
+        )
     return tuple(sorted(risks, key=lambda risk: risk.name))
 
 
@@ -182,7 +188,9 @@ def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Con
         again = f"Check again: runup upgrade --mode=preflight --to={target}"
         return _applies_condition("Unknown", reasons.OUTDATED, f"{text}: whether it applies now is not known. {again}")
     if checked.stale:
-        return _applies_condition("Unknown", reasons.STALE, f"Found {when}; since then: {checked.stale}")
+        return _applies_condition(
+            "Unknown", reasons.STALE, f"Found {when}; since then: {checked.stale}{waits_text(checked.until)}"
+        )
     if risk.applies == "True":
         text = f"Risk identified during preflight check for {target} from {source}."
         return _applies_condition("True", reasons.VALIDATION, text)
