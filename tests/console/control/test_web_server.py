@@ -288,8 +288,8 @@ async def test_nothing_is_shown_without_a_login(closed: tuple[ServedConsole, Rev
     status, text, answer = await closed[0].ask(path)
     assert (status, text) == (303, "")
     assert answer.headers["Location"].startswith("/login?next=%2F")
-    for cookie in ("runup-console=x", "runup-console=eyJ1c2VyIjoiYSIsInVudGlsX3MiOjk5OTk5OTk5OTl9.x"):
-        assert (await closed[0].ask(path, headers={"Cookie": cookie}))[0] == 303
+    for value in ("x", "eyJ1c2VyIjoiYSIsInVudGlsX3MiOjk5OTk5OTk5OTl9.x"):
+        assert (await closed[0].ask(path, headers={"Cookie": f"__Host-runup-console={value}"}))[0] == 303
     assert (await closed[0].ask("/clusters/harbour/update/events"))[0] == 401
     assert (await closed[0].ask("/healthz"))[0] == 200
 
@@ -302,7 +302,9 @@ async def test_a_login(closed: tuple[ServedConsole, Reviews]) -> None:
     status, _, answer = await console.ask("/login", "POST", data={"token": " t0k3n\n", "next": "/history"})
     assert (status, answer.headers["Location"]) == (303, "/history")
     cookie = answer.headers["Set-Cookie"]
-    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    # A browser takes a cookie with this prefix only with these, and only from this very host.
+    assert cookie.startswith("__Host-runup-console=")
+    assert set(cookie.split("; ")[1:]) == {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"}
     assert "t0k3n" not in cookie
     pair = cookie.partition(";")[0]
     assert (await console.ask("/history", headers={"Cookie": pair}))[0] == 200
@@ -438,11 +440,20 @@ async def test_a_login_ends(closed: tuple[ServedConsole, Reviews]) -> None:
     key = await _form_key(console, cookie)
     status, _, answer = await console.ask("/logout", "POST", headers=cookie, data={"key": key})
     assert (status, answer.headers["Location"]) == (303, "/login")
-    assert re.match(r'runup-console=""; .*Max-Age=0', answer.headers["Set-Cookie"])
+    assert re.match(r'__Host-runup-console=""; .*Max-Age=0', answer.headers["Set-Cookie"])
     for path in ("/", "/clusters/harbour", "/history", "/logout"):
         assert (await console.ask(path, headers=cookie))[0] == 303
     assert (await console.ask("/clusters/harbour/update/events", headers=cookie))[0] == 401
     assert (await console.ask("/", headers=other))[0] == 200
+
+
+@pytest.mark.parametrize("more", ["{}; {}", "{}; __Host-runup-console=x", "__Host-runup-console=x; {}"])
+async def test_two_cookies_are_none(closed: tuple[ServedConsole, Reviews], more: str) -> None:
+    """A sibling host's cookie of the name neither logs a user in as another, nor counts next to the real one."""
+    console, _ = closed
+    real, other = (await _cookie(console))["Cookie"], (await _cookie(console))["Cookie"]
+    assert (await console.ask("/", headers={"Cookie": more.format(real, other)}))[0] == 303
+    assert (await console.ask("/", headers={"Cookie": f"a=b; {real}; runup-console=x"}))[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -206,13 +206,30 @@ class ConsoleServer:
 
     def _session_of(self, request: web.Request) -> Session | None:
         """Returns the session of the request's cookie, None without one or if it has ended."""
-        cookie, now = request.cookies.get(self._cookie_name(request), ""), self._clock.now()
+        now = self._clock.now()
         self._sessions = sessions.without_ended(self._sessions, now)
-        return sessions.session_of(self._sessions, cookie, now)
+        return sessions.session_of(self._sessions, self._cookie(request), now)
+
+    def _cookie(self, request: web.Request) -> str:
+        """Returns the value of the session's cookie, empty without one.
+
+        A sibling host or port can set a cookie of the same name, and a browser may send it first or last. Two cookies
+        of the name are thus as none.
+        """
+        name = self._cookie_name(request)
+        pairs = ";".join(request.headers.getall("Cookie", [])).split(";")
+        values = [value.strip() for key, _, value in (pair.partition("=") for pair in pairs) if key.strip() == name]
+        return values[0] if len(values) == 1 else ""
+
+    def _is_secure(self, request: web.Request) -> bool:
+        # A login is asked for only where TLS is, so its cookie is for TLS alone.
+        return self._logins is not None or request.secure
 
     def _cookie_name(self, request: web.Request) -> str:
-        # A browser sends the cookies of one port of this machine to all of them.
-        return _COOKIE if self._logins is not None else f"{_COOKIE}-{request.url.port}"
+        # A browser sends the cookies of one port of this machine to all of them. It takes a cookie with the prefix
+        # only from this very host (RFC 6265bis, 4.1.3.2).
+        name = _COOKIE if self._logins is not None else f"{_COOKIE}-{request.url.port}"
+        return f"__Host-{name}" if self._is_secure(request) else name
 
     async def _problem(self, status: int, problem: str) -> web.Response:
         headers = {"Retry-After": "10"} if status == 503 else {"Allow": "GET, HEAD"} if status == 405 else {}
@@ -393,9 +410,7 @@ class ConsoleServer:
             return await self._problem(503, f"{sessions.MOST} are logged in already; {_BUSY}")
         self._sessions = more
         response = web.Response(status=303, headers={"Location": after})
-        # A login is asked for only where TLS is, so its cookie is for TLS alone.
-        secure = self._logins is not None or request.secure
-        name = self._cookie_name(request)
+        name, secure = self._cookie_name(request), self._is_secure(request)
         response.set_cookie(name, cookie, httponly=True, secure=secure, samesite="Strict", path="/")
         return response
 
@@ -414,10 +429,10 @@ class ConsoleServer:
         if session is None or not sessions.is_form_of(session, form.get("key")):
             return await self._problem(403, _NOT_OURS)
         name = self._cookie_name(request)
-        self._sessions = sessions.without(self._sessions, request.cookies.get(name, ""))
+        self._sessions = sessions.without(self._sessions, self._cookie(request))
         after = "/" if self._logins is None else request_rules.LOGIN
         response = web.Response(status=303, headers={"Location": after})
-        response.del_cookie(name, path="/", httponly=True, secure=self._logins is not None, samesite="Strict")
+        response.del_cookie(name, path="/", httponly=True, secure=self._is_secure(request), samesite="Strict")
         return response
 
     def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> RequestedAction:
