@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
+from tests.clusterversion.decide.test_verdict import Situation, checked, findings
+from tests.clusterversion.decide.world import risk as found_risk
 from tests.factories import cluster_version
 
 from kubekit.api.meta_v1 import Condition
@@ -13,7 +15,8 @@ from runup.evaluation import results
 from runup.evaluation.baseline import Baseline, KnownCluster, KnownRisk
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.suppressions import Suppression
-from runup.preflight.decide.findings import Findings, Result, risk_of_report
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import Findings, Result, risk_of_report, with_counted_risks
 from runup.report.report import FORMAT, Report, ReportedRisk
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -121,6 +124,37 @@ def test_an_unknown_beside_a_guard_is_a_refusal() -> None:
     findings = results.findings_of(evaluated)
     assert findings.exit_code == 2
     assert replace(findings, guards=()).exit_code == 3
+
+
+OPERATOR = "ClusterOperatorUpgradeable-storage"
+ON_A_CLUSTER = {
+    "an operator that is not upgradeable": Situation(upgradeable="False", found=(found_risk(OPERATOR),)),
+    "a jump that is too large": Situation(target="5.2.0", edges=(("5.0.0", "5.2.0"),), found=(found_risk("Found"),)),
+    "a gate that is not acknowledged": Situation(
+        gate_unacknowledged=True, found=(found_risk("AdminAck-ack-5.0-volumes-in-5.1"),)
+    ),
+    "overrides": Situation(overrides=True, found=(found_risk("ClusterVersionOverrides"),)),
+    "a cluster that fails": Situation(failing=True, found=(found_risk("Found"),)),
+    "nothing": Situation(found=(found_risk("Found"), found_risk("Dim", applies="Unknown"))),
+}
+
+
+@pytest.mark.parametrize("situation", ON_A_CLUSTER.values(), ids=ON_A_CLUSTER)
+def test_a_preflight_without_the_operator_agrees_with_the_operator(situation: Situation) -> None:
+    """`preflight run` and `preflight show`, and the stored report, have the same severities, refusals and exit code."""
+    world = checked(situation)
+    shown = findings(world)
+    history = stored_reports.read(world.observed.history)
+    (stored,) = history.reports
+    ran = results.findings_of(EvaluatedCluster(where="c", report=stored, cluster=world.version))
+    told = [{each.name: (each.severity, each.state) for each in found.risks} for found in (shown, ran)]
+    # What the target did not find is the operator's to say: the risks of the update service and of the cluster.
+    assert {name: told[0][name] for name in told[1]} == told[1]
+    refusals = [{each.name for each in found.refusals} for found in (shown, ran)]
+    assert refusals[1] <= refusals[0]
+    assert shown.exit_code == ran.exit_code
+    listed = {each.name: each.severity for each in with_counted_risks(history).reports[0].risks}
+    assert all(listed.get(name, "critical") == "critical" for name in refusals[0])
 
 
 @pytest.mark.parametrize("result", Result, ids=lambda result: result.name)

@@ -416,7 +416,14 @@ def with_counted_risks(history: History) -> History:
     A report itself has only what its target found. The operator adds other risks (`Report.counted`), such as that the
     update service does not offer the update, or that another update is in progress. Those of today do not count.
     """
-    return History(history.attempt, tuple(replace(report, risks=report.counted) for report in history.reports))
+    reports = (replace(report, risks=report.counted) for report in history.reports)
+    return History(history.attempt, tuple(map(with_severities, reports)))
+
+
+def with_severities(report: Report) -> Report:
+    """Returns the report with the severities that views show: a target may not know what the operator refuses."""
+    risks = (replace(risk, severity=risk_of_report(risk, report).severity) for risk in report.risks)
+    return replace(report, risks=tuple(risks))
 
 
 def known_risk_names(cluster: ClusterVersion) -> list[str]:

@@ -14,7 +14,7 @@ from runup.cli.preflight.render.finding_texts import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age
-from runup.preflight.decide.findings import Risk, risk_of_report, worst_first
+from runup.preflight.decide.findings import Risk, risk_of_report, with_severities, worst_first
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import Report, ReportedRisk, is_of, may_be_untold
 
@@ -87,6 +87,7 @@ def pick(stored_history: History, name: str, source: str) -> Report:
 
 def compare(before: Report, after: Report, names: tuple[str, str] | None = None) -> Comparison:
     """Returns the differences between two reports, by the names of their risks."""
+    before, after = with_severities(before), with_severities(after)
     before_risks = {risk.name: risk for risk in before.risks}
     after_risks = {risk.name: risk for risk in after.risks}
     new = tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys()))
