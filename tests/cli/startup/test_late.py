@@ -44,6 +44,16 @@ def _output_of(code: str) -> str:
             id="once read it is a module like others",
         ),
         pytest.param(
+            "import builtins, inspect\nreal = builtins.__import__\n"
+            "def fails(name, *rest):\n    if name == 'tokenize': raise OSError(24, 'no descriptor')\n"
+            "    return real(name, *rest)\n"
+            "for name in ('linecache', 'tokenize'): sys.modules.pop(name, None)\nbuiltins.__import__ = fails\n"
+            "try: inspect.cleandoc\nexcept OSError as e: print(e, unread('inspect'), end=' ')\n"
+            "builtins.__import__ = real\nprint(inspect.cleandoc(' a'))",
+            "[Errno 24] no descriptor True a",
+            id="a failure leaves it unread: the next use tries again",
+        ),
+        pytest.param(
             "import inspect; print(inspect.getsourcefile(inspect), inspect.__spec__.loader is inspect.__loader__)",
             None,
             id="it knows where it came from",

@@ -37,6 +37,8 @@ def read_plain_documents(text: str, *, strict: bool = False) -> list[Any]:
     pieces = text.split("\n---\n")
     if len(pieces) > 1 and all(_row(line) is _BLANK for line in pieces[0].split("\n")):
         del pieces[0]
+    if any(piece.startswith("---") for piece in pieces[1:]):  # an empty document between two separators
+        raise NotPlain
     # A line's end was taken from all but the last.
     last = pieces.pop()
     return [read_plain_document(each, strict=strict) for each in (*(f"{piece}\n" for piece in pieces), last)]

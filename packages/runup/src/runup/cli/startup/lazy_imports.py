@@ -73,8 +73,15 @@ class _Attributes:
             raise AttributeError(name)
         with self._lock:  # other threads wait until execution ends; the lock is reentrant, for the module itself
             if not self._begun:
-                self._begun = True
-                self._loader.exec_module(self._module)
+                self._begun, before = True, dict(vars(self._module))
+                try:
+                    self._loader.exec_module(self._module)
+                except BaseException:
+                    # As if it had not begun: its names are not half there, and the next access tries again.
+                    vars(self._module).clear()
+                    vars(self._module).update(before)
+                    self._begun = False
+                    raise
                 if vars(self._module).get("__getattr__") is self:
                     del vars(self._module)["__getattr__"]
         try:
