@@ -11,11 +11,14 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.test_live_or_dated import TO, checked, verdict
 from tests.clusterversion.decide.test_preflight_and_its_update import PATCHES
-from tests.clusterversion.decide.world import World, risk
+from tests.clusterversion.decide.world import World, image, risk
 
+from runup.api.config_v1 import AcceptRisk, Update
 from runup.cli.preflight.render import history_tables
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import ended_findings, findings_of_target, with_counted_risks
+from runup.preflight.decide.findings import ended_findings, findings_of_target, known_risk_names, with_counted_risks
+from runup.preflight.decide.preflight_state import Phase
+from runup.process.plan import PatchStatus
 
 
 def stored(world: World) -> stored_reports.History:
@@ -52,12 +55,42 @@ def test_a_new_preflight_from_the_new_release_takes_their_place() -> None:
     assert [report.source_version for report in stored(world).reports] == ["5.0.3", "5.0.0"]
 
 
-def test_findings_of_what_the_cluster_has_come_to_go() -> None:
-    """They were about getting there."""
-    world = checked(risk("PoolPaused")).ask(None).settle().ask(TO).settle()
+@pytest.mark.parametrize("ended_before", [True, False], ids=["it had ended", "the update ended it"])
+@pytest.mark.parametrize("updates", [1, 2], ids=["to its target", "and past it"])
+def test_findings_of_what_the_cluster_has_come_to_are_kept_for_reference(ended_before: bool, updates: int) -> None:
+    """In conditionalUpdateRisks, marked as outdated; no update carries them, and they hold nothing up."""
+    world = checked(risk("PoolPaused"))
+    world = world.ask(None).settle() if ended_before else world
+    world.ask(Update(version="5.0.3", accept_risks=(AcceptRisk("PoolPaused"),))).settle()
     assert world.version.status.desired.version == "5.0.3"
-    assert world.risks("5.0.3") == {}
+    if updates > 1:
+        world.ask(Update(version="5.1.0", image=image("5.1.0"), force=True)).settle()
+        assert world.version.status.desired.version == "5.1.0"
+    (kept,) = [each for each in world.version.status.conditional_update_risks if each.name == "PoolPaused"]
+    assert kept.message == "Preflight=5.0.3: PoolPaused it is."
+    (verdict_now,) = kept.conditions
+    assert (verdict_now.status, verdict_now.reason) == ("Unknown", "PreflightOutdated")
+    assert verdict_now.message.startswith("Found by the preflight for 5.0.3 from 5.0.0 at 2026-01-14T10:00:00Z, which ")
+    assert verdict_now.message.endswith(" has ended. It is kept for reference.")
+    carried = {each.name for update in world.version.status.conditional_updates for each in update.risks}
+    assert "PoolPaused" not in carried | set(known_risk_names(world.version))
     assert ended_findings(world.version, stored(world)) == ()
+    found = findings_of_target(world.version, stored(world), "5.0.3")
+    assert (found.phase, [(each.name, each.applies) for each in found.risks]) == (
+        Phase.OUTDATED,
+        [("PoolPaused", "True")],
+    )
+    before = len(world.plans)
+    assert not [action for action in world.step().actions if type(action) is PatchStatus], before
+
+
+def test_a_risk_that_another_target_has_now_keeps_its_verdict() -> None:
+    """The line of the past is added to its message."""
+    world = checked(risk("PoolPaused")).ask(None).settle().ask(TO).settle().ask_preflight("5.2.0").settle()
+    world.report(risk("PoolPaused"), source_version="5.0.3", observed_time=world.pass_time(60).now).settle()
+    (kept,) = [each for each in world.version.status.conditional_update_risks if each.name == "PoolPaused"]
+    assert kept.message == "Preflight=5.2.0: PoolPaused it is.\nPreflight=5.0.3: PoolPaused it is."
+    assert [(each.status, each.reason) for each in kept.conditions] == [("True", "PreflightValidation")]
 
 
 CHANGES: dict[str, Any] = {

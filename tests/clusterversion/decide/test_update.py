@@ -124,7 +124,9 @@ def test_losing_nothing_but_the_mode_is_an_update_with_a_warning_first() -> None
     world.accept("PoolPaused").settle()
     assert world.version.status.desired.version == "5.0.3"
     assert world.log.index("delete Deployment") < len(world.log) - 1
-    assert "PoolPaused" not in {r.name for r in world.version.status.conditional_update_risks}
+    reasons = {r.name: r.conditions[0].reason for r in world.version.status.conditional_update_risks}
+    assert reasons["PoolPaused"] == "PreflightOutdated"
+    assert world.risks("5.0.3") == {}
 
 
 def test_the_update_waits_for_the_preflights_pods() -> None:

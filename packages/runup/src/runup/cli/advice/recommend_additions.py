@@ -12,6 +12,7 @@ import msgspec
 
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, stamp
+from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.clusterversion_json import JSON, mapping, mappings, newest_transition, text, texts
 from runup.cli.render.text import Output, align_columns, err, out
 from runup.process.names import ACCEPTED, HISTORY
@@ -111,6 +112,12 @@ def risk_names(cluster: JSON) -> list[str]:
     """Returns the names of all risks that some update of this cluster carries."""
     status = mapping(cluster, "status")
     updates = mappings(status, "conditionalUpdates")
-    risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
+    # What is kept for reference only is carried by no update.
+    listed = [
+        risk
+        for risk in mappings(status, "conditionalUpdateRisks")
+        if all(text(condition, "reason") != OUTDATED for condition in mappings(risk, "conditions"))
+    ]
+    risks = [*listed, *(r for u in updates for r in mappings(u, "risks"))]
     names = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
     return sorted(names | {text(risk, "name") for risk in risks})

@@ -26,6 +26,7 @@ from runup.clusterversion.decide import (
     preflight_workload,
     preflights,
     release_accepted,
+    running_attempt,
     size_limits,
     sync_failure,
     validation,
@@ -113,7 +114,12 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         problems.append(update.invalid)  # of desiredUpdate the first problem counts
     status, applied = applying.status_from_progress(current_view, _settle_status(current_view), invalid=bool(problems))
     lists = statuses.with_updates(
-        status, candidates, current_view.accepted, publish_names=current_view.accepts_risks, now=now
+        status,
+        candidates,
+        current_view.accepted,
+        publish_names=current_view.accepts_risks,
+        now=now,
+        past=size_limits.past_risks(running_attempt.past_risks(current_view, preflight.history), candidates),
     )
     retrieved = size_limits.left_out(current_view.advised.condition, left_out)
     new_conditions = [

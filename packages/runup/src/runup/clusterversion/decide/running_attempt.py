@@ -221,14 +221,7 @@ def kept_targets(
     targets: list[published_risks.CheckedTarget] = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
-        current_version, target_version = parse(view.current.version), parse(report.target_version)
-        if current_version is None or target_version is None or current_version == target_version:
-            # Another image of the running version is ahead until the cluster runs that.
-            other = not is_same_image(report.target_image, view.current.image)
-            is_ahead = report.source_version == view.current.version and other
-        else:
-            is_ahead = target_version > current_version
-        if not release.image or not is_ahead:
+        if not release.image or not _is_ahead(view, report):
             continue
         # The same target may have been checked from several releases: the newest findings count.
         if any(same_release(target.release, release) for target in targets):
@@ -244,3 +237,33 @@ def kept_targets(
             )
         )
     return tuple(targets[: histories.MAX_REPORTS - (wanted_release is not None)])
+
+
+def past_risks(view: View, history: stored_reports.History) -> tuple[JudgedRisk, ...]:
+    """Returns what preflights of targets that the cluster has or has passed found, the newest first.
+
+    It is kept for reference and belongs to no update (openshift/enhancements#1930, "Upgrading FROM a cluster with
+    preflight support", 3).
+    """
+    past = []
+    for report in history.reports:
+        if not _is_ahead(view, report):
+            release = Release(version=report.target_version, image=report.target_image)
+            found = published_risks.judged_risks(
+                published_risks.CheckedTarget(
+                    release=release, source_version=report.source_version, report=report, ended=True, passed=True
+                )
+            )
+            own_names = {risk.name for risk in report.risks}
+            past += [risk for risk in found if risk.name in own_names]
+    return tuple(past)
+
+
+def _is_ahead(view: View, report: Report) -> bool:
+    """Returns whether the target of `report` is a release that the cluster has not come to."""
+    current_version, target_version = parse(view.current.version), parse(report.target_version)
+    if current_version is None or target_version is None or current_version == target_version:
+        # Another image of the running version is ahead until the cluster runs that.
+        other = not is_same_image(report.target_image, view.current.image)
+        return report.source_version == view.current.version and other
+    return target_version > current_version

@@ -89,6 +89,19 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(fitting)
 
 
+def past_risks(past: Iterable[JudgedRisk], beside: Sequence[Candidate]) -> tuple[JudgedRisk, ...]:
+    """Returns the first risk of each name of `past` for which the candidates `beside` leave room."""
+    names = {risk.name for candidate in beside for risk in candidate.risks}
+    kept: dict[str, JudgedRisk] = {}
+    room_bytes = MAX_LISTS - sum(map(candidate_bytes, beside))
+    for risk in map(_valid_risk, past):
+        room_bytes -= 0 if risk.name in kept else _risk_bytes(risk.risk)
+        if room_bytes < 0 or len(names | kept.keys()) >= MAX_RISKS:
+            break
+        kept.setdefault(risk.name, risk)
+    return tuple(kept.values())
+
+
 def release(release_given: config_v1.Release) -> config_v1.Release:
     """Returns `release_given` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
     readable = not is_hazardous(release_given.url) and stored_bytes(release_given.url) <= _MAX_URL

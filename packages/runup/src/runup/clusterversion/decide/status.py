@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name, recommended_condition
+from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name, join, recommended_condition
 from runup.api import config_v1
 
 JSON = dict[str, Any]
@@ -29,9 +29,11 @@ def with_updates(
     *,
     publish_names: bool,
     now: datetime,
+    past: Sequence[JudgedRisk] = (),
 ) -> config_v1.ClusterVersionStatus:
     """Returns `status` with the update lists that result from `candidates`.
 
+    `past` are risks that no update carries: conditionalUpdateRisks keeps them for reference.
     `publish_names`: the API has riskNames, conditionalUpdateRisks and conditions of risks, all of them behind
     gate ClusterUpdateAcceptRisks.
     """
@@ -41,7 +43,12 @@ def with_updates(
     available = tuple(c.release for c in candidates if c.offered and recommended[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)
     conditional = tuple(writer.conditional_update(c, recommended[c.release.image]) for c in candidates if c.risks)
-    risks = tuple(writer.risk(risk) for risk in by_name(candidates)) if publish_names else ()
+    everywhere = {risk.name: risk for risk in by_name(candidates)}
+    for risk in past:
+        # The verdict is that of an update that carries the risk, if there is one.
+        carried = everywhere.get(risk.name)
+        everywhere[risk.name] = replace(join(carried, risk), applies=carried.applies) if carried else risk
+    risks = tuple(writer.risk(everywhere[name]) for name in sorted(everywhere)) if publish_names else ()
     return replace(
         status,
         available_updates=available,

@@ -429,7 +429,13 @@ def with_severities(report: Report) -> Report:
 def known_risk_names(cluster: ClusterVersion) -> list[str]:
     """Returns the names of all risks that some update of this cluster carries, sorted."""
     risks = [risk for update in cluster.status.conditional_updates for risk in update.risks]
-    names = {risk.name for risk in (*risks, *cluster.status.conditional_update_risks)}
+    # What is kept for reference only is carried by no update.
+    listed = (
+        risk
+        for risk in cluster.status.conditional_update_risks
+        if all(condition.reason != reasons.OUTDATED for condition in risk.conditions)
+    )
+    names = {risk.name for risk in (*risks, *listed)}
     return sorted(names.union(*(update.risk_names for update in cluster.status.conditional_updates)))
 
 

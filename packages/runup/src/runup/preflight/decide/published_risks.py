@@ -37,7 +37,8 @@ class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that
     its findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is
-    not over, at most `until`. `waived`: the signature of its image was waived when it was started.
+    not over, at most `until`. `waived`: the signature of its image was waived when it was started. `passed`: the
+    cluster has come to this release, or past it.
     """
 
     release: Release
@@ -50,6 +51,7 @@ class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = True
     until: datetime | None = None
     waived: bool = False
+    passed: bool = False
 
 
 def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
@@ -185,6 +187,8 @@ def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Con
     when = f"at {at:%Y-%m-%dT%H:%M:%SZ}" if at else "at a time that was not told"
     if checked.ended:
         text = f"Found by the preflight for {target} from {source} {when}, which has ended"
+        if checked.passed:
+            return _applies_condition("Unknown", reasons.OUTDATED, f"{text}. It is kept for reference.")
         again = f"Check again: runup upgrade --mode=preflight --to={target}"
         return _applies_condition("Unknown", reasons.OUTDATED, f"{text}: whether it applies now is not known. {again}")
     if checked.stale:
