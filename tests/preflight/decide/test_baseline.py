@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal
@@ -120,6 +121,14 @@ def test_what_has_grown_says_since_when_it_is_known() -> None:
     )
 
 
+def test_what_no_acceptance_lifts_stays_open() -> None:
+    """It is the same, and a note says why it still counts."""
+    refusal = replace(risk("Ack"), acceptable=False)
+    [(marked, since)], notes = baseline.compare(known("True"), [("a", findings(refusal))])
+    assert (marked.risks, since.same) == ((refusal,), ("Ack",))
+    assert notes == ["the baseline last.json does not accept Ack, which no acceptance lifts"]
+
+
 def test_what_is_gone() -> None:
     """But not where the check could not tell; a risk that did not apply cannot be gone."""
     names = {"Gone": "True", "Off": "False", "Paused-x": "True", "Net": "Unknown", "Ack": "True"}
@@ -195,6 +204,19 @@ CLUSTERS: dict[str, tuple[Clusters, Clusters, set[str], list[str]]] = {
         {"b\n": ("1", "4.16.0")},
         set(),
         [MISSING.format("b\\n") + NO_ID],
+    ),
+    "a live cluster": ({"the cluster": ("1", "4.16.0")}, {"the cluster": ("1", "4.16.0")}, {"the cluster"}, []),
+    "another live cluster": (
+        {"the cluster": ("1", "4.16.0")},
+        {"the cluster": ("2", "4.16.0")},
+        set(),
+        [OTHER.format("the cluster")],
+    ),
+    "a live cluster without an ID, as every other one is called": (
+        {"the cluster": ("", "4.16.0")},
+        {"the cluster": ("1", "4.16.0")},
+        set(),
+        [MISSING.format("the cluster") + NO_ID],
     ),
     "another target": (
         {"a": ("", "4.16.0"), "b": ("1", "4.16.0")},

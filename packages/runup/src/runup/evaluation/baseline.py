@@ -19,12 +19,15 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.text import one_line
 from runup.advice.decide.acceptance import Growth
+from runup.evaluation.evaluate import LIVE
 from runup.preflight.decide.findings import Findings, Risk
 from runup.report import changes
 from runup.report.report import ReportedResource, is_untold
 
 # As many clusters or risks as a warning names.
 _NAMES = 5
+# Names that many clusters have: that of a stored report, and that of a live cluster.
+_NO_NAMES = ("", LIVE)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -58,7 +61,7 @@ class Since(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of the risks of a cluster since a baseline, by their names.
 
     `untold` are those of the baseline that are not found, and whose check could not tell. `part` are the risks of
-    `same` of which only the number of objects could be compared.
+    `same` of which only the number of objects could be compared. `same` also has risks that no acceptance lifts.
     """
 
     new: tuple[str, ...] = ()
@@ -122,15 +125,18 @@ def compare(
     notes: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, findings in clusters:
         known, why = _known_cluster(baseline, name, findings)
-        compared.append(_since(findings, known, baseline.name))
+        marked, since = _since(findings, known, baseline.name)
+        compared.append((marked, since))
         if why:
             notes[why].append(one_line(name))
-        notes[_PART,] += compared[-1][1].part
+        notes[_PART,] += since.part
+        notes[_REFUSED,] += [risk.name for risk in marked.risks if risk.open and risk.name in since.same]
     texts = [_note(baseline, why, _names_text(list(dict.fromkeys(names)))) for why, names in notes.items() if names]
     return compared, texts
 
 
-_MISSING, _OTHER_CLUSTER, _OTHER_TARGET, _PART = "missing", "other cluster", "other target", "part"
+_MISSING, _OTHER_CLUSTER, _OTHER_TARGET = "missing", "other cluster", "other target"
+_PART, _REFUSED = "part", "refused"
 
 
 def _known_cluster(baseline: Baseline, name: str, findings: Findings) -> tuple[KnownCluster | None, tuple[str, ...]]:
@@ -145,6 +151,8 @@ def _known_cluster(baseline: Baseline, name: str, findings: Findings) -> tuple[K
         return None, (_MISSING,)
     if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
         return None, (_OTHER_CLUSTER,)
+    if name in _NO_NAMES and not (known.cluster_id and cluster_id):
+        return None, (_MISSING,)
     if known.target and findings.target and known.target != findings.target:
         return None, (_OTHER_TARGET, known.target, findings.target)
     return known, ()
@@ -154,6 +162,8 @@ def _note(baseline: Baseline, why: tuple[str, ...], names: str) -> str:
     """Returns the note on what could not be compared; `names` are those of clusters or risks."""
     if why[0] == _PART:
         return f"the objects of {names} are not all named, so only their number was compared with {baseline.name}"
+    if why[0] == _REFUSED:
+        return f"the baseline {baseline.name} does not accept {names}, which no acceptance lifts"
     if why[0] == _OTHER_TARGET:
         text = f"the baseline {baseline.name} is of the update to {why[1]}, and this one is to {why[2]}"
         return f"{text}: each risk of {names} counts as new"

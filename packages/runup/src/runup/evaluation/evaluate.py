@@ -23,6 +23,9 @@ from runup.evaluation.request import Request
 from runup.facts.facts import Facts
 from runup.report.report import Report
 
+LIVE = "the cluster"
+"""What a live cluster is called that is the only one."""
+
 OutcomeOf = Callable[[Check, Snapshot, Context], CheckOutcome | None]
 
 

@@ -29,7 +29,7 @@ from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide import rights
 from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
-from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import target_version
 from runup.facts.server_version import git_version
 from runup.facts.target_release import IMAGE_FOLDERS, TargetRelease, release_in
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from runup.evaluation.request import Flags, JobFlags
     from runup.process.connection import Connection
 
-WHERE = "the cluster"
 NO_IMAGE = (
     "it is not known which image runs the checks in the cluster; give it with --image REGISTRY/REPOSITORY@sha256:..."
 )
@@ -115,7 +114,7 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
             with suppress(NotFound, Forbidden):
                 uid = client.send(calls.get(Namespace, "kube-system")).metadata.uid
     notes = (*target.notes, *notes)
-    return EvaluatedCluster(where=WHERE, report=report, cluster=cluster, accepted=accepting, notes=notes, known_id=uid)
+    return EvaluatedCluster(where=LIVE, report=report, cluster=cluster, accepted=accepting, notes=notes, known_id=uid)
 
 
 def read_stored_history(client: SyncClient) -> History:
@@ -131,7 +130,7 @@ def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
         raise InputError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
     cluster = cluster_version(client)
     accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
-    return EvaluatedCluster(where=WHERE, report=reports[0], cluster=cluster, accepted=accepting)
+    return EvaluatedCluster(where=LIVE, report=reports[0], cluster=cluster, accepted=accepting)
 
 
 def image_for_job(typed: str) -> str:

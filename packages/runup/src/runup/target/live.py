@@ -14,7 +14,7 @@ from runup import __version__
 from runup.advice.decide.acceptance import accepted, accepted_names
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.stored_manifests import helm_check
-from runup.evaluation.evaluate import EvaluatedCluster
+from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
 from runup.facts.manifest_texts import read_helm_manifests
 from runup.facts.server_version import read_metrics_check, server_version
@@ -103,12 +103,12 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
             uid = ""
             with suppress(NotFound, Forbidden):
                 uid = (await client.send(calls.get(Namespace, "kube-system"))).metadata.uid
-            return EvaluatedCluster(where="the cluster", report=read(sink.data), known_id=uid)
+            return EvaluatedCluster(where=LIVE, report=read(sink.data), known_id=uid)
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return EvaluatedCluster(
-        where="the cluster", report=read(sink.data), cluster=cluster, accepted=accepted(cluster, record, clock.now())
+        where=LIVE, report=read(sink.data), cluster=cluster, accepted=accepted(cluster, record, clock.now())
     )
