@@ -228,6 +228,12 @@ def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
         "Node m-1.example is not ready: container runtime network not ready: No CNI configuration file in /etc/cni. "
         "Started?"
     )
+    # What follows from a risk that names the node does not lead, as severe as it may be.
+    update = version(
+        "Updating", "wait has exceeded 40 minutes for these operators: kube-apiserver", severity="critical"
+    )
+    (cause,) = group_by_cause([KAS, update])
+    assert (cause.node, cause.name) == ("m-1.example", KAS.name)
     unsaid = NOT_READY.partition(" not ready since")[0] + " not ready, no Ready condition found in status block"
     (cause,) = group_by_cause([operator("kube-apiserver", "Degraded", unsaid)])
     assert cause.words == "Node m-1.example is not ready."
