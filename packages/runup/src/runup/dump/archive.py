@@ -7,8 +7,10 @@ unpacked, up to a size limit, and never outside of that folder.
 from __future__ import annotations
 
 import bz2
+import hashlib
 import io
 import lzma
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +34,8 @@ _KEPT = frozenset({"timestamp", "version"})
 _TOP = 2
 
 _CONFIG_MAPS = "config/configmaps/"
+# Bytes of a name and of a path that Linux takes (NAME_MAX, PATH_MAX), and of a suffix that is kept.
+_LONGEST_NAME, _LONGEST_PATH, _LONGEST_SUFFIX = 255, 4000, 10
 
 
 @contextmanager
@@ -97,16 +101,39 @@ def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
                 # `name` as a relative path; raises ValueError if it leads outside.
                 if ".." in name.parts:
                     raise ValueError(f"{name} leads out of it")
-                file = into / name.relative_to(name.anchor)
                 # Links are never written, so no path can use one.
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("wb") as writer:
+                with _place(into, name.relative_to(name.anchor)).open("wb") as writer:
                     writer.writelines(archive.pieces())
     except (BadTar, EOFError, OSError, ValueError, lzma.LZMAError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
         way_out = "give a folder, a tar archive, or a file that is named .yaml or .json"
         raise BadDump(f"{path} is not a readable archive ({why}); {way_out}", reason="BadArchive") from error
     return into
+
+
+def _place(into: Path, name: PurePosixPath) -> Path:
+    """Returns where a member is written; its folder is there.
+
+    A name that no file can have here (it is too long, or also that of a folder) is replaced: its objects count all the
+    same, and it is next to the others of its folder.
+    """
+    suffix = name.suffix if len(name.suffix) <= _LONGEST_SUFFIX else ""
+    replaced = f"{_digest(name)}{suffix}"
+    if len(os.fsencode(into / name)) > _LONGEST_PATH:
+        return into / replaced
+    folder = into
+    for parent in reversed(name.parents[:-1]):
+        below = folder / (parent.name if len(os.fsencode(parent.name)) <= _LONGEST_NAME else _digest(parent))
+        if below.is_file():
+            return folder / replaced
+        below.mkdir(exist_ok=True)
+        folder = below
+    file = folder / name.name
+    return folder / replaced if len(os.fsencode(name.name)) > _LONGEST_NAME or file.is_dir() else file
+
+
+def _digest(name: PurePosixPath) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
 
 
 def _decompressed(path: Path) -> BinaryIO:
