@@ -250,7 +250,7 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
         "\nFor 5.2.0, as of 2026-01-14T10:05:00Z:\n"
         "  Severity: critical\n"
         "  Applies:  True (PreflightOutdated)\n"
-        "  Accepted: no (runup upgrade accept DualStackIncompatible)\n"
+        "  Accepted: no\n"
         "  Message:  Dual-stack networking is used.\n"
         "  Fix:      Remove the IPv6 range.\n"
         "            See the networking guide.\n"

@@ -10,7 +10,7 @@ from tests.factories import cluster_version
 from tests.preflight.decide.test_findings import ASKED, DONE, IMAGE, report, status_condition, update
 
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import Update
+from runup.api.config_v1 import Release, Update
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.findings import current_findings, findings_of_target
 from runup.preflight.decide.preflight_state import Phase
@@ -98,6 +98,9 @@ def test_a_preflight_that_is_over_shows_its_report(
         ("B", "Unknown", False, False),
         ("C", "True", True, False),
     ]
+    assert found.passed is False
+    there = cluster_version(desired=Release(version="5.2.0", image=IMAGE), conditional_updates=offered)
+    assert findings_of_target(there, History(reports=(stored,)), "5.2.0").passed is True
     assert (found.observed, found.source) == (stored.observed_time, stored.source_version)
 
 

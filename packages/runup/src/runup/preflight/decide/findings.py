@@ -24,7 +24,7 @@ from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepte
 from runup.advice.decide.update_in_progress import update_in_progress
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
-from runup.preflight.decide.preflight_state import MODE, Phase, current_preflight, past_phase
+from runup.preflight.decide.preflight_state import MODE, Phase, current_preflight, has_passed, past_phase
 from runup.preflight.decide.published_risks import line_for
 from runup.preflight.decide.stored_reports import History
 from runup.report import documentation
@@ -164,13 +164,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
 
     `conditions` are the preflight's three conditions, if they are about this target. `phase` is None if no operator
-    runs the preflight, or if there is none. `ran`: the report is that of the current attempt. `partial`: the report is
-    not complete. `of_dump`: the findings are about a dump, not about a cluster that can be reached. `guards` are
-    conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on this cluster.
-    `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion,
-    which accepts nothing; `steps` are those of its update. `manifests` says what was read if the findings are about
-    manifests, which no cluster has yet. `cluster_id` tells the cluster whatever it is called; empty if it is not known.
-    `fail_on` is what makes the exit code not 0.
+    runs the preflight, or if there is none. `ran`: the report is that of the current attempt. `partial`: the report
+    is not complete. `passed`: the cluster has come to the target, or past it. `of_dump`: the findings are about a
+    dump, not about a cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to`
+    refuses. `takes_names`: risks can be accepted by name on this cluster. `waived`: the target ran without a
+    verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps`
+    are those of its update. `manifests` says what was read if the findings are about manifests, which no cluster
+    has yet. `cluster_id` tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes
+    the exit code not 0.
     """
 
     source: str
@@ -183,6 +184,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase | None = None
     ran: bool = False
     partial: bool = False
+    passed: bool = False
     of_dump: bool = False
     guards: tuple[Condition, ...] = ()
     takes_names: bool = True
@@ -361,6 +363,7 @@ def findings_of_target(
         phase=phase,
         ran=report is not None and history.attempt is not None and report.preflight_id == history.attempt.id,
         partial=report is not None and report.execution_status != "completed",
+        passed=has_passed(cluster, version),
         guards=guards_of(cluster, version, image),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),

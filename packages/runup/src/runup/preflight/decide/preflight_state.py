@@ -14,6 +14,7 @@ import msgspec
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.oc_pull_spec import is_same_image
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.stored_reports import History
@@ -92,3 +93,9 @@ def phase_of(conditions: Sequence[Condition], *, update_waits: bool = False) -> 
 def past_phase(cluster: ClusterVersion, report: Report) -> Phase:
     """Returns the phase of a preflight of which only `report` is left."""
     return Phase.ENDED if report.source_version == cluster.status.desired.version else Phase.OUTDATED
+
+
+def has_passed(cluster: ClusterVersion, target: str) -> bool:
+    """Returns whether the cluster has, or is being updated to, version `target` or a later one."""
+    current_version, target_version = parse(cluster.status.desired.version), parse(target)
+    return current_version is not None and target_version is not None and target_version <= current_version

@@ -140,6 +140,8 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
 
 def _acceptance_text(risk: Risk) -> str:
     """Returns whether the risk is accepted, and if not, the command that accepts it."""
+    if risk.reason == OUTDATED:
+        return "yes, then" if risk.accepted else "no"
     if not risk.acceptable:
         return "no: accepting it does not lift it"
     if not risk.accepted:

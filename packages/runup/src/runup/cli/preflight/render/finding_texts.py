@@ -188,6 +188,8 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict, and the command that it ends with if there is one."""
     if findings.ended:
         ended = "was over before it had evaluated every check" if findings.partial else "has ended"
+        if findings.passed:
+            return (f"Verdict: this preflight {ended}, and the cluster has come to {findings.target} or past it.",)
         text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again:"
         return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
     if not findings.completed:
