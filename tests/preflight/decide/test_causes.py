@@ -26,6 +26,16 @@ NOT_READY = (
     "NetworkReady=false reason:NetworkPluginNotReady message:No CNI configuration file in /etc/cni. Started?)"
 )
 UNHEALTHY = "EtcdMembers_UnhealthyMembers: EtcdMembersDegraded: 2 of 3 members are available, m-1.example is unhealthy"
+# openshift/cloud-credential-operator, pkg/operator/utils; openshift/cluster-ingress-operator, route-upgradeable.
+CREDENTIALS = (
+    "Upgradeable annotation cloudcredential.openshift.io/upgradeable-to on "
+    "cloudcredential.operator.openshift.io/cluster object needs updating before upgrade. See Manually Creating IAM "
+    "documentation for instructions on preparing a cluster for upgrade."
+)
+ROUTES = (
+    "A route in this cluster contains a configuration that isn't supported in 4.16. Please review each route's "
+    "UnservableInFutureVersions status condition for more information."
+)
 
 
 def risk(name: str, message: str = "It is so.", severity: str = "warning", **more: Any) -> ReportedRisk:
@@ -119,6 +129,26 @@ TOGETHER = {
             operator("dns", "Upgradeable", "Why: x"),
         ],
         [["ClusterOperatorUpgradeable-dns", "ClusterVersionUpgradeable"]],
+    ),
+    "credentials that are made by hand": (
+        [
+            risk("CloudCredentialsNotReady"),
+            operator("cloud-credential", "Upgradeable", f"MissingUpgradeableAnnotation: {CREDENTIALS}"),
+            version(
+                "Upgradeable",
+                "Cluster operator cloud-credential should not be upgraded between minor versions: "
+                f"MissingUpgradeableAnnotation: {CREDENTIALS}",
+            ),
+        ],
+        [["CloudCredentialsNotReady", "ClusterOperatorUpgradeable-cloud-credential", "ClusterVersionUpgradeable"]],
+    ),
+    "credentials that are ready, while the operator has not seen it": (
+        [operator("cloud-credential", "Upgradeable", f"MissingUpgradeableAnnotation: {CREDENTIALS}")],
+        [["ClusterOperatorUpgradeable-cloud-credential"]],
+    ),
+    "routes that the next version does not serve": (
+        [risk("RoutesUnservable"), risk("AdminAck-ack-4.15-route-config-not-supported-in-4.16", ROUTES)],
+        [["RoutesUnservable", "AdminAck-ack-4.15-route-config-not-supported-in-4.16"]],
     ),
     "not upgradeable for two reasons, one of them without a risk": (
         [

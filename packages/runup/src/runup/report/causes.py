@@ -356,6 +356,24 @@ def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return _Parent(min(summed_up, key=_sort_key).name) if summed_up else None
 
 
+# What an operator or a gate says about objects that a check finds by itself, and the risk of that check.
+_OF_CHECKS = {
+    "cloudcredential.openshift.io/upgradeable-to": "CloudCredentialsNotReady",
+    "UnservableInFutureVersions": "RoutesUnservable",
+}
+
+
+@_rule(
+    *_QUOTED,
+    source="cloud-credential-operator, pkg/operator/status (MissingUpgradeableAnnotation); cluster-ingress-operator, "
+    "pkg/operator/controller/route-upgradeable: the gate ack-4.15-route-config-not-supported-in-4.16",
+)
+def _parent_by_check(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the check's risk about the objects for which an operator or a gate forbids the update."""
+    checks = (name for phrase, name in _OF_CHECKS.items() if phrase in risk.message)
+    return next((_Parent(name) for name in checks if all_risks.of_family(name)), None)
+
+
 @_rule(
     "ClusterOperatorUpgradeable",
     *_OPERATOR_HEALTH,
