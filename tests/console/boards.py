@@ -68,7 +68,7 @@ def _judgements() -> dict[str, Judgement]:
         "harbour": Judgement(
             findings=samples.FOUND,
             notes=("a note",),
-            offered=Offered("5.0.0", "stable-5"),
+            offered=Offered(origin="5.0.0", channel="stable-5"),
             evidence=evidence,
             steps=STEPS,
         ),
@@ -97,7 +97,7 @@ def hostile() -> tuple[Board, str]:
         findings=found,
         notes=(EVIL,),
         collect=EVIL,
-        offered=Offered(f"5.0.0{EVIL}", EVIL),
+        offered=Offered(origin=f"5.0.0{EVIL}", channel=EVIL),
         evidence=(Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
         steps=(
             ReportStep(

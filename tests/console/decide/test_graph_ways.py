@@ -37,7 +37,7 @@ def _graph(*edges: tuple[str, str], risky: tuple[tuple[str, str], ...] = (), rem
 
 
 TWO = _graph(("5.0.0", "5.1.0"), risky=(("5.1.0", "5.2.0"),), removed={("5.0.0", "5.2.0"): ("blocked.yaml",)})
-OF_GRAPH = Judgement(findings=samples.CLEAR, offered=Offered("5.0.0", "stable-5"))
+OF_GRAPH = Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="stable-5"))
 
 
 def test_a_way_through_a_graph() -> None:
@@ -53,20 +53,23 @@ def test_a_way_through_a_graph() -> None:
     ("judged", "graph", "why"),
     [
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered("5.0.0", "fast")),
+            Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="fast")),
             TWO,
             "no release in channel fast",
             id="channel",
         ),
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered("4.9.0")), TWO, "4.9.0 is not in the graph", id="release"
+            Judgement(findings=samples.CLEAR, offered=Offered(origin="4.9.0")),
+            TWO,
+            "4.9.0 is not in the graph",
+            id="release",
         ),
         pytest.param(Judgement(findings=samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
         pytest.param(
             Judgement(findings=Findings(source="", target="")), TWO, "is not known", id="nobody knows where it stands"
         ),
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered("5.0.0")), None, "names no update", id="no update"
+            Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0")), None, "names no update", id="no update"
         ),
     ],
 )
@@ -80,7 +83,10 @@ def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: st
 def test_a_target_that_the_graph_does_not_have() -> None:
     """The way is to the newest release, and says so."""
     way = find_way(
-        Judgement(findings=Findings(source="5.0.0", target="6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO
+        Judgement(
+            findings=Findings(source="5.0.0", target="6.0.0"), offered=Offered(origin="5.0.0", channel="stable-5")
+        ),
+        TWO,
     )
     assert way.paths is not None
     assert way.paths.goal == "5.2.0"
@@ -92,10 +98,10 @@ def test_what_cluster_version_offers() -> None:
     risk = ConditionalUpdateRisk(name="Slow", message="m", url="u")
     refused = Condition(type="Recommended", status="False", reason="Refused")
     offered = Offered(
-        "5.0.0",
-        "stable-5",
-        (Release(version="5.0.1"), Release(version="not a version")),
-        (
+        origin="5.0.0",
+        channel="stable-5",
+        available=(Release(version="5.0.1"), Release(version="not a version")),
+        conditional=(
             ConditionalUpdate(release=Release(version="5.2.0"), risks=(risk,)),
             ConditionalUpdate(release=Release(version="5.1.9"), conditions=(refused,)),
         ),
@@ -122,7 +128,7 @@ def test_what_cluster_version_offers() -> None:
 )
 def test_names_the_channel_to_ask_for_a_way_of_several_steps(channel: str, channels: tuple[str, ...], ask: str) -> None:
     """ClusterVersion names updates of one step, so that no way being known does not mean that there is none."""
-    offered = Offered("5.0.0", channel, (Release(version="5.0.1"),), (), channels)
+    offered = Offered(origin="5.0.0", channel=channel, available=(Release(version="5.0.1"),), channels=channels)
     way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=offered), None)
     assert way.verdict == "It is not known whether a way leads to 5.2.0."
     assert way.why.endswith(ask)
@@ -131,7 +137,7 @@ def test_names_the_channel_to_ask_for_a_way_of_several_steps(channel: str, chann
 def test_says_that_no_way_leads_to_the_target_of_a_whole_graph() -> None:
     """The search of a graph is complete."""
     graph = _graph(("5.0.0", "5.0.1"), ("5.1.0", "5.2.0"))
-    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=Offered("5.0.0")), graph)
+    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=Offered(origin="5.0.0")), graph)
     assert way.verdict == "No way leads to 5.2.0 in the graph that was given, every channel."
 
 
@@ -151,7 +157,7 @@ def test_more_updates_than_anybody_reads() -> None:
     """Some are left out, and counted; the way is whole."""
     many = [("5.0.0", f"5.0.{number}") for number in range(1, MOST_UPDATES + 11)]
     way = find_way(
-        Judgement(findings=Findings(source="5.0.0", target="5.0.1"), offered=Offered("5.0.0")), _graph(*many)
+        Judgement(findings=Findings(source="5.0.0", target="5.0.1"), offered=Offered(origin="5.0.0")), _graph(*many)
     )
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)

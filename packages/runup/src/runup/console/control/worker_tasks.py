@@ -75,7 +75,13 @@ def judge(member: Member, *, connection: Connection, requested_update: Requested
     if (cluster := evaluated.cluster) is not None:
         status = cluster.status
         available, conditional = tuple(status.available_updates or ()), tuple(status.conditional_updates or ())
-        offered = Offered(status.desired.version, cluster.spec.channel, available, conditional, status.desired.channels)
+        offered = Offered(
+            origin=status.desired.version,
+            channel=cluster.spec.channel,
+            available=available,
+            conditional=conditional,
+            channels=status.desired.channels,
+        )
     return Judgement(
         findings=findings,
         notes=evaluated.notes,

@@ -28,13 +28,13 @@ class Graph(msgspec.Struct, frozen=True):
     removed: Mapping[tuple[str, str], tuple[str, ...]]
 
 
-class UpdateWay(msgspec.Struct, frozen=True):
+class UpdateWay(msgspec.Struct, frozen=True, kw_only=True):
     """The updates to draw: `paths`, their source, and in `why` what is not known; `why` alone without paths.
 
     `one_step`: only the updates from the cluster's own release are known, so a longer way may exist.
     """
 
-    paths: UpdatePaths | None
+    paths: UpdatePaths | None = None
     source: str = ""
     why: str = ""
     left_out: int = 0
@@ -62,7 +62,7 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
         return _way_by_kept_reports(judged)
     origin = (offered.origin if offered else "") or findings.source
     if not origin:
-        return UpdateWay(None, why="The cluster's own release is not known, so no way begins there.")
+        return UpdateWay(why="The cluster's own release is not known, so no way begins there.")
     if graph is not None:
         # The way within the given graph, limited to `channel` if one is named.
         channel = offered.channel if offered else ""
@@ -72,11 +72,13 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
         )
         versions = [node["version"] for node in document["nodes"]]
         if not versions:
-            return UpdateWay(None, source, f"The graph has no release in channel {channel}.")
+            return UpdateWay(source=source, why=f"The graph has no release in channel {channel}.")
         goal = findings.target if findings.target in versions else ""
         paths = ways(document, graph.removed, origin, goal)
         if paths is None:
-            return UpdateWay(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
+            return UpdateWay(
+                source=source, why=f"Release {origin} is not in the graph, so nothing is known of its updates."
+            )
         missing = (
             ""
             if goal or not findings.target
@@ -85,7 +87,6 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
         return _limit_way(paths, source, missing)
     if offered is None:
         return UpdateWay(
-            None,
             why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
         )
     return _way_by_offered_updates(offered, findings.target)
@@ -94,7 +95,8 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
 def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:
     left_out = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
     blocked = dict(list(paths.blocked.items())[:MOST_UPDATES])
-    return UpdateWay(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), source, problem, left_out)
+    shown = paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked)
+    return UpdateWay(paths=shown, source=source, why=problem, left_out=left_out)
 
 
 def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
@@ -111,7 +113,7 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     updates = (*free_steps, *risky)
     source = "what ClusterVersion offers, one update far"
     if not updates:
-        return UpdateWay(None, source, "ClusterVersion names no update; `runup upgrade` says why.")
+        return UpdateWay(source=source, why="ClusterVersion names no update; `runup upgrade` says why.")
     goal = target or updates[0].to
     path = tuple(step for step in updates if step.to == goal)[:1]
     missing = "" if path else _channel_to_ask(offered, goal)
@@ -144,6 +146,6 @@ def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
     path = tuple(UpdateStep(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
     goal = versions[-1]
     return UpdateWay(
-        UpdatePaths(origin=findings.source, goal=goal, updates=path[:1], blocked={}, way=path, risks={}),
-        "the steps of an update of Kubernetes",
+        paths=UpdatePaths(origin=findings.source, goal=goal, updates=path[:1], blocked={}, way=path, risks={}),
+        source="the steps of an update of Kubernetes",
     )

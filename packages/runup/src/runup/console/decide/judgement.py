@@ -26,7 +26,7 @@ MAX_OF_ONE = 16 * 1024 * 1024
 MAX_OF_ALL = 512 * 1024 * 1024
 
 
-class Offered(msgspec.Struct, frozen=True):
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """The updates that a ClusterVersion offers: from the release `origin`, in `channel`, which is one of `channels`."""
 
     origin: str = ""
