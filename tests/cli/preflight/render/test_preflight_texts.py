@@ -559,6 +559,22 @@ def test_a_remedy_is_given_once() -> None:
     assert "3. warning: C: It is so.\n   Fix: as for 1.\n" in text
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_told"),
+    [
+        pytest.param("warning", "critical", True, id="a warning first"),
+        pytest.param("critical", "warning", False, id="the gravest first"),
+        pytest.param("warning", "", False, id="of the same severity"),
+    ],
+)
+def test_explains_an_order_that_is_not_that_of_the_severities(first: str, second: str, is_told: bool) -> None:
+    """Causes come in the order in which they stop the update (docs/decisions/0072 D38)."""
+    request = replace(A, name="AdminAck-a", severity=first)
+    text = result(found(request, replace(A, name="B", severity=second)))
+    assert text.index("AdminAck-a: ") < text.index("B: It is so.")
+    assert ("\n\nIn the order in which they would stop the update: at the request, " in text) is is_told
+
+
 def test_what_an_update_may_repair_only_informs() -> None:
     """It is no severity of its own, unless a graver risk has the same cause."""
     assert "1. informs: R: It is so." in result(found(REPAIRS))

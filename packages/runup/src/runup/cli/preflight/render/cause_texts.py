@@ -23,12 +23,14 @@ from runup.evaluation.missing import Missing, missing_objects
 from runup.preflight.decide.findings import Findings, Risk
 from runup.report import causes
 from runup.report.causes import Cause
+from runup.report.report import severity_rank
 
 # How many of the missing kinds a text names; data, and the detailed text, have all of them.
 _MAX_KINDS = 2
 # How many of the risks that are unknown because objects are missing are listed.
 _MAX_RISKS = 10
 _STYLES = {"critical": "1;31", "warning": "33", "info": "36", "unknown": "35"}
+ORDER = "In the order in which they would stop the update: at the request, in the control plane, at the nodes, later."
 _NOT_KNOWN = "Not known"
 _SINCE = re.compile(r" \(since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)(?=\.?$)")
 _WHY_UNKNOWN = re.compile(r" could not be told: ")
@@ -112,6 +114,8 @@ def listing(
             if risk.grown
         ]
         sections.append(join_parts(*lines))
+    if note := order_note(report):
+        sections.insert(0, wrap_text(note, screen))
     if report.accepted:
         accepted = ", ".join(
             (f"{risk.name} ({risk.because})" if risk.because else risk.name)
@@ -126,6 +130,12 @@ def listing(
         if not of_dump:
             unknown += _remedy(cause.lead.fix, screen, fixes, 0)
     return join_parts(*sections, *(["\n"] if sections and unknown else []), *unknown)
+
+
+def order_note(report: CauseReport) -> str:
+    """Returns the sentence that explains the order of the causes if it is not that of their severities, else ""."""
+    ranks = [severity_rank(cause.severity) for cause in report.applying]
+    return ORDER if ranks != sorted(ranks) else ""
 
 
 def severity(cause: Cause[Risk]) -> str:

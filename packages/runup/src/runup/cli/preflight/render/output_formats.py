@@ -100,6 +100,8 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
         yield ""
     for refusal in findings.guard_risks:
         yield from _markdown_risk(refusal)
+    if note := cause_texts.order_note(report):
+        yield f"{note}\n"
     for cause in report.all_causes:
         # The entry of a cause; its other risks are entries below it, in full only with a remedy of their own.
         if cause.node:
