@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -149,6 +149,35 @@ def test_the_page_has_the_plan(run: Run) -> None:
     ):
         assert words in ran.out
     assert ran.out.count("<h2>The copy</h2>") == 1
+    # Its own title, and its own command: no preflight would take the suppression of a rehearsal's risk.
+    assert ">Rehearsal of 5.1.0 from 5.0.0<" in ran.out
+    assert "runup rehearse --suppressions FILE" in ran.out
+    assert "preflight run --suppressions" not in ran.out
+
+
+BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
+
+
+@pytest.mark.parametrize(
+    "remove",
+    [
+        pytest.param(lambda file: file.unlink(), id="missing"),
+        pytest.param(lambda file: file.write_text(""), id="empty"),
+        pytest.param(lambda file: file.write_bytes(file.read_bytes()[:200]), id="cut"),
+        pytest.param(lambda file: file.write_text('{"kind": "List", "items": []}'), id="without its items"),
+    ],
+)
+def test_does_not_know_who_has_a_role_without_the_bindings(
+    remove: Callable[[Path], object], run: Run, tmp_path: Path
+) -> None:
+    """That nobody has a role is concluded only from all bindings (`RehearsalRightsNarrow` is info then)."""
+    dump = shutil.copytree(DUMP, tmp_path / "dump")
+    remove(dump / f"{BINDINGS}.json")
+    ran = run("rehearse", "--dump", dump, "--release-dir", RELEASE, "-o", "json")
+    (narrow,) = [risk for risk in json.loads(ran.out)["risks"] if risk["name"].startswith("RehearsalRightsNarrow")]
+    assert narrow["severity"] == "warning"
+    assert "; who has it is not known, loses 1 right" in narrow["message"]
+    assert BINDINGS in json.loads(ran.out)["missing"]["kinds"]
 
 
 def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:

@@ -20,7 +20,15 @@ from runup.evaluation import suppressions as suppress
 from runup.evaluation.baseline import Baseline, Since
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.facts.of_dump import Place
-from runup.preflight.decide.findings import Findings, Risk, guards_of, risk_of_refusal, risk_of_report, worst_first
+from runup.preflight.decide.findings import (
+    SUPPRESS,
+    Findings,
+    Risk,
+    guards_of,
+    risk_of_refusal,
+    risk_of_report,
+    worst_first,
+)
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.report.report import Report, ReportedResource
 
@@ -159,7 +167,7 @@ def _risks(evaluated: EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
     risks = {risk.name: risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks}
     if evaluated.manifests:
         # No cluster has the manifests yet, so no ClusterVersion can carry an acceptance.
-        risks = {name: replace(risk, suppressed_only=True) for name, risk in risks.items()}
+        risks = {name: replace(risk, suppressed_by=SUPPRESS) for name, risk in risks.items()}
     if (cluster := evaluated.cluster) is not None:
         status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
         target = Release(version=report.target_version, image=report.target_image)

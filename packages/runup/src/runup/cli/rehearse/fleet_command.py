@@ -133,7 +133,7 @@ def judge_member(
     from runup.fleet.control.fleet_members import problem_of
     from runup.fleet.control.readings import JudgedMember, unreadable_member
     from runup.rehearse.control import cluster_source, rehearsal, releases
-    from runup.rehearse.decide.rehearsal_findings import report_of, without_acceptance
+    from runup.rehearse.decide.rehearsal_findings import as_rehearsed, report_of
 
     try:
         if member.dump:
@@ -147,9 +147,7 @@ def judge_member(
         evaluated = EvaluatedCluster(
             where=member.name, report=report, of_dump=bool(member.dump), known_id=version.spec.cluster_id
         )
-        return JudgedMember(
-            findings=without_acceptance(findings_of(evaluated)), report=report, notes=rehearsed.account.notes
-        )
+        return JudgedMember(findings=as_rehearsed(findings_of(evaluated)), report=report, notes=rehearsed.account.notes)
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:

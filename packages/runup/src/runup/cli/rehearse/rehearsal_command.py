@@ -90,7 +90,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     report = rehearsal_findings.report_of(rehearsed, now=source.now or now, engine_version=__version__)
     evaluated = EvaluatedCluster(where=source.name, report=report, of_dump=bool(flags.dump))
     (result,), notes = results_of([evaluated], rules, None, now, fail_on=flags.fail_on)
-    result = replace(result, findings=rehearsal_findings.without_acceptance(result.findings))
+    result = replace(result, findings=rehearsal_findings.as_rehearsed(result.findings))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     write(map(out, _rendered(rehearsed, result, flags)))
     if flags.output is None:

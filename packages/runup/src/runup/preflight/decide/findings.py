@@ -72,6 +72,7 @@ EXIT_CLEAR, COULD_NOT_RUN = Result.CLEAR.code, Result.COULD_NOT_RUN.code
 APPLY, UNKNOWN = Result.APPLY.code, Result.UNKNOWN.code
 # The results of clusters in a fleet, in which those with the same code are counted together.
 RESULTS = (Result.CLEAR, Result.APPLY, Result.UNKNOWN, Result.COULD_NOT_RUN)
+SUPPRESS = "runup preflight run --suppressions FILE"
 _BY_NAMED = "Update by way of the releases that the message names, each with a preflight of its own"
 _STEPWISE = "Update by one minor version at a time, each with a preflight of its own"
 # Remedies of the operator's own refusals, for which the API has no field.
@@ -102,7 +103,8 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
 
     `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update go on.
     `grown`: the objects that it covers now, but did not when it was accepted. `cause` and `lacking` are those of the
-    report. `suppressed_only`: no ClusterVersion can carry an acceptance, so only a suppression lets the risk stay.
+    report. `suppressed_by` is the command whose suppressions let the risk stay, where no ClusterVersion can carry an
+    acceptance; empty where one can.
     """
 
     name: str
@@ -122,7 +124,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True):
     grown: Growth | None = None
     cause: str = ""
     lacking: tuple[str, ...] = ()
-    suppressed_only: bool = False
+    suppressed_by: str = ""
 
     @property
     def open(self) -> bool:
@@ -170,8 +172,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     refuses. `takes_names`: risks can be accepted by name on this cluster. `waived`: the target ran without a
     verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps`
     are those of its update. `manifests` says what was read if the findings are about manifests, which no cluster
-    has yet. `cluster_id` tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes
-    the exit code not 0.
+    has yet. `rehearsed`: they are those of a rehearsal. `cluster_id` tells the cluster whatever it is called; empty
+    if it is not known. `fail_on` is what makes the exit code not 0.
     """
 
     source: str
@@ -192,6 +194,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind = "OpenShift"
     steps: tuple[ReportedStep, ...] = ()
     manifests: str = ""
+    rehearsed: bool = False
     cluster_id: str = ""
     fail_on: str = "unknown"
 
@@ -200,7 +203,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         """What was evaluated, and for which release."""
         if self.manifests:
             return f"Manifests for {self.target}"
-        return f"Preflight of {self.target}{f' from {self.source}' if self.source else ''}"
+        work = "Rehearsal" if self.rehearsed else "Preflight"
+        return f"{work} of {self.target}{f' from {self.source}' if self.source else ''}"
 
     @property
     def grown_texts(self) -> tuple[str, ...]:
@@ -552,7 +556,7 @@ def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | No
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
         cause=risk.cause,
         lacking=risk.lacking,
-        suppressed_only=report.cluster_kind == "Kubernetes",
+        suppressed_by=SUPPRESS if report.cluster_kind == "Kubernetes" else "",
     )
 
 

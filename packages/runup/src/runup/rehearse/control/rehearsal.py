@@ -119,6 +119,7 @@ async def rehearse(source: ClusterSource, release: RehearsalTarget, clock: Clock
         result = await run.run_all()
         outcomes = await _definition_outcomes(source, release, copy_=copy_, definitions=definitions, tasks=result.tasks)
         pairs = [_change_of_task(source, copy_, result, task) for task in result.tasks]
+        rights = tuple(_rights_changes(source, copy_, result.tasks, pairs))
         graph = graph_of(result.tasks, ApplyReason.UPDATING)
         refused = tuple(
             _refusal_of(source, copy_, failure, rehearsal_run.count_behind(graph, failure.task))
@@ -136,10 +137,10 @@ async def rehearse(source: ClusterSource, release: RehearsalTarget, clock: Clock
             refusals=refused,
             waits=tuple(result.waits),
             vanished=tuple(vanished),
-            rights=tuple(_rights_changes(copy_, result.tasks, pairs)),
+            rights=rights,
             definitions=tuple(outcomes),
             webhooks=tuple(stored_objects.webhooks(copy_, configurations, pairs)),
-            unknown=tuple(_unknown_kinds(source, [change for change, _, _ in pairs], outcomes)),
+            unknown=tuple(_unknown_kinds(source, [change for change, _, _ in pairs], outcomes, rights)),
             not_evaluated=tuple(copy_.not_evaluated),
             too_late=result.too_late,
             notes=tuple(f"{identity}: {message}" for identity, message in result.notices.items()),
@@ -393,10 +394,16 @@ def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
     return isinstance(names, dict) and (str(spec.get("group")), str(names.get("kind"))) in copy_.invented
 
 
+def _bindings_lacking(source: ClusterSource) -> Iterator[str]:
+    """Yields the kinds of bindings of roles of which the source may lack objects."""
+    return (kind for kind in served_versions.BINDINGS if not source.knows(served_versions.GROUP, kind))
+
+
 def _rights_changes(
-    copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]
+    source: ClusterSource, copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]
 ) -> Iterator[rehearsal_outcome.RightsChange]:
     """Yields the rights that each changed role or binding gives or takes."""
+    all_known = not any(_bindings_lacking(source))
     bindings = [obj for kind in served_versions.BINDINGS for obj in copy_.all(served_versions.GROUP, kind)]
     roles: Mapping[Identity, JSON] = {
         Identity(served_versions.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
@@ -413,7 +420,7 @@ def _rights_changes(
         if task.identity.kind in served_versions.ROLES:
             rights_change = served_versions.change_of_role(task.identity, before, after, bindings)
             if rights_change is not None:
-                yield rights_change
+                yield replace(rights_change, all_known=all_known)
         elif task.identity.kind in served_versions.BINDINGS:
             yield from served_versions.change_of_binding(task.identity, before, after, roles)
 
@@ -461,6 +468,7 @@ def _unknown_kinds(
     source: ClusterSource,
     changes: Sequence[rehearsal_outcome.ObjectChange],
     definitions: Sequence[rehearsal_outcome.DefinitionOutcome],
+    rights: Sequence[rehearsal_outcome.RightsChange],
 ) -> Iterator[rehearsal_outcome.LeftOut]:
     """Yields the kinds whose objects the copy lacks in part, and what is therefore not known."""
     lacking: dict[str, int] = {}
@@ -474,6 +482,10 @@ def _unknown_kinds(
         if not source.knows(group, kind):
             name = f"{plural}.{group}" if group else plural
             yield rehearsal_outcome.LeftOut(name, "what they refuse or change of the release's writes is not known")
+    if not all(change.all_known for change in rights):
+        for kind in _bindings_lacking(source):
+            name = _plural_name(source, served_versions.GROUP, kind)
+            yield rehearsal_outcome.LeftOut(name, "who has the roles that the release changes is not known")
     for definition in definitions:
         if not definition.complete:
             text = "those that the copy does not have were not tried under the target's definition"

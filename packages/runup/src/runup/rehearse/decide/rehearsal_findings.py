@@ -137,9 +137,10 @@ def outcomes_of(rehearsal: outcome.Rehearsal, url: str) -> Iterator[CheckOutcome
         yield CheckOutcome(check=check, result=result, findings=findings, message=message)
 
 
-def without_acceptance(findings: Findings) -> Findings:
-    """Returns the findings as risks that cannot be accepted on the cluster: its ClusterVersion has none of them."""
-    return replace(findings, risks=tuple(replace(risk, suppressed_only=True) for risk in findings.risks))
+def as_rehearsed(findings: Findings) -> Findings:
+    """Returns the findings as those of a rehearsal, whose risks no ClusterVersion has, so that none can be accepted."""
+    risks = tuple(replace(risk, suppressed_by="runup rehearse --suppressions FILE") for risk in findings.risks)
+    return replace(findings, risks=risks, rehearsed=True)
 
 
 def _finding_about(name: str, identity: Identity, message: str, remediation: str, **fields: Any) -> Finding:
@@ -320,7 +321,8 @@ def _rights_findings(changes: Sequence[outcome.RightsChange]) -> Iterator[Findin
     """Yields the rights that each role or binding loses, then those that it gains."""
     for change in changes:
         have = "has" if len(change.subjects) == 1 else "have"
-        subjects_text = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
+        nobody = ", which nobody has now" if change.all_known else "; who has it is not known"
+        subjects_text = f", which {names(change.subjects)} {have}" if change.subjects else nobody
         if change.lost:
             rights = f"loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}"
             yield _finding_about(
@@ -328,7 +330,7 @@ def _rights_findings(changes: Sequence[outcome.RightsChange]) -> Iterator[Findin
                 change.identity,
                 f"{change.identity}{subjects_text}, {rights}.",
                 "Give those who need them a role of their own before the update.",
-                severity="warning" if change.subjects else "info",
+                severity="warning" if change.subjects or not change.all_known else "info",
             )
         if change.gained:
             rights = f"gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}"

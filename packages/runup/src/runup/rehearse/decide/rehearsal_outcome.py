@@ -203,14 +203,18 @@ class CopyAccount:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RightsChange:
-    """Rights of a role that were gained or lost, as `VERB RESOURCE.GROUP`, and who has the role, as `KIND NAME`."""
+    """Rights of a role that were gained or lost, as `VERB RESOURCE.GROUP`, and who has the role, as `KIND NAME`.
+
+    `all_known`: every binding of the cluster is in the copy, so that nobody else has the role.
+    """
 
     identity: Identity
     lost: tuple[str, ...]
     gained: tuple[str, ...]
     subjects: tuple[str, ...]
+    all_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

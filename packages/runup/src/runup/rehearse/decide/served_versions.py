@@ -185,7 +185,7 @@ def change_of_role(
     if not lost and not gained:
         return None
     holders = {name for binding in bindings if role_of(binding) == identity for name in subjects_of(binding)}
-    return RightsChange(identity, lost, gained, tuple(sorted(holders)))
+    return RightsChange(identity=identity, lost=lost, gained=gained, subjects=tuple(sorted(holders)))
 
 
 def change_of_binding(
@@ -195,10 +195,12 @@ def change_of_binding(
     old, new = subjects_of(before), subjects_of(after)
     if lost_subjects := old - new:
         assert before is not None
-        yield RightsChange(identity, _rights_of_bound_role(before, roles), (), tuple(sorted(lost_subjects)))
+        rights = _rights_of_bound_role(before, roles)
+        yield RightsChange(identity=identity, lost=rights, gained=(), subjects=tuple(sorted(lost_subjects)))
     if added := new - old:
         assert after is not None
-        yield RightsChange(identity, (), _rights_of_bound_role(after, roles), tuple(sorted(added)))
+        rights = _rights_of_bound_role(after, roles)
+        yield RightsChange(identity=identity, lost=(), gained=rights, subjects=tuple(sorted(added)))
 
 
 def _rights_of_bound_role(binding: JSON, roles: Mapping[Identity, JSON]) -> tuple[str, ...]:

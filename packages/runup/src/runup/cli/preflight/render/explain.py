@@ -28,7 +28,6 @@ from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
 _NO_REPORT = "no preflight's report is kept here: `runup preflight run` judges the cluster now"
-SUPPRESS = "no (runup preflight run --suppressions FILE lets it stay, with a reason)"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -145,7 +144,8 @@ def _acceptance_text(risk: Risk) -> str:
     if not risk.acceptable:
         return "no: accepting it does not lift it"
     if not risk.accepted:
-        return SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
+        how = f"{risk.suppressed_by} lets it stay, with a reason" if risk.suppressed_by else ""
+        return f"no ({how or f'runup upgrade accept {risk.name}'})"
     return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 

@@ -237,7 +237,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     start = f"Verdict: {_refusals(findings, report, named_risks)}{_waived_and_grown_text(findings)}"
     if not names:
         return (start,)
-    if all(risk.suppressed_only for risk in named_risks):
+    if all(risk.suppressed_by for risk in named_risks):
         return (f"{start} Fix them, or give the reasons why they may stay with --suppressions FILE.",)
     pronoun = "the others" if len(names) < len(named_risks) else "them"
     if not findings.takes_names:

@@ -12,7 +12,14 @@ from datetime import datetime
 from runup.checks import risk_pages
 from runup.checks.decide.kubernetes_words import page_for_kubernetes
 from runup.cli.preflight.render import finding_texts
-from runup.cli.preflight.render.cause_texts import CauseReport, fix_of, missing_text, report_causes, short_kinds
+from runup.cli.preflight.render.cause_texts import (
+    CauseReport,
+    fix_of,
+    missing_text,
+    order_note,
+    report_causes,
+    short_kinds,
+)
 from runup.cli.preflight.render.step_plan import plan
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import (
@@ -115,7 +122,9 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         ),
         steps if finding_texts.steps_on(findings) else None,
         _titled_section(
-            "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
+            "What was found",
+            [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)],
+            note=order_note(report),
         ),
         _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
@@ -179,8 +188,9 @@ def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     yield "Checked", minute_text(findings.observed) if findings.observed else ""
 
 
-def _titled_section(title: str, cards: Sequence[Markup]) -> Markup | None:
-    return el("section", el("h2", f"{title} ({len(cards)})"), *cards) if cards else None
+def _titled_section(title: str, cards: Sequence[Markup], note: str = "") -> Markup | None:
+    heading = el("h2", f"{title} ({len(cards)})")
+    return el("section", heading, el("p", note, class_="faint") if note else None, *cards) if cards else None
 
 
 def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -> Markup:
@@ -259,8 +269,8 @@ def facts_of(risk: Risk) -> Markup:
         rows.append(("Accept it", "Accepting it does not lift it."))
     elif not risk.accepted and risk.severity != "info" and (unsupported := why_not_acceptable(risk.name)):
         rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
-    elif not risk.accepted and risk.suppressed_only:
-        rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
+    elif not risk.accepted and risk.suppressed_by:
+        rows.append(("Let it stay", el("code", risk.suppressed_by)))
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
