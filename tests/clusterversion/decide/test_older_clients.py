@@ -37,7 +37,7 @@ def _reasons(world: World) -> list[str]:
         pytest.param(BY_IMAGE, OF_OC, "5.0.3", id="`oc adm upgrade --to` of the image that is checked"),
         pytest.param(BY_VERSION, OF_OC_ELSEWHERE, "5.1.0", id="`oc adm upgrade --to` of another version"),
         pytest.param(OF_OC, OF_OC_ELSEWHERE, "5.1.0", id="`--to` of another version after a preflight of both"),
-        pytest.param(BY_VERSION, BY_IMAGE, "5.0.3", id="`--to-image` of the release that is checked"),
+        pytest.param(BY_VERSION, BY_IMAGE, "", id="a preflight of the same release by image"),
         pytest.param(REFUSED, OF_OC, "5.0.3", id="`oc adm upgrade --to` after a preflight that was refused"),
         pytest.param(REFUSED, BY_VERSION, "", id="another preflight after one that was refused"),
         pytest.param(BY_VERSION, Update(mode=MODE, version="5.1.0"), "", id="a preflight of another version"),

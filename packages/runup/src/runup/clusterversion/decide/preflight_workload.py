@@ -103,9 +103,7 @@ def case_of(view: View, update: Update, target: Release) -> PreflightCase:
             became_update=False,
             requested_version=update.version,
             requested_image=update.image,
-            kept_mode=keeps_mode(
-                update, target, view.history.attempt, after_refusal=running is not None and is_changed
-            ),
+            kept_mode=keeps_mode(update, view.history.attempt, after_refusal=running is not None and is_changed),
         )
     view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
     return PreflightCase(

@@ -11,7 +11,6 @@ import re
 from datetime import datetime
 
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.oc_pull_spec import is_same_image
 from runup.api.config_v1 import Release, Update
 
 # On ClusterVersion: the ID of the attempt that is to end although an update waits for it (docs/decisions/0076).
@@ -65,20 +64,19 @@ class Attempt(Wire, frozen=True, kw_only=True):
         return self.requested_version, self.requested_image
 
 
-def keeps_mode(update: Update, target: Release, before: Attempt | None, *, after_refusal: bool = False) -> bool:
+def keeps_mode(update: Update, before: Attempt | None, *, after_refusal: bool = False) -> bool:
     """Returns whether a client that does not know modes asked for an update with `update`, a preflight's request.
 
-    A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names an image, and its
-    version if the release is offered; `runup upgrade` names one of both for a preflight. A request that was refused
-    has left no attempt; `after_refusal` says that this one took its place.
+    A merge patch without `mode` keeps the mode of the request `before`. `oc adm upgrade` names version and image of a
+    release that is offered; `runup upgrade` names one of both for a preflight. A request that was refused has left no
+    attempt; `after_refusal` says that this one took its place.
     """
+    both_named = bool(update.version and update.image)
     if before is None:
-        return after_refusal and bool(update.version and update.image)
+        return after_refusal and both_named
     if (update.version, update.image) == before.requested:
         return before.kept_mode
-    if before.became_update or not any(before.requested) or not update.image:
-        return False
-    return bool(update.version) or is_same_image(target.image, before.target_image)
+    return both_named and any(before.requested) and not before.became_update
 
 
 def attempt_id(*, generation: int, image: str, source: str) -> str:
