@@ -111,6 +111,7 @@ OVER = tuple(replace(condition, status="False") if condition.type == "PreflightR
 @pytest.mark.parametrize(
     ("stored", "conditions", "words", "names"),
     [
+        pytest.param("refused", OVER, "was ended before its first report", [], id="its request was refused"),
         pytest.param(None, OVER, "could not run", [], id="no report"),
         pytest.param(LAST, OVER, "could not run", ["A"], id="the report of an earlier preflight"),
         pytest.param(OF_ATTEMPT, SILENT, "no longer confirms its result", [], id="its report, and it may heal"),
@@ -124,6 +125,8 @@ def test_what_a_failed_preflight_did(
 ) -> None:
     """One that ran is not one that could not run; what it found stays."""
     cluster = cluster_version(desired_update=ASKED, conditions=conditions, conditional_updates=(update("5.2.0"),))
-    history = History(attempt=ATTEMPT, reports=(stored,) if stored else ())
+    refused = stored == "refused"
+    attempt = replace(ATTEMPT, refused="FeatureGateDisabled") if refused else ATTEMPT
+    history = History(attempt=attempt, reports=(stored,) if stored and not refused else ())
     found = findings_of_target(cluster, history, "5.2.0")
     assert (found.failure, [risk.name for risk in found.risks]) == (words, names)

@@ -166,14 +166,15 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
 
     `conditions` are the preflight's three conditions, if they are about this target. `phase` is None if no operator
-    runs the preflight, or if there is none. `ran`: the report is that of the current attempt. `partial`: the report
-    is not complete. `passed`: the cluster has come to the target, or past it. `of_dump`: the findings are about a
-    dump, not about a cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to`
-    refuses. `takes_names`: risks can be accepted by name on this cluster. `waived`: the target ran without a
-    verified signature. `kind` is Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps`
-    are those of its update. `manifests` says what was read if the findings are about manifests, which no cluster
-    has yet. `rehearsed`: they are those of a rehearsal. `cluster_id` tells the cluster whatever it is called; empty
-    if it is not known. `fail_on` is what makes the exit code not 0.
+    runs the preflight, or if there is none. `ran`: the report is that of the current attempt, or there is none, and
+    the attempt was ended. `partial`: the report is not complete. `passed`: the cluster has come to the target, or
+    past it. `of_dump`: the findings are about a dump, not about a cluster that can be reached. `guards` are
+    conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on this
+    cluster. `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a
+    ClusterVersion, which accepts nothing; `steps` are those of its update. `manifests` says what was read if the
+    findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal.
+    `cluster_id` tells the cluster whatever it is called;
+    empty if it is not known. `fail_on` is what makes the exit code not 0.
     """
 
     source: str
@@ -226,6 +227,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         """What a failed preflight did, to follow "the preflight"."""
         if not self.ran:
             return "could not run"
+        if self.observed is None:
+            return "was ended before its first report"
         return "failed before it was complete" if self.partial else "no longer confirms its result"
 
     @property
@@ -336,7 +339,7 @@ def findings_of_target(
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
-    current = current_preflight(cluster, history)
+    current, attempt = current_preflight(cluster, history), history.attempt
     preflight = current if current is not None and current.is_of(version, image) else None
     # What was found from an earlier release stays while the target is ahead, and says from where.
     sources = dict.fromkeys((source, *(() if preflight else (report.source_version for report in history.reports))))
@@ -365,7 +368,7 @@ def findings_of_target(
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         phase=phase,
-        ran=report is not None and history.attempt is not None and report.preflight_id == history.attempt.id,
+        ran=attempt is not None and (bool(attempt.refused) if report is None else report.preflight_id == attempt.id),
         partial=report is not None and report.execution_status != "completed",
         passed=has_passed(cluster, version),
         guards=guards_of(cluster, version, image),
