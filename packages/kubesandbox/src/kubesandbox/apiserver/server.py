@@ -315,7 +315,7 @@ class App:
         extra = [("Audit-Id", audit_id)]
         if not any(name == "Cache-Control" for name, _ in response.headers):
             extra.append(("Cache-Control", "no-cache, private"))
-        extra += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
+        extra += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings.sent()]
         response = replace(response, headers=(*response.headers, *extra))
         self.audit.write(
             request,

@@ -22,6 +22,8 @@ _OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _NO_KIND = "couldn't get version/kind; json parse error"
 _SUMMARY_BYTES = 30
+# Between these numbers of nodes the share of aliases that go-yaml allows falls from 99 to 10 percent.
+_FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 PATCH_TYPES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -146,7 +148,45 @@ def decode_applied(data: bytes) -> JSON:
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's safe loader without timestamps, which go-yaml reads as strings here."""
+    """PyYAML's safe loader with go-yaml's limit of aliases, and without timestamps, which it reads as strings here."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Returns the document's node. Raises YAMLError if its aliases stand for too much."""
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            check_aliases(node)
+        return node
+
+
+def check_aliases(root: yaml.Node) -> None:
+    """Raises YAMLError if aliases make most of a large document, or if a value contains itself.
+
+    Source: yaml.v2, decode.go: allowedAliasRatio. Sizes are counted without following an alias twice.
+    """
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        members = [] if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            members = [part for pair in node.value for part in pair]
+        if id(node) not in sizes and id(node) not in open_nodes:
+            open_nodes.add(id(node))
+            missing = [member for member in members if id(member) not in sizes]
+            if any(id(member) in open_nodes for member in missing):
+                raise yaml.YAMLError("anchor value contains itself")
+            stack += missing
+            continue
+        stack.pop()
+        if id(node) not in sizes:
+            sizes[id(node)] = 1 + sum(sizes[id(member)] for member in members)
+            open_nodes.discard(id(node))
+    total = sizes[id(root)]
+    aliased = total - len(sizes)
+    spared = min(max((total - _FEW_NODES) / (_MANY_NODES - _FEW_NODES), 0.0), 1.0)
+    if aliased > 100 and total > 1000 and aliased / total > 0.99 - spared * 0.89:
+        raise yaml.YAMLError("document contains excessive aliasing")
 
 
 _Loader.yaml_implicit_resolvers = {

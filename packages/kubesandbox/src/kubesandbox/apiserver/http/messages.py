@@ -7,7 +7,7 @@ the client accepts; and the answers of the health probes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -56,6 +56,45 @@ class User:
         return info
 
 
+# Characters of all warnings of an answer, and of each where all of them do not fit (apiserver, filters/warning.go).
+_MAX_WARNINGS, _MAX_CUT_WARNING = 4096, 256
+
+
+class Warnings(list[str]):
+    """The warnings of an answer, each once; what has no room in its headers is neither kept nor asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size, self._cut = 0, False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further warning is sent."""
+        return self._cut and self._size >= _MAX_WARNINGS
+
+    def append(self, text: str) -> None:
+        """Adds a warning, unless it is there or has no room; cuts all of them if they do not fit otherwise."""
+        if self.is_full or not text or text in self:
+            return
+        super().append(text)
+        if not self._cut and self._size + len(text) > _MAX_WARNINGS:
+            self._cut = True
+            self._size = sum(min(len(each), _MAX_CUT_WARNING) for each in self)
+        else:
+            self._size += min(len(text), _MAX_CUT_WARNING) if self._cut else len(text)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Adds warnings until there is no room."""
+        for text in texts:
+            if self.is_full:
+                return
+            self.append(text)
+
+    def sent(self) -> list[str]:
+        """Returns the texts as they are sent."""
+        return [text[:_MAX_CUT_WARNING] for text in self] if self._cut else list(self)
+
+
 @dataclass(slots=True, kw_only=True)
 class Request:
     """A request. `headers` has lower-case names; `query` holds the last value of each parameter."""
@@ -68,7 +107,7 @@ class Request:
     body: bytes = b""
     user: User | None = None
     # Collected while handling, sent as Warning headers.
-    warnings: list[str] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=Warnings)
     # Collected by admission, written to the audit log.
     annotations: dict[str, str] = field(default_factory=dict)
 

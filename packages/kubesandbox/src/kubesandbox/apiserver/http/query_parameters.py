@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesandbox.apiserver.http.go_syntax import duration_fault
-from kubesandbox.apiserver.http.messages import Request, Target, User, is_true
+from kubesandbox.apiserver.http.messages import Request, Target, User, Warnings, is_true
 from kubesandbox.apiserver.status_errors import ApiError, Cause, bad_request
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -51,7 +51,7 @@ class WriteOptions:
     validation: str = "Warn"
     force: bool = False
     user: User | None = None  # who writes; None for the server itself
-    warnings: list[str] = field(default_factory=list, compare=False)  # of the answer: what is added here is sent
+    warnings: Warnings = field(default_factory=Warnings, compare=False)  # of the answer: what is added here is sent
     annotations: dict[str, str] = field(default_factory=dict, compare=False)  # of the audit log
     query: Mapping[str, str] = field(default_factory=dict, compare=False)  # as it was given
 

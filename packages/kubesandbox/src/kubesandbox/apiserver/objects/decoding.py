@@ -170,4 +170,4 @@ def _report_faults(
         return
     if options.strict:
         raise refusal_(f"strict decoding error: {', '.join(faults)}")
-    request.warnings.extend(fault for fault in faults if fault not in request.warnings)
+    request.warnings.extend(faults)

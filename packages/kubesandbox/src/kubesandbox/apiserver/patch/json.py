@@ -13,6 +13,8 @@ from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 # Kubernetes' own bound (maxJSONPatchOperations in k8s.io/apiserver).
 MAX_OPERATIONS = 10_000
+# What all copies of a patch may add, in bytes of JSON (JSONPatchMaxCopyBytes in k8s.io/apiserver).
+MAX_COPIED_BYTES = 3 * 1024 * 1024
 _INDEX = re.compile("-?(?:0|[1-9][0-9]{0,8})")
 _POINTER = re.compile("(?:/(?:[^~/]|~[01])*)*")
 
@@ -28,10 +30,12 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
     # Split at its slashes, every pointer begins with an empty text: that is the key of the whole object here.
-    root = {"": copy_json(obj)}
+    root, copied = {"": copy_json(obj)}, 0
     try:
         for operation in operations:
-            _apply_one(root, operation)
+            copied += _apply_one(root, operation)
+            if copied > MAX_COPIED_BYTES:
+                raise LookupError
     except LookupError:
         # The real server does not name the failed operation either.
         message = "the server rejected our request due to an error in our request"
@@ -39,8 +43,12 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
     return root[""]
 
 
-def _apply_one(root: dict[str, Any], operation: Any) -> None:
-    """Applies one operation. Raises LookupError if it is invalid or does not fit the object."""
+def _apply_one(root: dict[str, Any], operation: Any) -> int:
+    """Applies one operation; returns the bytes that it copied.
+
+    Raises LookupError if the operation is invalid or does not fit the object.
+    """
+    copied = 0
     match operation:
         # The library reads an absent value as null.
         case {"op": "add", "path": str(path)}:
@@ -60,6 +68,7 @@ def _apply_one(root: dict[str, Any], operation: Any) -> None:
                 _add(root, path, value)
         case {"op": "copy", "from": str(source), "path": str(path)}:
             container, key = _locate(root, source)
+            copied = len(orjson.dumps(container[key]))
             _add(root, path, copy_json(container[key]))
         case {"op": "test", "path": str(path)}:
             container, key = _locate(root, path)
@@ -67,6 +76,7 @@ def _apply_one(root: dict[str, Any], operation: Any) -> None:
                 raise LookupError
         case _:
             raise LookupError
+    return copied
 
 
 def _add(root: dict[str, Any], path: str, value: Any) -> None:

@@ -5,7 +5,9 @@ In: a kind, the object and the one before it. Out: texts for `Warning` headers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
@@ -15,10 +17,15 @@ from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.validation.common import value_at
 
 JSON = dict[str, Any]
+# Of a port: its place in the list, port of the host, address, and path.
+_Port = tuple[int, int, str, str]
 
 
-def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
-    """Returns the warnings of a write, without those that already applied to the old object."""
+def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> Iterable[str]:
+    """Returns the warnings of a write, without those that already applied to the old object.
+
+    There may be many more than an answer has room for: those of a pod are made as they are asked for.
+    """
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
         warnings = []
@@ -34,7 +41,7 @@ def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
         # A pod's spec does not change; a template's change raises the generation.
         if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
             return []
-        return list(_pod_spec_warnings(value_at(obj, path) or {}, path))
+        return _pod_spec_warnings(value_at(obj, path) or {}, path)
     if kind.kind == "CustomResourceDefinition":
         old_formats = unrecognized_formats(old) if old else []
         return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in old_formats]
@@ -80,19 +87,21 @@ def _pod_spec_warnings(spec: JSON, path: str) -> Iterator[str]:
 
 def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
     """Yields a warning for each port that an earlier one clashes with, and for each name that an earlier one has."""
+    # The earlier ports of each number and protocol, by their port of the host. Only those of the same one, or of none,
+    # can clash, so that many different ones are not compared with each other.
+    earlier: defaultdict[tuple[Any, Any], dict[int, list[_Port]]] = defaultdict(dict)
     for index, (port_path, port) in enumerate(ports):
-        for other_path, other in ports[:index]:
-            if any(port.get(key) != other.get(key) for key in ("containerPort", "protocol")):
-                continue
-            (address, host), (other_address, other_host) = (
-                (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
-            )
+        by_host = earlier[port.get("containerPort"), port.get("protocol")]
+        address, host = port.get("hostIP") or "", port.get("hostPort") or 0
+        near = heapq.merge(by_host.get(0, []), by_host.get(host, [])) if host else heapq.merge(*by_host.values())
+        for _, other_host, other_address, other_path in near:
             if (address, host) == (other_address, other_host):
                 yield f"{port_path}: duplicate port definition with {other_path}"
             elif not host or not other_host:
                 yield f"{port_path}: overlapping port definition with {other_path}"
             elif host == other_host and bool(address) != bool(other_address):
                 yield f"{port_path}: dangerously ambiguous port definition with {other_path}"
+        by_host.setdefault(host, []).append((index, host, address, port_path))
     first: dict[str, str] = {}
     for port_path, port in ports:
         name = port.get("name") or ""
