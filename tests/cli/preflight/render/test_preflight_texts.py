@@ -375,6 +375,28 @@ def test_which_report_is_compared() -> None:
         rendered.pick(History(), "9", "5.0.0")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        pytest.param(SEEN, replace(SEEN, resources=nodes(2)), "now also Node n1; Is", id="one more"),
+        pytest.param(replace(SEEN, resources=nodes(2)), SEEN, "no longer Node n1; Is", id="one less"),
+        pytest.param(
+            replace(SEEN, resources_omitted=3),
+            replace(SEEN, resources=nodes(2), resources_omitted=4),
+            "now also 2 objects; Is",
+            id="lists that are cut are compared by their numbers",
+        ),
+        pytest.param(
+            replace(SEEN, resources_omitted=1), replace(SEEN, resources=nodes(2)), " Is", id="a list that was cut"
+        ),
+    ],
+)
+def test_which_objects_changed(before: ReportedRisk, after: ReportedRisk, said: str) -> None:
+    """Of one cluster at two times."""
+    compared = rendered.compare(report("5.1.0", before), report("5.1.0", after), ("then", "now"))
+    assert str(rendered.comparison(compared)).splitlines()[-1].endswith(f"{said} seen.")
+
+
 def test_two_reports_side_by_side() -> None:
     """Each part by weight, with what was said of it before where that is another word, and how old each side is."""
     both = replace(SEEN, name="Both", message="Both have it.")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubekit.api import codec
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import count, timestamp
 from runup.cli.errors import CommandError
 from runup.cli.preflight.render.finding_texts import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
@@ -16,6 +16,7 @@ from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age
 from runup.preflight.decide.findings import Risk, risk_of_report, with_severities, worst_first
 from runup.preflight.decide.stored_reports import History
+from runup.report.changes import added, objects_of
 from runup.report.report import Report, ReportedRisk, is_of, may_be_untold
 
 NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
@@ -140,11 +141,12 @@ def _change_text(before: ReportedRisk, after: ReportedRisk, compared: Comparison
     # Between two targets on one cluster the objects are the same; of two times they are what changed.
     if compared.names is None:
         return text
-    old, new = ({item.text for item in risk.resources} for risk in (before, after))
-    for label, items in (("now also", sorted(new - old)), ("no longer", sorted(old - new))):
-        omitted = len(items) - _OBJECTS
-        listed = ", ".join(items[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
-        text += f"{label} {listed}; " if items else ""
+    old, new = objects_of(before), objects_of(after)
+    for label, (items, more) in (("now also", added(old, new)), ("no longer", added(new, old))):
+        omitted = max(len(items) - _OBJECTS, 0) + more
+        listed = ", ".join(items[:_OBJECTS]) if items else count(omitted, "object")
+        listed += f" and {omitted} more" if items and omitted else ""
+        text += f"{label} {listed}; " if items or more else ""
     return text
 
 
