@@ -115,13 +115,15 @@ def _operators() -> dict[str, Operator]:
 def mutants_of(path: Path) -> dict[int, list[Mutant]]:
     """Every mutant of a module, by line; what only says how a value is typed or stored is left alone."""
     text = text_of(path)
-    passive = set(_passive_lines(ast.parse(text)))
+    tree = ast.parse(text)
+    passive, annotations = set(_passive_lines(tree)), _annotations(tree)
     found: dict[int, list[Mutant]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(text)))
     for name, operator in _operators().items():
         positions = (position for node in nodes for position in operator.mutation_positions(node))
-        for occurrence, ((line, _), _end) in enumerate(positions):
-            if line not in passive:
+        for occurrence, (start, _end) in enumerate(positions):
+            line = start[0]
+            if line not in passive and not any(begin <= start < end for begin, end in annotations):
                 found[line].append(Mutant(path, line, name, occurrence))
     return found
 
@@ -143,6 +145,12 @@ def _passive_lines(tree: ast.AST) -> Iterator[int]:
             parts = [node] if ast.unparse(node.test) == "TYPE_CHECKING" else []
         for part in filter(None, parts):
             yield from range(part.lineno, (part.end_lineno or part.lineno) + 1)  # type: ignore[attr-defined]
+
+
+def _annotations(tree: ast.AST) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The places of the types of variables, which nothing evaluates: from and to, by line and column."""
+    found = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    return [((each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)) for each in found]
 
 
 def _assignments(body: Iterable[ast.stmt]) -> list[ast.stmt]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
@@ -79,3 +81,20 @@ async def test_a_dumps_own_is_found_as_it_was(tmp_path: Path) -> None:
     found = await deployment(made, tmp_path / "data")
     assert images(found)["machine-config-operator"] == IMAGE
     assert found["status"] == {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "kubernetes"),
+    [
+        pytest.param("4.16.3", "1.29.0", id="of OpenShift 4"),
+        pytest.param("5.0.3", "", id="of a release that the table does not have"),
+    ],
+)
+def test_which_kubernetes_a_release_of_a_dump_has(version: str, kubernetes: str, tmp_path: Path) -> None:
+    """A dump without nodes and operators does not say it; OpenShift 4.y has 1.(y + 13)."""
+    (tmp_path / "version.yaml").write_text(
+        "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\n"
+        f"status: {{desired: {{version: {version}, image: example.com/release@sha256:{'a' * 64}}}}}\n"
+    )
+    made = from_dump.scenario_of(load.read(tmp_path), base=scenarios.BUNDLED / "common")
+    assert {release.version: release.kubernetes for release in made.releases}[version] == kubernetes
