@@ -73,7 +73,12 @@ def test_source_and_target(running: str, source: str, target: str, expected: tup
         pytest.param("v1.34.2", "next", "give it with --to", id="no version"),
         pytest.param("v1.34.2", "1.036", "give it with --to", id="a leading zero"),
         pytest.param("v1.34.2", "1.99", "more than 20 minor versions", id="too far"),
-        pytest.param("", "1.36", "give it with --from", id="nobody knows what runs"),
+        pytest.param(
+            "",
+            "1.36",
+            "the source version of Kubernetes is not known; give it with --from",
+            id="nobody knows what runs",
+        ),
     ],
 )
 def test_what_leads_nowhere(running: str, target: str, words: str) -> None:

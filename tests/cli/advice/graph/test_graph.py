@@ -244,7 +244,7 @@ REFUSED = {
     ),
     "a graph of nulls": (
         ["show", "nulls.json", "--from=4.1.0", "--channel=x"],
-        "there is no channel x in this graph\n",
+        "nulls.json: holds no release; give a graph that `runup graph build` made\n",
     ),
     "a member that is no UTF-8": (
         ["show", "no-utf-8.json", "--from=4.1.0", "--channel=x"],
@@ -492,3 +492,20 @@ def test_the_operator_s_client_is_answered(served: str) -> None:
     assert service.state.graph is not None
     found = advice(service.state.graph, current=Version("4.1.1"), channel="stable-4.2")
     assert [(update.release.version, update.risks[0].name) for update in found.conditional] == [("4.2.0", "Slow")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{}", id="an empty object"),
+        pytest.param('{"editor.tabSize": 2}', id="the settings of another tool"),
+        pytest.param('{"nodes": [], "edges": []}', id="no releases"),
+    ],
+)
+@pytest.mark.parametrize("words", [("show", "--from=4.1.0", "--channel=stable-4.2"), ("serve",)], ids=["show", "serve"])
+def test_refuses_a_graph_without_releases(words: tuple[str, ...], text: str, run: Run, tmp_path: Path) -> None:
+    """A cluster that is served an empty graph looks as if there was no update for it."""
+    (tmp_path / "graph.json").write_text(text)
+    ran = run("graph", words[0], tmp_path / "graph.json", *words[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert "graph.json: holds no release; give a graph that `runup graph build` made" in ran.err

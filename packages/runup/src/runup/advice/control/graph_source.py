@@ -70,6 +70,9 @@ def load(
         removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
         document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
         whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
+        if not whole["nodes"]:
+            # Clusters that ask for an empty graph have no update, which looks as if they were up to date.
+            raise InputError(f"{path}: holds no release; give a graph that `runup graph build` made")
         for node in whole["nodes"]:
             node.setdefault("metadata", {})
         return Source(whole, removed, additions.notes)

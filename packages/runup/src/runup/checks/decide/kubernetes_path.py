@@ -171,6 +171,9 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
 def _version(text: str, role: str, option: str) -> Version:
     """Returns `text` as a version of Kubernetes. Raises Terminal, which names `option`, if it is not one."""
     version = version_of(text)
+    if not text:
+        text = f"the {role} version of Kubernetes is not known; give it with {option}, for example 1.36"
+        raise Terminal(text, reason="InvalidVersion")
     if version is None:
         raise Terminal(
             f"the {role} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
