@@ -319,7 +319,8 @@ SCREENS = [Screen(width, 24, colour) for width in (20, 60, 200) for colour in (F
 @pytest.mark.parametrize("screen", SCREENS, ids=str)
 def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
     """Every table and paragraph on a terminal; the escapes that are left are those of colours."""
-    cluster = codec.convert(ClusterVersion, {"status": STATUS})
+    wanted = {"desiredUpdate": {"mode": "Preflight", "version": "5.2.0"}}
+    cluster = codec.convert(ClusterVersion, {"spec": wanted, "status": STATUS})
     stored = History(reports=(REPORT,))
     texts = [
         finding_texts.result(findings_of_target(cluster, stored, "5.2.0"), screen),

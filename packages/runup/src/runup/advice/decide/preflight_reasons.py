@@ -5,7 +5,10 @@ Advice removes such risks from a stored status, preflights write them. Both take
 
 from __future__ import annotations
 
-from runup.api.config_v1 import ConditionalUpdateRisk
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runup.api.config_v1 import ConditionalUpdateRisk
 
 IN_PROGRESS = "PreflightInProgress"
 INCOMPLETE = "PreflightIncomplete"

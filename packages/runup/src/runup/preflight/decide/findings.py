@@ -172,9 +172,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on this
     cluster. `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a
     ClusterVersion, which accepts nothing; `steps` are those of its update. `manifests` says what was read if the
-    findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal.
-    `cluster_id` tells the cluster whatever it is called;
-    empty if it is not known. `fail_on` is what makes the exit code not 0.
+    findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal. `cluster_id`
+    tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes the exit code not 0.
     """
 
     source: str
