@@ -66,7 +66,9 @@ def test_a_completed_preflight_that_falls_silent() -> None:
     world = checked(risk("A"))
     seen = world.observed.report
     assert seen is not None
-    world.change(report=ReportSeen(seen.preflight_id, seen.content, seen.read_at, unchanged_s=90)).settle()
+    world.change(
+        report=ReportSeen(preflight_id=seen.preflight_id, content=seen.content, read_at=seen.read_at, unchanged_s=90)
+    ).settle()
     assert world.condition("PreflightCompleted") == ("False", "ReportStale")
     assert world.message("PreflightCompleted") == (
         "Preflight of 5.0.3 from 5.0.0 completed, and what it found is not confirmed any more "

@@ -197,11 +197,13 @@ class World:
             "checks": (ReportedCheck(name="DualStack", result="Applies" if risks else "Clear"),),
             "risks": risks,
         }
-        return self.change(report=ReportSeen(attempt, Report(**base | changes), self.now))
+        return self.change(report=ReportSeen(preflight_id=attempt, content=Report(**base | changes), read_at=self.now))
 
     def bad_report(self, reason: str, message: str) -> World:
         """The target writes something that is no report."""
-        return self.change(report=ReportSeen(self.attempt_id, BadReportSeen(reason, message), self.now))
+        return self.change(
+            report=ReportSeen(preflight_id=self.attempt_id, content=BadReportSeen(reason, message), read_at=self.now)
+        )
 
     def pod(self, **container: Any) -> World:
         """The kubelet reports a container of the preflight's pod."""

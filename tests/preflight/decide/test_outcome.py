@@ -352,7 +352,7 @@ def test_how_far_it_is(found: Report, tally: Tally | None, text: str) -> None:
 )
 def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
     """What lies in the attempt's folder and says that it is another's is told by what differs."""
-    found, bad = usable_report(ATTEMPT, ReportSeen(ATTEMPT.id, report(**changes), NOW))
+    found, bad = usable_report(ATTEMPT, ReportSeen(preflight_id=ATTEMPT.id, content=report(**changes), read_at=NOW))
     assert found is None
     assert bad == outcomes.BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
@@ -360,7 +360,7 @@ def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
 def test_the_request_supplies_what_a_report_lacks() -> None:
     """A report with only the fields of the proposal is for the target that was asked for, as of when it was read."""
     seen = Report(format=FORMAT, preflight_id=ATTEMPT.id, target_version="", execution_status="completed")
-    found, bad = usable_report(ATTEMPT, ReportSeen(ATTEMPT.id, seen, NOW))
+    found, bad = usable_report(ATTEMPT, ReportSeen(preflight_id=ATTEMPT.id, content=seen, read_at=NOW))
     assert (found is not None, bad) == (True, None)
     assert found is not None
     assert (found.source_version, found.target_version, found.target_image, found.observed_time) == (
@@ -395,7 +395,10 @@ def test_the_times_of_a_report_are_those_that_the_operator_saw(
         return None if minutes is None else _READ + timedelta(minutes=minutes)
 
     seen = report(**dict(zip(fields, map(at, told), strict=True)))
-    found, _ = usable_report(structs.replace(ATTEMPT, started_time=_STARTED), ReportSeen(ATTEMPT.id, seen, _READ))
+    found, _ = usable_report(
+        structs.replace(ATTEMPT, started_time=_STARTED),
+        ReportSeen(preflight_id=ATTEMPT.id, content=seen, read_at=_READ),
+    )
     assert found is not None
     assert tuple(getattr(found, name) for name in fields) == tuple(map(at, shown))
 
@@ -403,7 +406,7 @@ def test_the_times_of_a_report_are_those_that_the_operator_saw(
 @pytest.mark.parametrize("folder", ["preflight-1-0000000000", "preflight-9-0000000000"])
 def test_what_lies_in_another_folder_is_nothing(folder: str) -> None:
     """Neither a report nor a bad one."""
-    assert usable_report(ATTEMPT, ReportSeen(folder, report(), NOW)) == (None, None)
+    assert usable_report(ATTEMPT, ReportSeen(preflight_id=folder, content=report(), read_at=NOW)) == (None, None)
     assert usable_report(ATTEMPT, None) == (None, None)
 
 

@@ -226,9 +226,13 @@ def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
         data = _read(path)
     except OSError as error:
         text = f"the report could not be read: {error.strerror or error}"
-        return ReportSeen(preflight_id, BadReportSeen("ReportUnreadable", text), clock.now())
+        return ReportSeen(
+            preflight_id=preflight_id, content=BadReportSeen("ReportUnreadable", text), read_at=clock.now()
+        )
     except BadReport as error:
-        return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
+        return ReportSeen(
+            preflight_id=preflight_id, content=BadReportSeen(error.reason, error.message), read_at=clock.now()
+        )
     return parse(data, preflight_id, clock)
 
 
@@ -241,9 +245,11 @@ def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:
 def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
     """Returns the report in `data`, or why it cannot be used."""
     try:
-        return ReportSeen(preflight_id, report.read(data, for_request=True), clock.now())
+        return ReportSeen(preflight_id=preflight_id, content=report.read(data, for_request=True), read_at=clock.now())
     except BadReport as error:
-        return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
+        return ReportSeen(
+            preflight_id=preflight_id, content=BadReportSeen(error.reason, error.message), read_at=clock.now()
+        )
 
 
 def _read(path: Path) -> bytes:

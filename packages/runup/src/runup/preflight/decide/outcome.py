@@ -47,7 +47,7 @@ class BadReportSeen(msgspec.Struct, frozen=True):
     message: str
 
 
-class ReportSeen(msgspec.Struct, frozen=True):
+class ReportSeen(msgspec.Struct, frozen=True, kw_only=True):
     """The report in the attempt's folder, or why it cannot be used. `read_at` is the time at which it was read.
 
     `unchanged_s`: seconds since the report last changed, measured with the reader's own monotonic clock. `changed_at`:
