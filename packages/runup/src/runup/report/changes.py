@@ -6,11 +6,12 @@ Baselines, acceptances, schedules and histories all compare by these functions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from runup.report.report import ReportedResource
+if TYPE_CHECKING:
+    from runup.report.report import ReportedResource
 
 # What a check could not tell is known only as that: that the risk applies is new.
 _KNOWN = {"True": ("True", "Unknown"), "Unknown": ("Unknown",)}
