@@ -23,7 +23,10 @@ def report(*risks: str, target: str = "4.16.0", status: str = "completed", unkno
             ReportedRisk(name=name, message="so", applies="Unknown" if name.endswith("Unknown") else "True")
             for name in risks
         ),
-        checks=tuple(ReportedCheck(name=name, result="Unknown") for name in unknown),
+        checks=(
+            *(ReportedCheck(name=name, result="Unknown") for name in unknown),
+            *(ReportedCheck(name=name, result="Clear") for name in {"Ack", "Paused", "Skew"} - set(unknown)),
+        ),
     )
 
 
@@ -53,6 +56,8 @@ def test_what_could_not_be_told_is_not_gone() -> None:
     assert by_check.gone == ()
     other = steps_of_reports([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Skew",)))])[1]
     assert other.gone == ("Paused-x",)
+    cordoned = steps_of_reports([("a", MONDAY, report("Cordoned")), ("a", TUESDAY, report(unknown=("Skew",)))])[1]
+    assert cordoned.gone == ()  # no check has its name: that of Skew may be the one that finds it
 
 
 def test_a_report_that_failed_is_told_and_skipped() -> None:

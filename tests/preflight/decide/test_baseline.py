@@ -133,7 +133,7 @@ def test_what_is_gone() -> None:
     """But not where the check could not tell; a risk that did not apply cannot be gone."""
     names = {"Gone": "True", "Off": "False", "Paused-x": "True", "Net": "Unknown", "Ack": "True"}
     then = baseline.read({"cluster": "a", "risks": [{"name": n, "applies": a} for n, a in names.items()]}, "f")
-    checks = (ReportedCheck(name="Paused", result="Unknown"),)
+    checks = (ReportedCheck(name="Paused", result="Unknown"), ReportedCheck(name="Gone", result="Clear"))
     now = findings(risk("Ack"), risk("NetUnknown", "Unknown"), checks=checks)
     [(_, since)], _ = baseline.compare(then, [("a", now)])
     assert since == Since(new=("NetUnknown",), gone=("Gone",), untold=("Net", "Paused-x"), same=("Ack",))

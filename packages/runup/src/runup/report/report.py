@@ -374,6 +374,12 @@ def may_be_untold(report: Report, risk: str) -> bool:
 
 
 def is_untold(risk: str, names: Iterable[str], checks: Iterable[ReportedCheck]) -> bool:
-    """Returns whether the check of `risk` could not tell, by the names of the risks found and the checks' results."""
-    check = risk.partition("-")[0]
-    return f"{check}Unknown" in names or any(each.name == check and each.result == "Unknown" for each in checks)
+    """Returns whether the check of `risk` could not tell, by the names of the risks found and the checks' results.
+
+    A risk may have another name than its check, such as NodeCordoned, which NodeHealth finds: then every check that
+    could not tell may be its own.
+    """
+    check, results = risk.partition("-")[0], {each.name: each.result for each in checks}
+    if f"{check}Unknown" in names:
+        return True
+    return results[check] == "Unknown" if check in results else "Unknown" in results.values()
