@@ -74,7 +74,7 @@ def test_a_rehearsal_that_cannot_be(operator: Operator, server: Server, release:
     ran = operator(*words, "--from=5.0.0", "--to=5.2.0", "--rehearse", "--rehearse-seconds=240")
     report = json.loads(ran.out)
     (risk,) = [each for each in report["risks"] if each["name"] == "RehearsalNotRun"]
-    assert (risk["applies"], "no release payload in" in risk["message"]) == ("Unknown", True)
+    assert (risk["applies"], "there is no file in" in risk["message"]) == ("Unknown", True)
     assert report["executionStatus"] == "completed"
 
 

@@ -46,7 +46,7 @@ def names(folder: Path) -> list[str]:
 def test_what_a_new_cluster_starts_with(operator: Operator, tmp_path: Path) -> None:
     """How many files, and where; of the profile that most clusters have."""
     ran = operator("render", "--output-dir", tmp_path / "out", "--release-image", IMAGE)
-    assert (ran.code, ran.out, ran.err) == (0, f"1 files in {tmp_path / 'out'}\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, f"1 file in {tmp_path / 'out'}\n", "")
     assert names(tmp_path / "out") == ["of-self-managed-high-availability"]
     assert (tmp_path / "out" / "bootstrap").is_dir()
     # Over what is there: an installer may ask twice.
