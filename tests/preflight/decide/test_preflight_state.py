@@ -104,6 +104,22 @@ def test_a_preflight_that_is_over_shows_its_report(
     assert (found.observed, found.source) == (stored.observed_time, stored.source_version)
 
 
+@pytest.mark.parametrize(
+    ("desired", "pending"),
+    [
+        pytest.param(None, "", id="no request"),
+        pytest.param(Update(version="5.1.0"), "5.1.0", id="an update that has not begun"),
+        pytest.param(Update(image=IMAGE), IMAGE, id="one by its image"),
+        pytest.param(Update(version="5.0.0"), "", id="one that has begun"),
+        pytest.param(Update(version="5.1.0", mode="Preflight"), "", id="a preflight"),
+    ],
+)
+def test_which_request_a_new_preflight_would_replace(desired: Update | None, pending: str) -> None:
+    """The verdict of an ended preflight names it next to the command that checks again."""
+    cluster = cluster_version(desired_update=desired)
+    assert findings_of_target(cluster, History(reports=(LAST,)), "5.2.0").pending_update == pending
+
+
 OVER = tuple(replace(condition, status="False") if condition.type == "PreflightRunning" else condition
              for condition in SILENT)  # fmt: skip
 

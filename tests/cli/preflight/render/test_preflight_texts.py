@@ -167,6 +167,9 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
          "upgrade` says why). Go on all the same with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
         (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
          "waived (force): nobody vouches for the image that checked."),
+        (found(A, phase=Phase.ENDED, pending_update="5.1.0"), "this preflight has ended; what it found may have "
+         "changed since. Check again in place of the request to update to 5.1.0: "
+         "runup upgrade --mode=preflight --to=5.2.0 --wait"),
         (found(A, phase=Phase.OUTDATED, passed=True), "this preflight has ended, and the cluster has come to 5.2.0 or "
          "past it."),
         (found(A, phase=Phase.ENDED), "this preflight has ended; what it found may have changed since. Check again: "

@@ -168,9 +168,10 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     `conditions` are the preflight's three conditions, if they are about this target. `phase` is None if no operator
     runs the preflight, or if there is none. `ran`: the report is that of the current attempt, or there is none, and
     the attempt was ended. `partial`: the report is not complete. `passed`: the cluster has come to the target, or
-    past it. `of_dump`: the findings are about a dump, not about a cluster that can be reached. `guards` are
-    conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on this
-    cluster. `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a
+    past it. `pending_update` is the release of an update that is requested and has not begun, which a request for a
+    preflight would replace. `of_dump`: the findings are about a dump, not about a cluster that can be reached.
+    `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`: risks can be accepted by name on
+    this cluster. `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a
     ClusterVersion, which accepts nothing; `steps` are those of its update. `manifests` says what was read if the
     findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal. `cluster_id`
     tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes the exit code not 0.
@@ -187,6 +188,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     ran: bool = False
     partial: bool = False
     passed: bool = False
+    pending_update: str = ""
     of_dump: bool = False
     guards: tuple[Condition, ...] = ()
     takes_names: bool = True
@@ -370,12 +372,21 @@ def findings_of_target(
         ran=attempt is not None and (bool(attempt.refused) if report is None else report.preflight_id == attempt.id),
         partial=report is not None and report.execution_status != "completed",
         passed=has_passed(cluster, version),
+        pending_update=_pending_update(cluster),
         guards=guards_of(cluster, version, image),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
         cluster_id=cluster.spec.cluster_id,
     )
+
+
+def _pending_update(cluster: ClusterVersion) -> str:
+    """Returns the release of an update that is requested and has not begun, which a new request would replace."""
+    desired, running = cluster.spec.desired_update, cluster.status.desired
+    if desired is None or desired.mode or (desired.version or desired.image) in ("", running.version, running.image):
+        return ""
+    return desired.version or desired.image
 
 
 def guards_of(cluster: ClusterVersion, version: str, image: str = "") -> tuple[Condition, ...]:

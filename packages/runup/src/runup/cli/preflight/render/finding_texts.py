@@ -190,7 +190,8 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         ended = "was over before it had evaluated every check" if findings.partial else "has ended"
         if findings.passed:
             return (f"Verdict: this preflight {ended}, and the cluster has come to {findings.target} or past it.",)
-        text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again:"
+        again = f" in place of the request to update to {findings.pending_update}" if findings.pending_update else ""
+        text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again{again}:"
         return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
     if not findings.completed:
         if findings.failed is None:
