@@ -159,6 +159,8 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(STUCK, TAKEN), "the update is refused while S applies, accepted or not."),
         (found(A, STUCK), "the update is refused while S applies, accepted or not. Fix the others, or accept them by "
          "name: {accept} A"),
+        (found(replace(STUCK, applies="Unknown")), "1 could not be told. S is unknown, and acceptance does not lift "
+         "it."),
         (found(TAKEN, guards=GUARDS), "1 accepted, but `--to` refuses while Failing=True, Invalid=True (`runup upgrade`"
          " says why). Wait for that to pass, or go on all the same: runup upgrade --to=5.2.0 "
          "--allow-upgrade-with-warnings"),

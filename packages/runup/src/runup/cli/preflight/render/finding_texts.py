@@ -274,6 +274,9 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
                 shown = f"causes {numbers[0]} to {numbers[-1]}"
         text = f"the update is refused while {shown} {'apply' if plural else 'applies'}, accepted or not."
     refused_names = {risk.name for cause in refused for risk in cause.risks}
+    if unlifted := [risk.name for risk in named_risks if not risk.acceptable and risk.name not in refused_names]:
+        verb, pronoun = ("is", "it") if len(unlifted) == 1 else ("are", "them")
+        text += f" {enumeration(unlifted)} {verb} unknown, and acceptance does not lift {pronoun}."
     # What only informs is in the way of nothing.
     grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
     unsupported = [name for name in grave if why_not_acceptable(name)]
