@@ -494,6 +494,8 @@ ELSEWHERE = "its packages are not all in folders of their names, so that what it
             id="something is left out where nobody reads",
         ),
         pytest.param({}, [], "it is not a file-based catalog: it has no folder configs", id="nothing"),
+        pytest.param({"configs/a/catalog.json": b""}, [], "it has no package", id="an empty file"),
+        pytest.param({"configs/a/catalog.yaml": b"# of nobody\n"}, [], "it has no package", id="only comments"),
     ],
 )
 def test_what_a_catalog_has_of_the_packages_that_are_looked_for(

@@ -285,6 +285,8 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
     if problem:
         names = ", ".join(sorted(packages))
         return unread_catalog(image, f"{problem}, so that what it has of {names} is not known", packages)
+    if not catalog_packages:
+        return unread_catalog(image, "it has no package", packages)
     wanted = {name: package for name, package in catalog_packages.items() if name in packages}
     return TargetCatalog(image, wanted, looked_for=packages)
 
