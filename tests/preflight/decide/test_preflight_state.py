@@ -109,7 +109,8 @@ def test_a_preflight_that_is_over_shows_its_report(
     [
         pytest.param(None, "", id="no request"),
         pytest.param(Update(version="5.1.0"), "5.1.0", id="an update that has not begun"),
-        pytest.param(Update(image=IMAGE), IMAGE, id="one by its image"),
+        pytest.param(Update(image=f"q/r@sha256:{'7' * 64}"), f"q/r@sha256:{'7' * 64}", id="one by its image"),
+        pytest.param(Update(image=IMAGE), "", id="the running release by its digest in another registry"),
         pytest.param(Update(version="5.0.0"), "", id="one that has begun"),
         pytest.param(Update(version="5.1.0", mode="Preflight"), "", id="a preflight"),
     ],

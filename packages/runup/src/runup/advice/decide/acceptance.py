@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kubekit.lang.text import count
 from runup.report.changes import Objects, added
 
 if TYPE_CHECKING:
@@ -80,10 +81,9 @@ class Growth(NamedTuple):
         """The growth as a clause for messages."""
         since_text = f" since {stamp(self.since)}" if self.since else ""
         then = f" at {stamp(self.at)}" if self.at else ""
-        count = f"{self.accepted_for} {'object' if self.accepted_for == 1 else 'objects'}"
-        known = (
-            f"in the baseline {self.baseline} with {count}" if self.baseline else f"accepted for {self.accepted_for}"
-        )
+        known = f"accepted for {self.accepted_for}"
+        if self.baseline:
+            known = f"in the baseline {self.baseline} with {count(self.accepted_for, 'object')}"
         return f"{known}{then}, and has grown{since_text}: {self.listed}"
 
     @property

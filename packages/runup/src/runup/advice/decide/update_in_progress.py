@@ -11,7 +11,7 @@ import msgspec
 
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse, same_minor
-from runup.api.config_v1 import ClusterVersion, Release
+from runup.api.config_v1 import ClusterVersion, Release, Update
 
 
 class UpdateInProgress(msgspec.Struct, frozen=True):
@@ -77,3 +77,19 @@ def update_in_progress(cluster: ClusterVersion) -> UpdateInProgress | None:
     if before is None or (is_same_image(before.image, newest.image) and before is status.history[1]):
         return None
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
+
+
+def asks_for(update: Update, release: Release) -> bool:
+    """Returns whether `update` names `release`, by image if it has one."""
+    if update.image:
+        return is_same_image(update.image, release.image)
+    return bool(update.version) and update.version == release.version
+
+
+def pending_update(cluster: ClusterVersion) -> str:
+    """Returns the release of an update that is requested and was not accepted, which a new request would replace."""
+    # Such a request exists in the spec alone.
+    desired = cluster.spec.desired_update
+    if desired is None or desired.mode or asks_for(desired, cluster.status.desired):
+        return ""
+    return desired.version or desired.image

@@ -11,11 +11,11 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.error_types import InputError
-from kubekit.lang.oc_pull_spec import is_same_image, pull_spec
+from kubekit.lang.oc_pull_spec import pull_spec
 from kubekit.lang.oc_version import parse_as_oc
 from kubekit.lang.version import same_minor
 from runup.advice.decide.preflight_reasons import NOT_OFFERED
-from runup.advice.decide.update_in_progress import UpdateInProgress, update_in_progress
+from runup.advice.decide.update_in_progress import UpdateInProgress, asks_for, pending_update, update_in_progress
 from runup.api import clusterversion_json
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.clusterversion.decide.upgrade_target import Flags, Target, clear_patch, cleared_text, update_patch, way_to
@@ -101,16 +101,12 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
 
 def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     """Returns warnings about the update request that a preflight's request replaces."""
-    update, desired = update_in_progress(cluster), cluster.spec.desired_update
+    update = update_in_progress(cluster)
     warnings = []
     if update is not None:
         line = f"warning: the {update.name} is under way and goes on; what is found now may be different"
         warnings.append(err(f"{line} when it is done\n"))
-    # A request that was not accepted exists in the spec alone.
-    pending = desired is not None and not desired.mode and bool(desired.version or desired.image)
-    running = update.to if update else cluster.status.desired
-    if desired is not None and pending and not _asks_for(desired, running):
-        name = desired.version or desired.image
+    if name := pending_update(cluster):
         warnings.append(
             err(f"warning: this takes the place of the request to update to {name}, which was not accepted\n")
         )
@@ -126,7 +122,7 @@ def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
     """Returns the message of `runup upgrade` about an update that the spec does not show."""
     update = update_in_progress(cluster)
     desired = cluster.spec.desired_update
-    if update is None or (desired is not None and not desired.mode and _asks_for(desired, update.to)):
+    if update is None or (desired is not None and not desired.mode and asks_for(desired, update.to)):
         return ()
     return (out(f"\nThe {update.name} goes on, whatever is asked for beside it. {update.way_out}\n"),)
 
@@ -186,7 +182,7 @@ def plan_clearing(cluster: ClusterVersion) -> Clearing:
         names = ", ".join(desired.accepted_names)
         kept = f"; accepted risks are kept: {names} (runup upgrade accept --clear ends that)" if names else ""
         return Clearing(None, goes_on or (out(f"info: No update in progress{kept}\n"),))
-    if update is not None and _asks_for(desired, update.to):
+    if update is not None and asks_for(desired, update.to):
         return Clearing(clear_patch(desired), (out("Cleared the update field\n"), *goes_on))
     return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)), *goes_on))
 
@@ -208,7 +204,7 @@ def end_preflight(cluster: ClusterVersion, attempt: Attempt | None, still_runs: 
     if target is None:
         return Clearing(None, (out("info: No preflight is requested\n"),))
     if attempt is not None and not attempt.over and desired is not None:
-        waits = _asks_for(desired, Release(version=attempt.target_version, image=attempt.target_image))
+        waits = asks_for(desired, Release(version=attempt.target_version, image=attempt.target_image))
         if waits and cluster.metadata.annotations.get(END_ANNOTATION) != attempt.id:
             line = f"Ended the preflight of {target}; the update to it goes on without it\n"
             return Clearing({"metadata": {"annotations": {END_ANNOTATION: attempt.id}}}, (out(line),))
@@ -220,13 +216,6 @@ def _ended_text(desired: Update) -> str:
     names = ", ".join(desired.accepted_names)
     kept = f"; accepted risks are kept: {names}" if names else ""
     return f"Ended the preflight of {desired.version or desired.image}{kept}\n"
-
-
-def _asks_for(update: Update, release: Release) -> bool:
-    """Returns whether `update` names `release`, by image if it has one."""
-    if update.image:
-        return is_same_image(update.image, release.image)
-    return bool(update.version) and update.version == release.version
 
 
 class Rollback(msgspec.Struct, frozen=True):

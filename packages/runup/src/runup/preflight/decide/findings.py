@@ -21,7 +21,7 @@ from kubekit.lang.oc_pull_spec import is_same_image
 from runup.advice.decide import lifting
 from runup.advice.decide import preflight_reasons as reasons
 from runup.advice.decide.acceptance import Acceptance, Accepted, Growth, accepted_without_records, growth
-from runup.advice.decide.update_in_progress import update_in_progress
+from runup.advice.decide.update_in_progress import pending_update, update_in_progress
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.preflight_state import MODE, Phase, current_preflight, has_passed, past_phase
@@ -372,21 +372,13 @@ def findings_of_target(
         ran=attempt is not None and (bool(attempt.refused) if report is None else report.preflight_id == attempt.id),
         partial=report is not None and report.execution_status != "completed",
         passed=has_passed(cluster, version),
-        pending_update=_pending_update(cluster),
+        pending_update=pending_update(cluster),
         guards=guards_of(cluster, version, image),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
         cluster_id=cluster.spec.cluster_id,
     )
-
-
-def _pending_update(cluster: ClusterVersion) -> str:
-    """Returns the release of an update that is requested and has not begun, which a new request would replace."""
-    desired, running = cluster.spec.desired_update, cluster.status.desired
-    if desired is None or desired.mode or (desired.version or desired.image) in ("", running.version, running.image):
-        return ""
-    return desired.version or desired.image
 
 
 def guards_of(cluster: ClusterVersion, version: str, image: str = "") -> tuple[Condition, ...]:
