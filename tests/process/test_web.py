@@ -25,7 +25,7 @@ from runup.preflight.decide.deployment_steps import Trust
 from runup.process import http_fetch
 from runup.process.monitoring import Monitoring
 from runup.updatestatus.control.alert_queries import Alerts
-from runup.updatestatus.decide.snapshot import Unreadable
+from runup.updatestatus.decide.alerts import Unreadable
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}
 _resolve = socket.getaddrinfo

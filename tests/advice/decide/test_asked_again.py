@@ -21,7 +21,7 @@ from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.work import check_work, read_work
 from runup.preflight.decide.deployment_steps import Trust
-from runup.updatestatus.decide.snapshot import Alert
+from runup.updatestatus.decide.alerts import Alert
 
 MOMENT, SECOND, MINUTE = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 QUERY = Query(

@@ -15,7 +15,7 @@ from runup.advice.decide import promql
 from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState, evaluate_rules
 from runup.advice.decide.risks import alert_risks
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
-from runup.updatestatus.decide.snapshot import Alert, read_alerts
+from runup.updatestatus.decide.alerts import Alert, read_alerts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 S = timedelta(seconds=1)

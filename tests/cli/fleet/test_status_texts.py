@@ -14,9 +14,9 @@ from runup.cli.fleet.recommend_command import AdviceRow
 from runup.cli.fleet.status_command import StatusRow
 from runup.cli.render.screen import Screen
 from runup.fleet.decide.trend import Change, ReportStep, summarize_days
+from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status
-from runup.updatestatus.decide.snapshot import Unreadable
 
 EVIL = "a\nharbour: fine\x1b[31m"
 

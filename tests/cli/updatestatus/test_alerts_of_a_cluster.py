@@ -23,7 +23,7 @@ from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.advice.control import recommend_input
 from runup.process.connection import Connection
 from runup.updatestatus.control import thanos
-from runup.updatestatus.decide.snapshot import Alert, Unreadable
+from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 NOW = datetime.now(UTC)
 ROUTE = "/apis/route.openshift.io/v1/namespaces/openshift-monitoring/routes/thanos-querier"

@@ -43,7 +43,7 @@ from runup.updatestatus.control.controller import (
 )
 from runup.updatestatus.control.process import Options, Process
 from runup.updatestatus.control.status_store import UpdateStatusStore
-from runup.updatestatus.decide.snapshot import Unreadable
+from runup.updatestatus.decide.alerts import Unreadable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -23,7 +23,7 @@ from runup.process import monitoring
 from runup.updatestatus.control import alert_queries as asking
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.controller import NODES_AT_MOST, PATIENCE_S, REFRESH_S, DrainingPods
-from runup.updatestatus.decide.snapshot import Alert, Unreadable
+from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 GOOD = """{"status": "success", "data": {"alerts": [
   {"labels": {"alertname": "KubePodNotReady", "severity": "warning"}, "annotations": {"summary": "A pod is not ready."},

@@ -23,10 +23,11 @@ from kubesandbox.apiserver.schema.crd import compile_crd
 from runup.api.config_v1 import ClusterOperator
 from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
 from runup.updatestatus.decide import finding as uids
+from runup.updatestatus.decide.alerts import Alert, Unreadable
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.finding import Finding, node_ref
 from runup.updatestatus.decide.read_status import report_of_status
-from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, sort_pools
+from runup.updatestatus.decide.snapshot import Snapshot, sort_pools
 
 
 def schema() -> Any:

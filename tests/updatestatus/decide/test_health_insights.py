@@ -11,8 +11,8 @@ from tests.updatestatus.decide import builders as b
 from runup.api.config_v1 import ClusterOperator
 from runup.updatestatus.decide import control_plane as cp
 from runup.updatestatus.decide import health, nodes
+from runup.updatestatus.decide.alerts import Alert
 from runup.updatestatus.decide.finding import Finding
-from runup.updatestatus.decide.snapshot import Alert
 
 LATER = b.STARTED + b.minutes(60)
 VERSIONS = nodes.versions_of(b.configs())

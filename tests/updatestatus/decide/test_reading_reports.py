@@ -346,7 +346,7 @@ def test_every_status_renders(snapshot: Any) -> None:
 
 def test_what_could_not_be_read_is_printed_even_when_nothing_is_updating() -> None:
     """A cluster whose pools nobody sees may well be updating."""
-    from runup.updatestatus.decide.snapshot import Unreadable
+    from runup.updatestatus.decide.alerts import Unreadable
 
     quiet = b.version([b.entry(b.NEW)], progressing="False")
     obj = written(b.snapshot(cluster_version=quiet, nodes=Unreadable("forbidden"), cluster_operators=()))

@@ -19,8 +19,8 @@ from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.process.threads import in_thread
-from runup.updatestatus.decide.snapshot import PATH as ALERTS
-from runup.updatestatus.decide.snapshot import read_alerts
+from runup.updatestatus.decide.alerts import PATH as ALERTS
+from runup.updatestatus.decide.alerts import read_alerts
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0

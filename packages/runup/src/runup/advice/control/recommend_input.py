@@ -66,7 +66,7 @@ def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendI
     # With the client, of which reading files needs nothing.
     from runup.process import clusterversion_client as clusters
     from runup.updatestatus.control.thanos import alerts as ask_alerts
-    from runup.updatestatus.decide.snapshot import Unreadable
+    from runup.updatestatus.decide.alerts import Unreadable
 
     cluster = clusters.read_raw(client)
     alerts_or_error = ask_alerts(client, client.now())

@@ -23,7 +23,7 @@ from kubekit.lang.text import cut
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 if TYPE_CHECKING:
-    from runup.updatestatus.decide.snapshot import Alert
+    from runup.updatestatus.decide.alerts import Alert
 
 
 from kubekit.api.meta_v1 import Condition

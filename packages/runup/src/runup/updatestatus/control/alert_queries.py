@@ -13,7 +13,7 @@ from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.process.threads import in_thread
-from runup.updatestatus.decide.snapshot import PATH, Alert, Unreadable, read_alerts
+from runup.updatestatus.decide.alerts import PATH, Alert, Unreadable, read_alerts
 
 REFRESH_S = 60.0
 TIMEOUT_S = 20.0

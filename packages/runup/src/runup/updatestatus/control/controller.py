@@ -29,10 +29,11 @@ from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
 from runup.updatestatus.control.status_store import UpdateStatusStore
+from runup.updatestatus.decide.alerts import Alert, Unreadable
 from runup.updatestatus.decide.assess import Room, assess, next_change_s
 from runup.updatestatus.decide.finding import LEVELS
 from runup.updatestatus.decide.memory import insights_of
-from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, readable, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
 from runup.updatestatus.decide.waiting import held_up_nodes
 
 _VALUES = {"True": 1, "False": 0}

@@ -32,10 +32,11 @@ from runup.process import clusterversion_client as clusters
 from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control import status_reading, thanos
 from runup.updatestatus.decide import freshness
+from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.read_status import report as read_report
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, sort_pools
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)

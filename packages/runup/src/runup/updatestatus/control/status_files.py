@@ -27,8 +27,9 @@ from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.names import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
 from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
+from runup.updatestatus.decide.alerts import Alert, Unreadable, read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
-from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, read_alerts, readable, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
 
 if TYPE_CHECKING:
     from runup.dump.load import Dump

@@ -16,11 +16,12 @@ from kubekit.lang.gotext import datetime_of_ns, to_ns
 from kubekit.lang.text import sentence_case, timestamp
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.updatestatus.decide import read_status
+from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.assess import assess, own_status
 from runup.updatestatus.decide.control_plane import started_at
 from runup.updatestatus.decide.freshness import CURRENT, OLD, UNKNOWN, Freshness
 from runup.updatestatus.decide.memory import insights_of
-from runup.updatestatus.decide.snapshot import Snapshot, Unreadable
+from runup.updatestatus.decide.snapshot import Snapshot
 
 JSON = dict[str, Any]
 

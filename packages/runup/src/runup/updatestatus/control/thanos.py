@@ -10,11 +10,10 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.transport import context_for
-from runup.updatestatus.decide.snapshot import Unreadable
+from runup.updatestatus.decide.alerts import PATH, Alert, Unreadable, read_alerts
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
-    from runup.updatestatus.decide.snapshot import Alert
 
 _ROUTE = Resource(group="route.openshift.io", version="v1", kind="Route", plural="routes", namespaced=True)
 _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
@@ -35,9 +34,6 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
         route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
     except KubeError as error:
         return Unreadable(f"failed to get alerts from Thanos: {error.message}")
-    # Imported here because most commands do not come this far.
-    from runup.updatestatus.decide.snapshot import PATH, read_alerts
-
     hosts = [
         str(ingress["host"]) for ingress in (route.get("status") or {}).get("ingress") or () if ingress.get("host")
     ]
@@ -61,7 +57,6 @@ def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime
 
     from kubekit.http.addresses import Deadline
     from kubekit.http.single_request import send_once
-    from runup.updatestatus.decide.snapshot import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
     # The Route's certificate is often signed by a public CA and not by that of the API server.

@@ -18,12 +18,13 @@ from runup.rules.machine_config import CONTROL_PLANE_POOL
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health, insights, waiting
 from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.draft import INPUTS, Draft, draft
 from runup.updatestatus.decide.finding import Finding, cut
 from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import PoolState
-from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
+from runup.updatestatus.decide.snapshot import Snapshot, readable
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.

@@ -16,11 +16,12 @@ from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
+from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
-from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
+from runup.updatestatus.decide.snapshot import Snapshot, readable
 
 INPUTS = {
     "cluster_version": "ClusterVersion",

@@ -17,10 +17,10 @@ from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.machine_config import UnavailableReason
 from runup.updatestatus.decide import finding as terms
+from runup.updatestatus.decide.alerts import Alert
 from runup.updatestatus.decide.control_plane import OperatorState
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.nodes import PoolState
-from runup.updatestatus.decide.snapshot import Alert
 
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
 OPERATOR_UNAVAILABLE, OPERATOR_DEGRADED = "ClusterOperatorUnavailable", "ClusterOperatorDegraded"

@@ -16,7 +16,7 @@ from kubekit.lang.text import cut, join_within
 from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.cluster_state import SourceRisk
 from runup.report import documentation
-from runup.updatestatus.decide.snapshot import Alert
+from runup.updatestatus.decide.alerts import Alert
 
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"
