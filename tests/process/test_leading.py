@@ -264,6 +264,35 @@ async def test_a_lost_lease_ends_the_work_and_says_why(api: ScriptedApi) -> None
     ]
 
 
+async def test_a_replica_that_waits_names_the_holder_once(api: ScriptedApi) -> None:
+    """A dead leader's successor waits for minutes."""
+    leases, clock, stopping = LeaseServer(), ManualClock(), asyncio.Event()
+    leases.lease = {
+        "metadata": {"name": "version", "namespace": "ns", "resourceVersion": "1"},
+        "spec": {"holderIdentity": "another", "leaseDurationSeconds": 137, "leaseTransitions": 1},
+    }
+    api.answers(leases.answer)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        raise AssertionError("another process leads")
+
+    with capture_logs() as logs:
+        async with Client(ClusterConfig(server=api.url)) as client, asyncio.timeout(DEADLINE_S):
+            waiting = asyncio.create_task(
+                run_while_leader(
+                    client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping
+                )
+            )
+            for _ in range(2):
+                await eventually(lambda: clock.sleeping)
+                await clock.advance(58)
+            stopping.set()
+            await waiting
+    assert [(line["event"], line["lease"], line["holder"]) for line in logs] == [
+        ("waiting for the lease", "ns/version", "another")
+    ]
+
+
 async def test_what_ends_by_a_bug_of_ours_is_run_again_ten_seconds_later() -> None:
     """With a traceback in the log each time; what ends by itself is over."""
     clock, runs = ManualClock(), list[float]()

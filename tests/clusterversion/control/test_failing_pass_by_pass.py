@@ -460,19 +460,18 @@ async def test_what_is_wanted_later_is_looked_at_later(scene: Scene) -> None:
     assert list(scene.queue.due) == [KEY]
 
 
-async def test_that_there_is_no_cluster_version_is_told_once(scene: Scene) -> None:
-    """And again when it goes a second time; not while it is not known yet."""
+async def test_a_missing_cluster_version_makes_the_operator_unready(scene: Scene) -> None:
+    """Until there is one; a kind that is not listed yet comes first."""
     controller = scene.controller()
     scene.caches.versions.remove(scene.world.version)
     scene.caches.pods.synced = False
-    assert await passes(controller, 1) == []
+    assert scene.caches.idle() == "Pod is not listed yet"
     scene.caches.pods.synced = True
-    said = "there is no ClusterVersion version: nothing is checked or applied until it is created"
-    assert await passes(controller, 3) == [said]
+    missing = "there is no ClusterVersion version: nothing is checked or applied until it is created"
+    assert scene.caches.idle() == missing
+    assert await passes(controller, 3) == []
     scene.caches.versions.put(scene.world.version)
-    assert await passes(controller, 1) == []
-    scene.caches.versions.remove(scene.world.version)
-    assert await passes(controller, 2) == [said]
+    assert scene.caches.idle() == ""
 
 
 async def test_who_is_told_to_stop_stops(scene: Scene) -> None:

@@ -348,13 +348,10 @@ async def test_a_pass_that_fails_is_done_again(scene: Scene, refusal: tuple[int,
 
 
 async def test_nothing_is_decided_before_all_is_listed(scene: Scene) -> None:
-    """Said once for each kind; a request counts from then on."""
+    """A request counts from then on."""
     scene.controller.on_request()
     scene.caches.nodes.synced = False
-    with capture_logs() as logs:
-        for _ in range(2):
-            await scene.handle()
-    assert [(line["event"], line["kind"]) for line in logs] == [("waiting for the cluster to be read", "Node")]
+    await scene.handle()
     scene.asking.ask([ReleaseQuestion("r")])
     await eventually(lambda: scene.asking.known.known)
     await scene.handle()
@@ -806,6 +803,10 @@ async def test_a_process_says_what_it_waits_for() -> None:
     for cache in made.caches.all():
         cache.replace([], "1")
     assert made.not_ready() == ""
+    made.caches.ocps.synced = made.caches.validations.synced = False
+    made.caches.ocps.fail("not allowed to list them")
+    made.caches.validations.fail("nor these")
+    assert made.not_ready() == "no validation can be read: not allowed to list them"
     made.stop()
     assert made.stopping.is_set()
 

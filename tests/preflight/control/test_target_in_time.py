@@ -372,11 +372,12 @@ async def prepared(
 
 
 async def test_an_api_server_that_is_away_is_waited_for() -> None:
-    """Later and later, up to ten seconds; each time the report says so."""
+    """Later and later, up to ten seconds; each time the report says so, and the log once a minute."""
     cluster, waits = Cluster(), list[float]()
-    cluster.away = 6
+    cluster.away = 12
     target, request = await prepared(cluster, waits)
-    assert waits == [1, 2, 4, 8, 10, 10]
+    assert waits == [1, 2, 4, 8, *[10] * 8]
+    assert target.log.lines.count("the API server did not answer; check its address and certificate") == 2
     assert (str(request.source), target.cluster_id) == ("5.0.7", "4f1a")
     (_, told), *_ = kept(target).written
     assert told.message.startswith("waiting for the API server: ")

@@ -166,19 +166,12 @@ async def test_a_slow_server_gets_a_pause_all_the_same(scene: Scene) -> None:
 
 
 async def test_what_is_not_known_yet_holds_it_up(scene: Scene) -> None:
-    """Said once for each; half a cluster's status would end insights and begin them anew."""
-    scene.caches.nodes.synced = False
-    assert await scene.handle() == ["there can be no status yet"]
-    assert await scene.handle() == []
-    scene.caches.pods.synced = False
-    assert await scene.handle() == []
-    scene.caches.nodes.synced = True
-    assert await scene.handle() == ["there can be no status yet"]
-    assert scene.api.requests == []
-    scene.caches.pods.synced = True
-    scene.keeper.cache.synced = False
-    assert await scene.handle() == ["there can be no status yet"]
-    scene.keeper.cache.synced = True
+    """Half a cluster's status would end insights and start new ones."""
+    for cache in (scene.caches.nodes, scene.caches.pods, scene.keeper.cache):
+        cache.synced = False
+        assert await scene.handle() == []
+        assert scene.api.requests == []
+        cache.synced = True
     assert await scene.handle() == []
     assert scene.writes == 1
 

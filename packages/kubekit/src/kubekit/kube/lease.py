@@ -48,7 +48,8 @@ class LeaderElector:
 
     `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is
     released, so that the next leader never runs beside this one. `rand` returns numbers from 0 to 1 for jitter.
-    `annotations` returns what each renewal and the release write into the annotations of the Lease.
+    `annotations` returns what each renewal and the release write into the annotations of the Lease. `on_attempt` is
+    called with the error of each attempt before leading begins, with None if the server answered it.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class LeaderElector:
         on_stopped: Callable[[], None],
         rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
         annotations: Callable[[], Mapping[str, str]] = dict,
+        on_attempt: Callable[[Exception | None], None] = lambda _error: None,
     ) -> None:
         if not lease_duration_s > renew_deadline_s > retry_period_s > 0:
             raise ValueError("a lease must outlast the renew deadline, and that the retry period")
@@ -81,9 +83,10 @@ class LeaderElector:
         self._on_stopped = on_stopped
         self._rand = rand
         self._annotations = annotations
+        self._on_attempt = on_attempt
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
-        self._trouble = ""
+        self._trouble: Exception | None = None
         self._was_slow = False
         # Until when nobody else may lead. It counts from before an attempt, because others count from when they see
         # its result.
@@ -96,9 +99,11 @@ class LeaderElector:
     async def run(self) -> None:
         """Leads, once it has the lease, until that cannot be renewed; releases the lease if cancelled while leading."""
         while not await self._try_to_acquire(self._renew_deadline_s):
+            self._on_attempt(self._trouble)
             # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
             await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
         self.leading = self._has_led = True
+        self._on_attempt(None)
         self._on_started()
         try:
             self.lost = await self._until_lost()
@@ -108,6 +113,11 @@ class LeaderElector:
             # So that the next leader need not wait; best effort, since the server may be gone.
             with suppress(KubeError, codec.DecodeError, TimeoutError):
                 await run_within(self._clock, LONGEST_RELEASE_S, self._clear_holder())
+
+    @property
+    def holder(self) -> str:
+        """The holder of the Lease as of the last attempt; empty if there is none."""
+        return self._seen.holder_identity if self._seen is not None else ""
 
     def may_write(self, request: Request) -> bool:
         """Reports whether `request` may be sent now: for the Lease itself always, while no other process may lead."""
@@ -160,9 +170,9 @@ class LeaderElector:
                 break  # what the attempt before it ran into says more than that there was no time for another
             if await self._try_to_acquire(remaining_s):
                 continue
-            if self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
+            if self.holder not in {"", self._identity}:
                 # Stops at once: otherwise there would be two leaders.
-                return f"{self._seen.holder_identity} holds it"
+                return f"{self.holder} holds it"
         return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble or 'there was no time for an attempt'}"
 
     def _pause_s(self) -> float:
@@ -175,12 +185,12 @@ class LeaderElector:
 
     async def _try_to_acquire(self, within_s: float) -> bool:
         """Takes or renews the lease if it is free, its own or expired; returns False if it cannot within `within_s`."""
-        self._trouble = ""
+        self._trouble = None
         attempted_at = self._clock.monotonic()
         try:
             acquired = await run_within(self._clock, within_s, self._take_or_renew())
         except (KubeError, codec.DecodeError, TimeoutError) as error:
-            self._trouble = str(error)
+            self._trouble = error
             return False
         self._was_slow = self._clock.monotonic() - attempted_at >= self._retry_period_s
         if acquired:

@@ -148,7 +148,7 @@ class Manager(LeaderProcess):
         async with (
             Client(self._config, clock=self._clock, user_agent=agent) as client,
             serve_until_done(
-                self.endpoint, options, client, self._clock, lacking=self.caches.idle, caches=self.caches.all()
+                self.endpoint, options, client, self._clock, lacking=self.lacking, caches=self.caches.all()
             ),
         ):
             await self._serve_cluster(client, facts, own_release)
@@ -224,6 +224,10 @@ class Manager(LeaderProcess):
             await service.close()
             await prometheus.close()
             await checks.close()
+
+    def not_ready(self) -> str:
+        """Returns why nothing is decided: an input is missing, or there is no ClusterVersion; empty if neither."""
+        return self.caches.idle()
 
     def applier(
         self, client: Client, facts: OperatorFacts, wake: Callable[[], None], following: Sequence[Reflector[Any]]

@@ -19,7 +19,7 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.error_types import RunupError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import Fenced, KubeError
+from kubekit.kube.api_errors import ConfigError, Fenced, Forbidden, KubeError, NotFound, Transient, Unauthorized
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.lease import LeaderElector
@@ -73,18 +73,28 @@ async def run_while_leader(
     stopping: asyncio.Event,
     elect: bool = True,
     annotations: Callable[[], Mapping[str, str]] = dict,
+    on_trouble: Callable[[str], None] = lambda _why: None,
 ) -> None:
     """Runs `work` while holding the lease `namespace/lease`; returns when `stopping` is set.
 
     Without `elect` there is no lease, and `work` runs at once. Without `election` the cluster's topology decides how
-    long the lease lasts. `annotations` are written to the Lease with each renewal. Raises LeaseLost, with `stopping`
-    set.
+    long the lease lasts. `annotations` are written to the Lease with each renewal. `on_trouble` is called with why the
+    lease cannot be acquired, with "" as soon as the server answers. Raises LeaseLost, with `stopping` set.
     """
     if not elect:
         await run_until_stopped(stopping, work())
         return
     chosen_election = election or await _election(client)
     leading = asyncio.Event()
+    named_holder = ""
+
+    def on_attempt(error: Exception | None) -> None:
+        nonlocal named_holder
+        on_trouble(why_not_acquired(namespace, lease, error) if error is not None else "")
+        if error is None and not elector.leading and elector.holder != named_holder:
+            named_holder = elector.holder
+            log.info("waiting for the lease", lease=f"{namespace}/{lease}", holder=named_holder)
+
     elector = LeaderElector(
         client,
         namespace=namespace,
@@ -98,6 +108,7 @@ async def run_while_leader(
         on_started=leading.set,
         on_stopped=stopping.set,
         annotations=annotations,
+        on_attempt=on_attempt,
     )
 
     client.fence(elector.may_write)
@@ -122,6 +133,32 @@ async def run_while_leader(
     if elector.lost:
         log.error("the lease was lost", lease=f"{namespace}/{lease}", why=elector.lost)
         raise LeaseLost(f"the lease {namespace}/{lease} was lost: {elector.lost}")
+
+
+def why_not_acquired(namespace: str, name: str, error: Exception) -> str:
+    """Returns why an attempt to acquire the Lease `namespace/name` failed, and the way out."""
+    match error:
+        # A Lease that does not exist is created, and only a missing namespace answers that with 404.
+        case NotFound():
+            way_out = "create the namespace, or name an existing one with --namespace"
+        case Forbidden() if _is_terminating(error):
+            way_out = "create the namespace again when its deletion has ended"
+        case Forbidden():
+            way_out = "grant get, watch, create and patch of leases.coordination.k8s.io in this namespace"
+        case Unauthorized() | ConfigError():
+            way_out = "correct the credentials of the kubeconfig or of the service account"
+        case DecodeError():
+            way_out = "correct or delete the Lease"
+        case Transient() | TimeoutError():
+            way_out = "check the server's address and the certificate authorities of the kubeconfig"
+        case _:
+            way_out = "correct --namespace and --kubeconfig"
+    return f"Lease {namespace}/{name} cannot be acquired: {error}; {way_out}"
+
+
+def _is_terminating(error: Forbidden) -> bool:
+    details = error.status.details
+    return details is not None and any(cause.reason == "NamespaceTerminating" for cause in details.causes)
 
 
 async def run_until_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

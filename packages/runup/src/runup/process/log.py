@@ -17,6 +17,8 @@ from kubekit.lang.text import printable_value
 
 # Limit of a text, in characters: a message may quote megabytes of an answer that cannot be parsed.
 MAX_TEXT = 2_000
+# Seconds between two lines about the same wait.
+WAIT_LOGGED_EVERY_S = 60.0
 # Limit of a traceback, in characters. Its middle is cut: the first calls show the loop, the last ones the error.
 MAX_TRACEBACK = 6_000
 

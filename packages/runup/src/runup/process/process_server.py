@@ -1,7 +1,8 @@
 """Serves metrics and health of an operator's process while it runs, with the options common to all of them.
 
 In: `ProcessOptions`, a client, the caches. Out: metrics and health, for as long as the context manager lasts. The
-process is ready if its caches follow the cluster and the API server answers.
+process is ready if its caches follow the cluster, its Lease can be acquired, and the API server answers. The log says
+why it is not ready: a process that waits must not look like one that has nothing to do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
+
 from kubekit.api.codec import DecodeError
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
@@ -19,11 +22,15 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock, run_within
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call, Request
+from kubekit.kube.watch import Allowance
 from runup.process.endpoint import Endpoint, MetricsAuthorizer
 from runup.process.leader_election import Election, cancel, restart_on_error, run_while_leader
+from runup.process.log import WAIT_LOGGED_EVERY_S
 from runup.process.serving_tls import profile_reflector
 from runup.process.shutdown import run_until_told
 from runup.process.tls_profile import TlsProfile
+
+log = structlog.get_logger("process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,8 @@ class LeaderProcess:
         self._options = options
         self._clock = clock or SystemClock()
         self.stopping = asyncio.Event()
+        # Why the Lease cannot be acquired, with the way out; empty if it can, or another process holds it.
+        self._lease_trouble = ""
 
     def stop(self) -> None:
         """Requests that `run` ends."""
@@ -67,6 +76,17 @@ class LeaderProcess:
     async def run(self) -> None:
         """Serves until stopped."""
         raise NotImplementedError
+
+    def not_ready(self) -> str:
+        """Returns which input of the cluster the process lacks; empty if none."""
+        raise NotImplementedError
+
+    def lacking(self) -> str:
+        """Returns why nothing is done for the cluster; empty if something is, here or by the Lease's holder."""
+        return self._lease_trouble or self.not_ready()
+
+    def _note_lease_trouble(self, why: str) -> None:
+        self._lease_trouble = why
 
     async def run_until_told(self) -> None:
         """Runs until a signal: the first TERM or INT ends `run` in order, a second one at once."""
@@ -92,6 +112,7 @@ class LeaderProcess:
             stopping=self.stopping,
             elect=self._options.leader_elect,
             annotations=annotations,
+            on_trouble=self._note_lease_trouble,
         )
 
 
@@ -109,14 +130,15 @@ async def serve_until_done(
 
     With a certificate the cluster's TLS profile is followed.
     """
-    following: list[asyncio.Task[None]] = []
+    readiness = Readiness(client, clock, lacking, caches)
+    following = [asyncio.create_task(restart_on_error(lambda: log_while_not_ready(readiness, clock), clock))]
     try:
         if options.health_listen:
             await endpoint.start_health(options.health_listen)
         if options.listen:
             await endpoint.start(
                 options.listen,
-                ready=Readiness(client, clock, lacking, caches).why_not,
+                ready=readiness.why_not,
                 refused=MetricsAuthorizer(client, clock).refusal if options.metrics_auth else None,
                 cert_file=options.serving_cert_file,
                 key_file=options.serving_key_file,
@@ -153,7 +175,11 @@ class Readiness:
 
     async def why_not(self) -> str:
         """Returns what is missing, as text for the reader of a probe; empty if nothing is."""
-        return self._lacking() or self._why_stale() or await self._why_unanswered()
+        return self.known() or await self._why_unanswered()
+
+    def known(self) -> str:
+        """Returns what is missing as far as that is known without a request; empty if nothing is."""
+        return self._lacking() or self._why_stale()
 
     def _why_stale(self) -> str:
         """Returns the first cache that is no longer followed, so that its content may be stale; empty if none is."""
@@ -171,3 +197,21 @@ class Readiness:
                 self._unanswered = ""
             self._asked_at = self._clock.monotonic()
         return self._unanswered
+
+
+# A process needs less than this to read a small cluster; what it lacks then is worth a line.
+LOOK_EVERY_S = 1.0
+
+
+async def log_while_not_ready(readiness: Readiness, clock: Clock) -> None:
+    """Logs what the process lacks: the first time, and then once a minute; and that nothing is missing any more."""
+    lines, is_logged = Allowance(1, WAIT_LOGGED_EVERY_S), False
+    while True:
+        await clock.sleep(LOOK_EVERY_S)
+        why = readiness.known()
+        if why and lines.take(clock.monotonic()):
+            log.warning("not ready", why=why)
+            is_logged = True
+        elif is_logged and not why:
+            log.info("ready")
+            is_logged = False

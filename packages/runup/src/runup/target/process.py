@@ -49,6 +49,7 @@ from runup.facts.watched_kinds import WatchedKinds
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.decide.stored_reports import same_findings
+from runup.process.log import WAIT_LOGGED_EVERY_S
 from runup.report.report import Report, ReportedContainer, encode
 from runup.target.check_runner import LIMIT_S, Runner
 from runup.target.container_checks import Containers, names_waiting
@@ -245,14 +246,16 @@ class PreflightTarget:
 
     async def prepare(self) -> tuple[Request, tuple[Check, ...]]:
         """Returns the resolved request and the checks for this cluster; waits while the server is away."""
-        wait_s = self.timing.retry_s
+        wait_s, lines = self.timing.retry_s, Allowance(1, WAIT_LOGGED_EVERY_S)
         while True:
             try:
                 return await self._prepare_once()
             except Transient as error:
                 if self.once:
                     raise
-                self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
+                if lines.take(self.clock.monotonic()):
+                    text = "the API server did not answer; check its address and certificate"
+                    self.log.warning(text, error=str(error), retry_in_seconds=wait_s)
                 header = self._header(self.request.source_version)
                 await self.write(running_report(header, (), self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)

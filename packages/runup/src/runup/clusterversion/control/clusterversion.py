@@ -187,7 +187,6 @@ class ClusterVersionController:
         self._refused = sync_failure.RejectedFields()
         self._failure: sync_failure.Failure | None = None
         self._unwritten = ""
-        self._absent = False
         for cache in caches.all():
             cache.add_listener(lambda _change, _old, _new: queue.add(KEY))
             cache.add_state_listener(lambda: queue.add(KEY))
@@ -268,7 +267,6 @@ class ClusterVersionController:
         if observed is None:
             self._report_missing_version()
             return
-        self._absent = False
         now = self._clock.now()
         self._metrics.look(observed)
         plan = reconcile(observed, now=now)
@@ -326,13 +324,9 @@ class ClusterVersionController:
         self._odd = odd
 
     def _report_missing_version(self) -> None:
-        """Reports a missing ClusterVersion by a log line and a metric: otherwise idling would look healthy."""
-        if self._caches.not_ready():
-            return
-        if not self._absent:
-            log.error(_NO_VERSION)
-        self._absent = True
-        self._metrics.cluster.look_without_version(_sorted_operators(self._caches.operators) or ())
+        """Reports a missing ClusterVersion as a metric: otherwise idling would look healthy."""
+        if not self._caches.not_ready():
+            self._metrics.cluster.look_without_version(_sorted_operators(self._caches.operators) or ())
 
     def observe(self) -> Observed | None:
         """Returns a snapshot of caches and sources; None while there is too little to decide on."""

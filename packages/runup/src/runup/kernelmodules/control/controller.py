@@ -132,7 +132,6 @@ class KernelModulesController:
         self._metrics = metrics
         self._builder = builder
         self._refused: dict[NamespacedName, tuple[str, float]] = {}
-        self._told_waiting = ""
         self._requested = False
         self._edited: set[str] = set()
         caches.on_change(self.on_change, self.on_any_change, self.on_request, self._edited.add)
@@ -199,11 +198,7 @@ class KernelModulesController:
 
     def _is_too_early(self) -> bool:
         """Returns whether a cache is not filled yet: a Module that is not listed yet must not count as deleted."""
-        waiting = self._caches.waiting()
-        if waiting and waiting != self._told_waiting:
-            log.info("waiting for the cluster to be read", kind=waiting)
-        self._told_waiting = waiting
-        return bool(waiting)
+        return bool(self._caches.waiting())
 
     def observe(self, name: str, asking: AnswerCache, runners: Runners) -> Observed:
         """Returns all state that affects the validation of that name."""

@@ -98,7 +98,7 @@ class Process(LeaderProcess):
         options, clock = self._options, self._clock
         async with (
             Client(self._config, clock=clock, user_agent=f"{NAME}/{__version__}") as client,
-            serve_until_done(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
+            serve_until_done(self.endpoint, options, client, clock, lacking=self.lacking, caches=self.caches.all()),
         ):
             await self._serve_cluster(client)
 
@@ -136,9 +136,11 @@ class Process(LeaderProcess):
             await cancel(tasks)
 
     def not_ready(self) -> str:
-        """Returns which kind is not listed yet, as the readiness probe says it; empty if all are."""
-        waiting = self.caches.waiting()
-        return f"{waiting} is not listed yet" if waiting else ""
+        """Returns which kind is not listed yet, or why no validation can be read; empty if neither."""
+        if waiting := self.caches.waiting():
+            return f"{waiting} is not listed yet"
+        is_either_read = self.caches.ocps.synced or self.caches.validations.synced
+        return "" if is_either_read else f"no validation can be read: {self.caches.ocps.error}"
 
 
 def _answerer(client: Client, options: Options) -> Callable[[Question], Awaitable[AnswerValue]]:

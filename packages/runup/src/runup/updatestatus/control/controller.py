@@ -289,7 +289,6 @@ class UpdateStatusController:
         self._now = now or Now(clock)
         self._timing = timing or Timing()
         self._changed = True
-        self._lacking = ""
         self.confirmed_at: datetime | None = None
         self._not_before = self._look_at = clock.monotonic()
         caches.on_change(self.on_change)
@@ -367,12 +366,7 @@ class UpdateStatusController:
 
     def _is_too_early(self, keeper: UpdateStatusStore) -> bool:
         """Reports whether an input is unknown: half a cluster's status would end insights and start new ones."""
-        waiting = self._caches.waiting()
-        why = f"{waiting} is not listed yet" if waiting else keeper.lacking
-        if why and why != self._lacking:
-            log.warning("there can be no status yet", why=why)
-        self._lacking = why
-        return bool(why)
+        return bool(self._caches.waiting() or keeper.lacking)
 
     def _assess_timed(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
         now, nodes = self._now.insights(), self._now.nodes()

@@ -7,6 +7,7 @@ at once; only the leader writes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -53,6 +54,8 @@ class Process(LeaderProcess):
         self.metrics = Metrics()
         self.caches = Caches()
         self.endpoint = Endpoint(self.metrics, self._clock)
+        # Why UpdateStatus cannot be written; known once its watch runs.
+        self._store_lacks: Callable[[], str] = str
 
     async def run(self) -> None:
         """Serves until stopped; raises KubeError (configuration), ValueError (flags), LeaseLost."""
@@ -61,7 +64,7 @@ class Process(LeaderProcess):
         options, clock = self._options, self._clock
         async with (
             Client(self._config, clock=clock, user_agent=agent) as client,
-            serve_until_done(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
+            serve_until_done(self.endpoint, options, client, clock, lacking=self.lacking, caches=self.caches.all()),
         ):
             await self._serve_cluster(client)
 
@@ -78,6 +81,7 @@ class Process(LeaderProcess):
             timing=options.timing,
         )
         keeper = UpdateStatusStore(client, clock, controller.on_echo)
+        self._store_lacks = lambda: keeper.lacking
         drains = DrainingPods(client, clock, controller.on_change)
         alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
         following = [reflector.run for reflector in (*reflectors(client, self.caches, clock), keeper.reflector)]
@@ -99,9 +103,9 @@ class Process(LeaderProcess):
             await cancel(tasks)
 
     def not_ready(self) -> str:
-        """Returns which kind is not listed yet, as the readiness probe says it; empty if all are."""
+        """Returns which kind is not listed yet, or why UpdateStatus cannot be written; empty if neither."""
         waiting = self.caches.waiting()
-        return f"{waiting} is not listed yet" if waiting else ""
+        return f"{waiting} is not listed yet" if waiting else self._store_lacks()
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
