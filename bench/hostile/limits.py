@@ -143,6 +143,7 @@ def lease_of(promised_s: int, *, set_by_s: int = 0) -> Callable[[Path], Awaitabl
                     clock=clock,
                     on_started=leading.set,
                     on_stopped=leading.clear,
+                    on_renewed=lambda _: None,
                 )
                 task = asyncio.create_task(elector.run())
                 try:

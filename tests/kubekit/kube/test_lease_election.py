@@ -146,6 +146,7 @@ class Candidate:
         self.clock = SetClock(start)
         self.leading = False
         self.notes: dict[str, str] = {}
+        self.lasts_until: list[float] = []
         self.holder_when_stopped = ""
 
         def note(what: str, leading: bool) -> Callable[[], None]:
@@ -167,6 +168,7 @@ class Candidate:
             clock=self.clock,
             on_started=note("leads", True),
             on_stopped=note("stops", False),
+            on_renewed=lambda lasts_s: self.lasts_until.append(self.clock.monotonic() + lasts_s),
             rand=lambda: rand,
             annotations=lambda: self.notes,
         )
@@ -253,6 +255,22 @@ async def test_the_first_one_leads_and_renews(election: Election) -> None:
     last = election.server.writes[-1]
     assert (last["acquireTime"], last["renewTime"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:04.000000Z")
     assert election.diary == ["one leads"]
+
+
+async def test_the_lease_lasts_from_before_each_attempt(election: Election) -> None:
+    """Other candidates count from when they see the Lease; a slow answer makes the rest of the lease shorter."""
+    one = await election.stands("one")
+    await election.pass_time(one, 4)
+    assert one.lasts_until == [15, 17, 19]
+    election.server.answers_writes.clear()
+    await one.clock.advance(2)
+    await eventually(lambda: len(election.server.writes) == 4)
+    await one.clock.advance(3)
+    election.server.answers_writes.set()
+    await eventually(lambda: len(one.lasts_until) == 4)
+    assert one.lasts_until[-1] == 21
+    await one.stop()
+    assert len(one.lasts_until) == 4
 
 
 async def test_a_leader_notes_on_its_lease_what_it_is_asked_to(election: Election) -> None:
@@ -602,6 +620,7 @@ def test_durations_that_would_make_two_leaders_are_refused(lease: float, deadlin
             clock=ManualClock(),
             on_started=lambda: None,
             on_stopped=lambda: None,
+            on_renewed=lambda _: None,
         )
 
 

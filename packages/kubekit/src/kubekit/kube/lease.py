@@ -47,9 +47,10 @@ class LeaderElector:
     """Competes for the Lease `namespace/name` as `identity`; all durations are seconds.
 
     `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is
-    released, so that the next leader never runs beside this one. `rand` returns numbers from 0 to 1 for jitter.
-    `annotations` returns what each renewal and the release write into the annotations of the Lease. `on_attempt` is
-    called with the error of each attempt before leading begins, with None if the server answered it.
+    released, so that the next leader never runs beside this one. `on_renewed` is called after each attempt that took or
+    renewed the Lease with the seconds for which no other process may lead. `rand` returns numbers from 0 to 1 for
+    jitter. `annotations` returns what each renewal and the release write into the annotations of the Lease.
+    `on_attempt` is called with the error of each attempt before leading begins, with None if the server answered it.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LeaderElector:
         clock: Clock,
         on_started: Callable[[], None],
         on_stopped: Callable[[], None],
+        on_renewed: Callable[[float], None],
         rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
         annotations: Callable[[], Mapping[str, str]] = dict,
         on_attempt: Callable[[Exception | None], None] = lambda _error: None,
@@ -81,6 +83,7 @@ class LeaderElector:
         self._clock = clock
         self._on_started = on_started
         self._on_stopped = on_stopped
+        self._on_renewed = on_renewed
         self._rand = rand
         self._annotations = annotations
         self._on_attempt = on_attempt
@@ -195,6 +198,7 @@ class LeaderElector:
         self._was_slow = self._clock.monotonic() - attempted_at >= self._retry_period_s
         if acquired:
             self._deadline = attempted_at + self._renew_deadline_s
+            self._on_renewed(attempted_at + self._lease_duration_s - self._clock.monotonic())
         return acquired
 
     async def _take_or_renew(self) -> bool:

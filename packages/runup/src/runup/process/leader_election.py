@@ -74,12 +74,14 @@ async def run_while_leader(
     elect: bool = True,
     annotations: Callable[[], Mapping[str, str]] = dict,
     on_trouble: Callable[[str], None] = lambda _why: None,
+    on_renewed: Callable[[float], None] = lambda _lasts_s: None,
 ) -> None:
     """Runs `work` while holding the lease `namespace/lease`; returns when `stopping` is set.
 
     Without `elect` there is no lease, and `work` runs at once. Without `election` the cluster's topology decides how
     long the lease lasts. `annotations` are written to the Lease with each renewal. `on_trouble` is called with why the
-    lease cannot be acquired, with "" as soon as the server answers. Raises LeaseLost, with `stopping` set.
+    lease cannot be acquired, with "" as soon as the server answers. `on_renewed` is called with the seconds that the
+    lease lasts. Raises LeaseLost, with `stopping` set.
     """
     if not elect:
         await run_until_stopped(stopping, work())
@@ -107,6 +109,7 @@ async def run_while_leader(
         clock=clock,
         on_started=leading.set,
         on_stopped=stopping.set,
+        on_renewed=on_renewed,
         annotations=annotations,
         on_attempt=on_attempt,
     )

@@ -27,7 +27,7 @@ from runup.process.endpoint import Endpoint, MetricsAuthorizer
 from runup.process.leader_election import Election, cancel, restart_on_error, run_while_leader
 from runup.process.log import WAIT_LOGGED_EVERY_S
 from runup.process.serving_tls import profile_reflector
-from runup.process.shutdown import run_until_told
+from runup.process.shutdown import LeaseAlarm, run_until_told
 from runup.process.tls_profile import TlsProfile
 
 log = structlog.get_logger("process")
@@ -68,6 +68,7 @@ class LeaderProcess:
         self.stopping = asyncio.Event()
         # Why the Lease cannot be acquired, with the way out; empty if it can, or another process holds it.
         self._lease_trouble = ""
+        self._alarm: LeaseAlarm | None = None
 
     def stop(self) -> None:
         """Requests that `run` ends."""
@@ -89,8 +90,16 @@ class LeaderProcess:
         self._lease_trouble = why
 
     async def run_until_told(self) -> None:
-        """Runs until a signal: the first TERM or INT ends `run` in order, a second one at once."""
-        await run_until_told(self.run(), self.stop, self.stopping)
+        """Runs until a signal: the first TERM or INT ends `run` in order, a second one at once.
+
+        The process also ends when its lease runs out, even if `run` hangs.
+        """
+        self._alarm = LeaseAlarm()
+        await run_until_told(self.run(), self.stop, self.stopping, self._alarm)
+
+    def _renew_alarm(self, lasts_s: float) -> None:
+        if self._alarm is not None:  # None in a process that others share, such as a test
+            self._alarm.renew(lasts_s)
 
     async def lead(
         self,
@@ -113,6 +122,7 @@ class LeaderProcess:
             elect=self._options.leader_elect,
             annotations=annotations,
             on_trouble=self._note_lease_trouble,
+            on_renewed=self._renew_alarm,
         )
 
 

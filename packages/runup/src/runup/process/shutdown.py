@@ -7,6 +7,7 @@ soon as the process is to end, for whatever reason, a timer starts that ends it 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import threading
@@ -18,6 +19,34 @@ from typing import Any
 GRACEFUL_STOP_S = 4.0
 # After the work has ended, only threads are waited for and the reason is logged.
 THREAD_JOIN_S = 1.0
+# After leading has ended, this much later than any of the above: the process hangs.
+AFTER_LEADING_S = GRACEFUL_STOP_S + THREAD_JOIN_S + 1.0
+
+
+class LeaseAlarm:
+    """Ends the process when its lease runs out, whatever hangs in it, with exit code 14 (SIGALRM).
+
+    The kernel's timer sends SIGALRM, whose handler is `_exit` of the C library. That needs no descriptor, no memory, no
+    thread and no Python code. A suspended process ends before it executes anything else. The default action of
+    the signal would not end the first process of a container (pid_namespaces(7)). Only the program of a process may
+    have an alarm (docs/decisions/0089).
+    """
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+        libc.signal.restype = ctypes.c_void_p
+        libc.signal(signal.SIGALRM, ctypes.cast(libc._exit, ctypes.c_void_p))
+
+    def renew(self, seconds: float) -> None:
+        """Ends the process in so many seconds, instead of when it was set to end before."""
+        # Zero would turn the timer off.
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+
+    def hasten(self, seconds: float) -> None:
+        """Ends the process in so many seconds, unless it ends sooner."""
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        self.renew(min(left or seconds, seconds))
 
 
 class CutOff:
@@ -44,11 +73,14 @@ class CutOff:
 
 
 async def run_until_told(
-    run: Coroutine[Any, Any, None], stop: Callable[[], object], stopping: asyncio.Event | None = None
+    run: Coroutine[Any, Any, None],
+    stop: Callable[[], object],
+    stopping: asyncio.Event | None = None,
+    alarm: LeaseAlarm | None = None,
 ) -> None:
     """Runs `run` for a process: TERM and INT call `stop`, a second one ends the process at once.
 
-    `stopping` is set when the process is to end for a reason of its own. If it has to be cut off, it exits with 0 if
+    `stopping` is set when the process must end for another reason; `alarm` then ends it if that takes too long. If it has to be cut off, it exits with 0 if
     it was told to stop, else with 1.
     """
     loop = asyncio.get_running_loop()
@@ -69,7 +101,7 @@ async def run_until_told(
     # The loop's own signal handlers would wait for a loop that may be busy.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    watching = asyncio.create_task(_arm_when_stopping(stopping, cut_off))
+    watching = asyncio.create_task(_arm_when_stopping(stopping, cut_off, alarm))
     try:
         await run
     finally:
@@ -77,8 +109,10 @@ async def run_until_told(
         cut_off.after(THREAD_JOIN_S, 0 if signalled else 1)
 
 
-async def _arm_when_stopping(stopping: asyncio.Event | None, cut_off: CutOff) -> None:
+async def _arm_when_stopping(stopping: asyncio.Event | None, cut_off: CutOff, alarm: LeaseAlarm | None) -> None:
     if stopping is not None:
         await stopping.wait()
+        if alarm is not None:
+            alarm.hasten(AFTER_LEADING_S)
         if not cut_off.is_set:
             cut_off.after(GRACEFUL_STOP_S, 1)
