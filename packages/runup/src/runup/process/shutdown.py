@@ -80,8 +80,8 @@ async def run_until_told(
 ) -> None:
     """Runs `run` for a process: TERM and INT call `stop`, a second one ends the process at once.
 
-    `stopping` is set when the process must end for another reason; `alarm` then ends it if that takes too long. If it has to be cut off, it exits with 0 if
-    it was told to stop, else with 1.
+    `stopping` is set when the process must end for another reason; `alarm` then ends it if that takes too long. If the
+    process has to be cut off, it exits with 0 if it was stopped by a signal, else with 1.
     """
     loop = asyncio.get_running_loop()
     cut_off = CutOff()
