@@ -163,6 +163,44 @@ async def test_an_image_by_digest_and_each_architecture(real: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("layers", "kernels"),
+    [
+        pytest.param([[Made("opt/lib/modules/5.13.0/other.ko")]], {"5.13.0"}, id="another module for another kernel"),
+        pytest.param([[Made(f"{FOLDER}/other.ko")]], {KERNEL}, id="another module for this kernel"),
+        pytest.param(
+            [[Made("opt/lib/modules/5.13.0/a.ko.xz")], [symlink("lib/modules/5.12.0/a.ko", "/a.ko")]],
+            {"5.13.0", "5.12.0"},
+            id="packed, and a link",
+        ),
+        pytest.param(
+            [[Made("opt/lib/modules/5.13.0/a.ko")], [Made("opt/lib/modules/.wh.5.13.0")]], set(), id="deleted again"
+        ),
+        pytest.param([[Made("opt/lib/modules/5.13.0/modules.dep")]], set(), id="no module"),
+    ],
+)
+async def test_for_which_kernels_an_image_has_modules(
+    tmp_path: Path, layers: list[list[Made]], kernels: set[str]
+) -> None:
+    """Those of any name: a push would take them from the nodes that use them."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, *layers)
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/a/b@{made.digest}")
+    assert (found.verified, found.kernels) == (False, frozenset(kernels))
+
+
+async def test_whether_it_is_known_for_which_kernels_an_image_has_modules(real: str) -> None:
+    """An image that does not exist has none; one that could not be read, or is for another machine, may have some."""
+    for tag, architectures, kernels in (
+        ("other-kernel", ("amd64",), {"5.13.0"}),
+        ("nope", ("amd64",), set()),
+        ("index", ("s390x",), None),
+    ):
+        found = await verdict(f"{real}/kmods/simple:{tag}", architectures=architectures)
+        assert (tag, found.kernels) == (tag, None if kernels is None else frozenset(kernels))
+
+
 async def test_fifty_at_once(real: str) -> None:
     """Each has its own verdict, whatever the others have."""
     names = ["good", "other-kernel"] * 25

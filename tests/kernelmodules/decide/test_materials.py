@@ -27,7 +27,7 @@ from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.module_files import kernel_spelling, module_of
+from runup.kernelmodules.decide.module_files import kernel_of, kernel_spelling, module_of
 from runup.kernelmodules.decide.module_state import BuildInputs, Image
 from runup.kernelmodules.decide.runs import Runner, RunState
 from runup.kernelmodules.decide.toolkit import absent_error
@@ -163,7 +163,7 @@ def test_an_image_that_says_nothing_of_kernels() -> None:
 @pytest.mark.parametrize("outcome", ExaminationOutcome)
 def test_a_verdict_as_an_answer(outcome: ExaminationOutcome) -> None:
     """What is not known is not verified."""
-    assert ImageVerdict(outcome, "why").answer == Image(outcome is ExaminationOutcome.VERIFIED, "why")
+    assert ImageVerdict(outcome, "why").answer == Image(outcome is ExaminationOutcome.VERIFIED, "why", None)
 
 
 def test_of_which_architectures_kernels_must_be_known() -> None:
@@ -179,3 +179,17 @@ def test_of_which_architectures_kernels_must_be_known() -> None:
     assert architectures((module(),), nodes) == ("amd64", "arm64", "s390x")
     assert architectures((chosen,), nodes) == ("s390x",)
     assert architectures((idle,), nodes) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "kernel"),
+    [
+        pytest.param("opt/lib/modules/5.14.0/a.ko", "5.14.0", id="where modprobe looks"),
+        pytest.param("lib/modules/5.14.0/extra/a.ko.xz", "5.14.0", id="at the root, in a folder below"),
+        pytest.param("lib/modules/a.ko", "", id="in no kernel's folder"),
+        pytest.param("src/a.ko", "", id="anywhere else"),
+    ],
+)
+def test_which_kernel_a_file_is_for(path: str, kernel: str) -> None:
+    """By the folder that modprobe reads."""
+    assert kernel_of(path) == kernel

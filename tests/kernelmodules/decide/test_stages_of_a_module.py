@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,11 @@ from runup.kernelmodules.decide.runs import RunState
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")
 THERE = Image(verified=True)
+OTHER = "5.14.0-400.1.1.el9_3.x86_64"
+# The tag of the nodes that run now, and one that could not be read.
+RUNNING = Image(verified=False, reason="it lacks kmod", kernels=frozenset({OTHER}))
+UNREAD = Image(verified=False, reason="no answer", kernels=None)
+NAMED = "containerImage must name the kernel, for example by a tag with ${KERNEL_FULL_VERSION}"
 DOCKERFILE = BuildInputs("FROM scratch\n", ("v1",))
 AGAIN = "this Module will not be verified again in this Preflight CR"
 BUILD_FAILED = f"Failed to verify build for module kmod, kernel version {KERNEL}, error "
@@ -95,6 +101,58 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             f"name it by a tag ({GONE.reason})",
         ),
     ),
+    "a push over another kernel's modules is refused": (
+        lambda: story(push=True, build=BUILD).answer(RUNNING),
+        (
+            "Failure",
+            "Done",
+            f"{BUILD_FAILED}a push would overwrite registry.example/kmod:v1, which has modules for kernel {OTHER}: "
+            f"{NAMED} ({RUNNING.reason})",
+        ),
+    ),
+    "a signature over another kernel's modules is refused": (
+        lambda: story(push=True, sign=UNSIGNED).answer(RUNNING),
+        (
+            "Failure",
+            "Done",
+            f"{SIGN_FAILED}a push would overwrite registry.example/kmod:v1, which has modules for kernel {OTHER}: "
+            f"{NAMED} ({RUNNING.reason})",
+        ),
+    ),
+    "a push over what could not be read is refused": (
+        lambda: story(push=True, build=BUILD).answer(UNREAD),
+        (
+            "Failure",
+            "Done",
+            f"{BUILD_FAILED}a push could overwrite kernel modules in registry.example/kmod:v1, which could not be "
+            f"read: {NAMED} ({UNREAD.reason})",
+        ),
+    ),
+    "a tag that names the kernel may be overwritten": (
+        lambda: story(push=True, build=BUILD, image=f"registry.example/kmod:v1-{KERNEL}").answer(RUNNING),
+        ("InProgress", "Build", "Waiting for build verification"),
+    ),
+    "a tag that names the kernel is pushed though it could not be read": (
+        lambda: story(push=True, build=BUILD, image="registry.example/kmod:$KERNEL_FULL_VERSION").answer(UNREAD),
+        ("InProgress", "Build", "Waiting for build verification"),
+    ),
+    "a tag that begins as the kernel does names another one": (
+        lambda: story(push=True, build=BUILD, image=f"registry.example/kmod:{KERNEL}5").answer(RUNNING),
+        (
+            "Failure",
+            "Done",
+            f"{BUILD_FAILED}a push would overwrite registry.example/kmod:{KERNEL}5, which has modules for kernel "
+            f"{OTHER}: {NAMED} ({RUNNING.reason})",
+        ),
+    ),
+    "modules of this kernel alone may be overwritten": (
+        lambda: story(push=True, build=BUILD).answer(replace(RUNNING, kernels=frozenset({KERNEL}))),
+        ("InProgress", "Build", "Waiting for build verification"),
+    ),
+    "without a push nothing is overwritten": (
+        lambda: story(build=BUILD).answer(RUNNING),
+        ("InProgress", "Build", "Waiting for build verification"),
+    ),
     "build and signature without a push say so before anything runs": (
         lambda: story(build=BUILD, sign=SIGN).answer(GONE),
         (
@@ -156,6 +214,30 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
 def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: tuple[str, str, str]) -> None:
     """Status, stage and reason after the last turn; the message is that of the last stage that ran."""
     assert told().results == [expected]
+
+
+@pytest.mark.parametrize(
+    ("image", "other", "refused"),
+    [
+        pytest.param("registry.example/kmod:v1", {}, True, id="one tag for two kernels"),
+        pytest.param("registry.example/kmod:$KERNEL_FULL_VERSION", {}, False, id="a tag for each kernel"),
+        pytest.param("registry.example/kmod:$KERNEL_XYZ", {}, True, id="a tag with a part of the kernel"),
+        pytest.param("registry.example/kmod:v1", {"pushBuiltImage": False}, False, id="the other pushes nothing"),
+        pytest.param("registry.example/kmod:v1", {"kernelVersion": KERNEL}, False, id="the other has this kernel"),
+    ],
+)
+def test_refuses_a_tag_that_another_validation_pushes(image: str, other: dict[str, Any], refused: bool) -> None:
+    """Whichever comes second would overwrite the modules of the first."""
+    validations = {
+        "preflight": validation(pushBuiltImage=True),
+        "z-other": validation(**{"kernelVersion": OTHER, "pushBuiltImage": True, **other}),
+    }
+    observed = observed_with(module(build=BUILD, image=image), validation=validations["preflight"])
+    told = Story(replace(observed, validations=validations)).step().answer(GONE)
+    ((_, _, reason),) = told.results
+    expected = f"{BUILD_FAILED}PreflightValidation z-other would push registry.example/kmod:"
+    assert reason.startswith(expected) is refused
+    assert (f", too, for kernel {OTHER}: {NAMED}" in reason) is refused
 
 
 def test_a_module_without_a_loader_has_nothing_to_verify() -> None:

@@ -35,13 +35,15 @@ class FileQuery:
     """The files to search for: those below `folder`, at any depth, whose names `key` maps to one of `wanted`.
 
     `key` returns an empty text for a file that is of no interest. `fault` returns from the path and the first
-    `HEAD_BYTES` of a wanted file why it does not count, "" if it does; None counts every file.
+    `HEAD_BYTES` of a wanted file why it does not count, "" if it does; None counts every file. `group` returns the
+    group of a file or link with a key, wanted or not, from its path; the result names the groups that the image has.
     """
 
     folder: str
     wanted: frozenset[str]
     key: Callable[[str], str]
     fault: Callable[[str, bytes], str] | None = None
+    group: Callable[[str], str] = lambda _path: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ class SearchResult:
 
     `faults` are the files in the folder that do not count, each with the reason. `unread` are links in the folder by
     their paths, with the key and the target of each: files of other names, which were not looked at and may not exist.
-    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
+    `groups` are complete only if a file was not found. `layers` of `of` layers were read, the last one perhaps in part;
+    `fetched` are the bytes of them as they were sent.
     """
 
     found: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class SearchResult:
     fetched: int = 0
     faults: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    groups: frozenset[str] = frozenset()
 
 
 class Search:
@@ -85,6 +89,7 @@ class Search:
         self._awaited: dict[str, tuple[str, str]] = {}
         self._relevant = 0
         self._lookups = 0
+        self.groups: set[str] = set()
         self._found: dict[str, str] = {}
         self._faults: dict[str, str] = {}
         # Hard links of wanted names to files of other names.
@@ -163,6 +168,9 @@ class Search:
             return
         key = self._sought.key(posixpath.basename(path))
         is_sought = key in self._sought.wanted
+        if key and (group := self._sought.group(path)) and group not in self.groups:
+            self._charge_memory(group)
+            self.groups.add(group)
         if entry.issym():
             if not key or is_sought:
                 # The target from the root, which it does not leave, as in a container.

@@ -241,6 +241,7 @@ class RegistryClient:
             fetched=fetched,
             faults=search.faults,
             unread=search.unread,
+            groups=frozenset(search.groups),
         )
 
     def _check_architecture(self, reference: Reference, config: Descriptor, architecture: str) -> None:

@@ -22,7 +22,7 @@ from kubekit.oci import file_search, registry, registry_errors
 from kubekit.oci.access import Access
 from kubekit.oci.reference import Reference, parse
 from runup.kernelmodules.control.registries import Registries
-from runup.kernelmodules.decide.module_files import kernel_spelling, module_of, why_not_a_module
+from runup.kernelmodules.decide.module_files import kernel_of, kernel_spelling, module_of, why_not_a_module
 from runup.kernelmodules.decide.module_state import ImageQuestion
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict
@@ -60,6 +60,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         frozenset(kernel_spelling(name) for name in question.module_names),
         module_of,
         lambda path, head: why_not_a_module(path, head, architecture),
+        kernel_of,
     )
     try:
         reference = parse(question.image)
@@ -87,7 +88,11 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
             else _inaccessible_text(question)
         )
         notes_text = f" ({'; '.join(notes)})" if notes else ""
-        return ImageVerdict(outcome_of_error(error, notes), f"{refusal}: {error.message}{notes_text}")
+        # An index without an image for this architecture may have another one, as may a tag that we may not read.
+        is_absent = isinstance(error, registry_errors.ImageNotFound) and not error.layer
+        kernels: frozenset[str] | None = frozenset() if is_absent else None
+        message = f"{refusal}: {error.message}{notes_text}"
+        return ImageVerdict(outcome_of_error(error, notes), message, kernels=kernels)
     return _judge_search(question, sought, searched)
 
 
@@ -152,6 +157,7 @@ def _judge_search(
             + (f"; it has {elsewhere}" if elsewhere else ""),
             paths,
             searched.fetched,
+            searched.groups,
         )
     if not_found:
         links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
@@ -161,6 +167,7 @@ def _judge_search(
             "it has another name; put the module itself there, or link to a file of the module's name",
             paths,
             searched.fetched,
+            searched.groups,
         )
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from runup.api.kmm_v1beta1 import Build, BuildArg, Sign
 from runup.kernelmodules.decide import build_jobs, module_state, readiness, texts
-from runup.kernelmodules.decide.mapping import Resolved
+from runup.kernelmodules.decide.mapping import Resolved, as_tag
 from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, RunState, WantedRun
 
 # Host, port and path with tag or digest (grammar of the container distribution project). A name that begins with a dash
@@ -148,10 +148,10 @@ def build_and_sign(
     task: module_state.Task,
     observed: module_state.Observed,
     resolved: Resolved,
-    missing: str,
+    missing: module_state.Image,
     image: module_state.Freshness,
 ) -> module_state.ModuleState:
-    """Returns the progress of build and signature; `missing` is what the image lacks."""
+    """Returns the progress of build and signature of an image that is `missing`, or lacks modules."""
     try:
         build, sign = resolved.build, resolved.sign
         _check_image(resolved.container_image)
@@ -164,9 +164,11 @@ def build_and_sign(
             raise InvalidInputs(
                 f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
             )
+        if task.push and (why := _why_not_pushed(task, resolved.container_image, missing)):
+            raise InvalidInputs(why)
         # Until the cluster has said whether it serves Builds, nothing is started.
         if observed.runner is None:
-            return module_state.requeued_state(missing, image)
+            return module_state.requeued_state(missing.reason, image)
         succeeded: tuple[Run, ...] = ()
         if build is not None:
             result = _run_or_progress(
@@ -180,7 +182,7 @@ def build_and_sign(
                     verified=True, stage="Done", reason=texts.built_text(pushed=task.push), kept_runs=succeeded
                 )
         if sign is None:
-            return module_state.requeued_state(missing, image)
+            return module_state.requeued_state(missing.reason, image)
         result = _run_or_progress(
             task, observed, step=_sign_step(task, observed, resolved, sign), image=image, succeeded=succeeded
         )
@@ -192,7 +194,20 @@ def build_and_sign(
     except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
-        return module_state.requeued_state(f"{_failed(task, purpose, str(error))} ({missing})", image)
+        return module_state.requeued_state(f"{_failed(task, purpose, str(error))} ({missing.reason})", image)
+
+
+def _why_not_pushed(task: module_state.Task, target: str, image: module_state.Image) -> str:
+    """Returns why a push to `target` would harm other kernels, "" if it would not.
+
+    A name with the kernel in it is only for that kernel, so nodes with other kernels do not use it.
+    """
+    if re.search(rf"(?<![A-Za-z0-9]){re.escape(as_tag(task.kernel))}(?![A-Za-z0-9])", target):
+        return ""
+    other_kernels = None if image.kernels is None else image.kernels - {task.kernel}
+    if other_kernels is None or other_kernels:
+        return texts.overwritten(target, other_kernels)
+    return texts.pushed_twice(target, *task.others[target]) if target in task.others else ""
 
 
 def _run_or_progress(

@@ -19,6 +19,12 @@ def module_of(filename: str) -> str:
     return kernel_spelling(stem)
 
 
+def kernel_of(path: str) -> str:
+    """Returns the kernel in whose folder of modules `path` is; empty if it is in none."""
+    folders = f"/{path}".rpartition("/")[0]
+    return folders.partition("/lib/modules/")[2].partition("/")[0]
+
+
 def kernel_spelling(module: str) -> str:
     """Returns a module's name as the kernel spells it, with underscores."""
     return module.replace("-", "_")

@@ -44,10 +44,14 @@ class ImageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The answer whether an image exists and has the modules; `reason` is why not."""
+    """The answer whether an image exists and has the modules; `reason` is why not.
+
+    `kernels` are those for which it has any module, None if that could not be determined.
+    """
 
     verified: bool
     reason: str = ""
+    kernels: frozenset[str] | None = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ class Observed:
 class Task:
     """A Module and the kernel to examine it for; `toolkit` is the driver toolkit's image, empty if it is not known.
 
-    `validation` and `uid` are name and UID of the PreflightValidation.
+    `validation` and `uid` are name and UID of the PreflightValidation. `others` are the images that validations of
+    other kernels push, each with the name of such a validation and its kernel.
     """
 
     module: Module
@@ -163,6 +168,7 @@ class Task:
     validation: str
     uid: str
     now: datetime
+    others: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

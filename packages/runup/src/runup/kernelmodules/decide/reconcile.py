@@ -16,7 +16,16 @@ from kubekit.api.scheme import resource_of
 from kubekit.rules.owners import is_controlled_by
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.kernelmodules.decide import build_jobs, builds, release_validations, runs, stages, validation_status
+from runup.kernelmodules.decide import (
+    build_jobs,
+    builds,
+    mapping,
+    readiness,
+    release_validations,
+    runs,
+    stages,
+    validation_status,
+)
 from runup.kernelmodules.decide.module_state import ModuleState, Observed, Question, Task
 from runup.process.plan import Action, Apply, Delete, Plan
 
@@ -70,6 +79,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
             ),
             "",
         )
+    others = _pushed_by_others(observed, validation) if validation.spec.push_built_image else {}
     examined = []
     for module in validation_status.live_modules(observed.modules):
         old = validation_status.entry_about(before.get(key_of(module)), module)
@@ -86,9 +96,31 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
             validation=validation.metadata.name,
             uid=validation.metadata.uid,
             now=now,
+            others=others,
         )
         examined.append(_ExaminedModule(module, old, stages.state_of(task, observed)))
     return _plan_from(observed, validation, examined, before, toolkit=toolkit, now=now)
+
+
+def _pushed_by_others(observed: Observed, validation: PreflightValidation) -> dict[str, tuple[str, str]]:
+    """Returns the images that validations of other kernels push, each with the name of one of them and its kernel.
+
+    A validation of the same kernel pushes the same modules, so it does no harm.
+    """
+    pushed: dict[str, tuple[str, str]] = {}
+    for name, other in sorted(observed.validations.items()):
+        kernel = other.spec.kernel_version
+        is_over = other.metadata.deletion_timestamp is not None
+        if is_over or not other.spec.push_built_image or kernel == validation.spec.kernel_version:
+            continue
+        for module in readiness.loading_modules(observed.modules or ()):
+            try:
+                resolved = mapping.resolve(module, kernel)
+            except mapping.Unmapped:
+                continue
+            if resolved.build is not None or resolved.sign is not None:
+                pushed.setdefault(resolved.container_image, (name, kernel))
+    return pushed
 
 
 def _plan_from(

@@ -5,6 +5,8 @@ Details beyond those of Kernel Module Management follow after its words.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 NOT_AGAIN = "this Module will not be verified again in this Preflight CR"
 WAITING_BUILD = "Waiting for build verification"
 WAITING_SIGN = "Waiting for sign verification"
@@ -14,6 +16,23 @@ UNPUSHED = (
     "the image to sign is what the build makes, and nothing is pushed: set pushBuiltImage to true, or give the image "
     "without a signature by hand"
 )
+
+
+NAME_THE_KERNEL = "containerImage must name the kernel, for example by a tag with ${KERNEL_FULL_VERSION}"
+
+
+def overwritten(image: str, kernels: Iterable[str] | None) -> str:
+    """Returns why nothing is pushed to `image`, which has modules of `kernels`; None if that is not known."""
+    if kernels is None:
+        return f"a push could overwrite kernel modules in {image}, which could not be read: {NAME_THE_KERNEL}"
+    return (
+        f"a push would overwrite {image}, which has modules for kernel {', '.join(sorted(kernels))}: {NAME_THE_KERNEL}"
+    )
+
+
+def pushed_twice(image: str, validation: str, kernel: str) -> str:
+    """Returns why nothing is pushed to `image`, which another validation would push for its own kernel."""
+    return f"PreflightValidation {validation} would push {image}, too, for kernel {kernel}: {NAME_THE_KERNEL}"
 
 
 def verified_text(verified_by: str) -> str:

@@ -26,12 +26,16 @@ class ExaminationOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ImageVerdict:
-    """The verdict on an image. `paths` are the modules' files; `fetched_bytes` counts layers as they were sent."""
+    """The verdict on an image. `paths` are the modules' files; `fetched_bytes` counts layers as they were sent.
+
+    `kernels` are those for which the image has any module, None if not all of it was read.
+    """
 
     outcome: ExaminationOutcome
     message: str
     paths: tuple[str, ...] = ()
     fetched_bytes: int = 0
+    kernels: frozenset[str] | None = None
 
     @property
     def verified(self) -> bool:
@@ -41,7 +45,7 @@ class ImageVerdict:
     @property
     def answer(self) -> Image:
         """The verdict in the form in which `Observed.answers` holds it."""
-        return Image(self.verified, self.message)
+        return Image(self.verified, self.message, self.kernels)
 
 
 @dataclass(frozen=True, slots=True)
