@@ -402,3 +402,18 @@ def test_what_reading_files_imports(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         heavy = {"rich", "asyncio", "aiohttp", "ssl", "httpx", "kubekit.api.codec", "kubekit.kube.calls"}
         assert not heavy.intersection(done.stderr.split()), words
+
+
+@pytest.mark.parametrize("status", [{"history": [None]}, {"history": 1}, {"desired": []}], ids=str)
+@pytest.mark.parametrize(
+    "command", ["preflight run --to 5.1.0 --dump", "upgrade status --dump", "sandbox start --data {data} --import"]
+)
+def test_a_field_of_a_wrong_type_is_named_with_its_file(
+    command: str, status: dict[str, Any], run: Run, tmp_path: Path
+) -> None:
+    """Whichever command reads the dump, the error names the file and the field."""
+    _write(tmp_path / "d" / "cv.yaml", VERSION | {"status": VERSION["status"] | status})
+    ran = run(*command.format(data=tmp_path / "s").split(), str(tmp_path / "d"))
+    assert ran.code == 1
+    assert ran.err.startswith("error: d/cv.yaml: not a ClusterVersion: Expected `")
+    assert f"$.status.{next(iter(status))}" in ran.err

@@ -7,12 +7,11 @@ https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from kubekit.api.scheduling import SchedulingPodSpec
-from kubekit.lang.quantity import QuantityError, parse_quantity
+from kubekit.lang.quantity import QuantityError, whole_units
 
 Requested = dict[str, int]
 A = TypeVar("A")
@@ -23,10 +22,9 @@ Combine = Callable[[Mapping[str, A], Mapping[str, A]], dict[str, A]]
 def whole_number(resource: str, quantity: str | float) -> int:
     """Returns a quantity rounded up: milli-cores of cpu, units of all else; 0 for what is not a quantity."""
     try:
-        value = parse_quantity(str(quantity))
+        return whole_units(str(quantity), 1000 if resource == "cpu" else 1)
     except QuantityError:
         return 0
-    return int((value * 1000 if resource == "cpu" else value).to_integral_value(ROUND_CEILING))
 
 
 def whole_numbers(quantities: Mapping[str, str | int | float]) -> Requested:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kubekit.api.whole_v1 import WholePod
-from kubekit.lang.quantity import QuantityError, parse_quantity
+from kubekit.lang.quantity import QuantityError, whole_units
 
 JSON = dict[str, Any]
 DEFAULT_GRACE_S = 30
@@ -69,7 +69,7 @@ class ContainerSpec:
 def bytes_of(quantity: str) -> int:
     """Returns a quantity such as `128Mi` in bytes. Raises BadPod."""
     try:
-        return int(parse_quantity(quantity))
+        return whole_units(quantity)
     except QuantityError as error:
         raise BadPod(f"{quantity!r}: {error}") from error
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from kubekit.api import codec
 from kubekit.lang.text import count, printable
 from runup.api.clusterversion_json import mapping
+from runup.api.config_v1 import ClusterVersion
 from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.completeness import CompleteKinds, complete_kinds
@@ -49,7 +51,11 @@ _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
-    """A dump as read. `plurals` has the resource of every (group, kind) in it; `now` is the time of the dump itself."""
+    """A dump as read.
+
+    `plurals` has the resource of every (group, kind) in it, and `now` is the time of the dump itself.
+    `cluster_version_file` is the file that has the ClusterVersion.
+    """
 
     name: str
     style: str
@@ -59,6 +65,7 @@ class Dump:
     problems: tuple[str, ...] = ()
     skipped: int = 0
     now: datetime | None = None
+    cluster_version_file: str = ""
     kubernetes: clusters.KubernetesVersion = field(default_factory=clusters.KubernetesVersion)
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
@@ -76,6 +83,14 @@ class Dump:
         version = self.one("config.openshift.io", "ClusterVersion", "version")
         assert version is not None
         return version
+
+    def decoded_cluster_version(self) -> ClusterVersion:
+        """Returns the ClusterVersion. Raises BadDump, which names the file, if a field has a wrong type."""
+        try:
+            return codec.convert(ClusterVersion, self.cluster_version)
+        except codec.DecodeError as error:
+            text = f"{self.cluster_version_file}: not a ClusterVersion: {error}"
+            raise BadDump(text, reason="BadClusterVersion") from error
 
 
 def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
@@ -96,7 +111,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     lists: dict[Path, tuple[Listed, ...]] = {}
     broken: set[Path] = set()
     problems: list[str] = []
-    skipped = 0
+    skipped, cluster_version_file = 0, ""
     sightings: list[clusters.Sighting] = []
     memory = Memory(layout.name)
     for file in layout.files:
@@ -130,6 +145,10 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 if version < versions[key]:
                     continue
             objects_by_identity[key], versions[key] = obj, version
+            if key[:2] == ("config.openshift.io", "ClusterVersion"):
+                # A dump that is one file has its name.
+                below = file.relative_to(layout.root)
+                cluster_version_file = str(below if below.stem == layout.name else Path(layout.name) / below)
             plural = _plural_of(file, layout)
             if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
                 plurals.setdefault(key[:2], plural)
@@ -147,6 +166,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         problems=tuple(map(printable, problems)),
         skipped=skipped,
         now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
+        cluster_version_file=cluster_version_file,
     )
     if dump.has_cluster_version:
         return dump

@@ -55,7 +55,7 @@ def _evaluate_openshift(
 
     Raises InputError, Terminal and DecodeError if the update or the cluster's objects cannot be read.
     """
-    cluster = codec.convert(ClusterVersion, dump.cluster_version)
+    cluster = dump.decoded_cluster_version()
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     target = update_requests.target_version(
         requested.target, requested.source, release=requested.release, image=requested.image, cluster=cluster
@@ -153,7 +153,7 @@ def read_stored_reports(path: Path) -> tuple[ClusterVersion | None, History, Acc
         reports = stored_reports.read(codec.convert(ConfigMap, earlier_reports[0]) if earlier_reports else None)
         if not dump.has_cluster_version:
             return None, reports, {}
-        cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        cluster = dump.decoded_cluster_version()
         return cluster, reports, accepted(cluster, acceptance_records(dump))
     except BadDump as error:
         raise InputError(error.message) from error

@@ -71,12 +71,12 @@ def _base64_text(value: Any, go_type: str) -> str:
     return plain
 
 
-def _read_quantity(value: Any, _go_type: str) -> str:
-    """Reads a quantity and returns its canonical form."""
+def _read_quantity(value: Any, _go_type: str, scale: int = -9) -> str:
+    """Reads a quantity and returns its canonical form, rounded up to multiples of ten to the power of `scale`."""
     if type(value) not in {str, int, float}:
         raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     try:
-        return _cached_quantity(str(value).strip())
+        return _cached_quantity(str(value).strip(), scale)
     except QuantityError as error:
         raise GoError(str(error)) from None
 
@@ -342,6 +342,8 @@ _NAMED: dict[str, Shape] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar(
         "int32", 0, lambda value, go: value if type(value) is str else _read_integer(value, go, bits=32)
     ),
+    # A ResourceList, whose amounts are multiples of a milli (SetDefaults_ResourceList of core/v1).
+    "{}io.k8s.apimachinery.pkg.api.resource.Quantity": Map(Scalar("", "0", partial(_read_quantity, scale=-3))),
     "s": Scalar("string", "", _read_text),
     "i32": Scalar("int32", 0, partial(_read_integer, bits=32)),
     "i64": Scalar("int64", 0, partial(_read_integer, bits=64)),
@@ -361,12 +363,12 @@ def shape_of(name: str) -> Struct | None:
 @cache
 def _shape_of_word(word: str) -> Shape:
     """Returns the shape of a type as the table writes it."""
+    if word in _NAMED:
+        return _NAMED[word]
     if word[:2] == "[]":
         return List(_shape_of_word(word[2:]))
     if word[:2] == "{}":
         return Map(_shape_of_word(word[2:]))
-    if word in _NAMED:
-        return _NAMED[word]
     if word.startswith("s/"):
         return Scalar(word[2:], "", _read_text)
     struct, entry = _structs.get(word), builtin_table.find_type(word)

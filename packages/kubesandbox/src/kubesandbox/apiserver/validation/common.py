@@ -96,7 +96,7 @@ def port_name(name: str) -> list[str]:
         faults.append("must contain at least one letter (a-z)")
     if "--" in name:
         faults.append("must not contain consecutive hyphens")
-    if name[0] == "-" or name[-1] == "-":
+    if name.startswith("-") or name.endswith("-"):
         faults.append("must not begin or end with a hyphen")
     return faults
 

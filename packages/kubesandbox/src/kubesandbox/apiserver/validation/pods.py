@@ -232,6 +232,10 @@ def _container_faults(container: JSON, path: str, volumes: set[str]) -> common.F
         yield from field.one_of(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
+    for side in ("limits", "requests"):
+        for resource, amount in (resources.get(side) or {}).items():
+            if parse_quantity(str(amount)) < 0:
+                yield field.invalid(f"{path}.resources.{side}[{resource}]", str(amount), common.NOT_NEGATIVE)
     for resource, requested in (resources.get("requests") or {}).items():
         limit = limits.get(resource)
         if limit is not None and parse_quantity(str(requested)) > parse_quantity(str(limit)):

@@ -6,10 +6,13 @@ In: a kind, the object and the one before it. Out: texts for `Warning` headers.
 from __future__ import annotations
 
 import heapq
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
+from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema.crd import unrecognized_formats
 from kubesandbox.apiserver.schema.object_meta import STANDARD_FINALIZERS, qualified_name
@@ -69,6 +72,11 @@ def _pod_spec_warnings(spec: JSON, path: str) -> Iterator[str]:
         for index, container in enumerate(spec.get(kind) or ())
     ]
     for container_path, container in containers:
+        for resource, side in product(("memory", "ephemeral-storage"), ("limits", "requests")):
+            amount = ((container.get("resources") or {}).get(side) or {}).get(resource)
+            if amount is not None and (number := parse_quantity(str(amount))) != number.to_integral_value():
+                at = f"{container_path}.resources.{side}[{resource}]"
+                yield f"{at}: fractional byte value {json.dumps(str(amount))} is invalid, must be an integer"
         names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
             name = variable.get("name") or ""

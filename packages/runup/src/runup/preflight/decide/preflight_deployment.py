@@ -16,7 +16,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import Deployment
-from kubekit.lang.quantity import QuantityError, parse_quantity
+from kubekit.lang.quantity import QuantityError, whole_units
 from runup.preflight.decide.attempt import Attempt
 from runup.process.names import NOBODY
 from runup.report import report
@@ -271,7 +271,7 @@ def _environment(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     if settings.rehearses:
         # A rehearsal has half of the preflight's time, and what the checks leave of its memory.
         try:
-            memory = int(parse_quantity(settings.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
+            memory = whole_units(settings.quantities.memory_limit) // _MIB - _MEMORY_OF_CHECKS_MIB
         except QuantityError:
             memory = 0
         env |= {

@@ -45,6 +45,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
 
     Raises BadDump if the ClusterVersion does not say which version it runs.
     """
+    dump.decoded_cluster_version()
     current = current_version(dump.cluster_version)
     targets = target_versions(dump.cluster_version, current)
     spec = dump.cluster_version.get("spec") or {}

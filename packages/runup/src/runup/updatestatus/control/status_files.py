@@ -179,9 +179,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
 
     notes = [f"warning: {problem}\n" for problem in dump_content.problems]
     objects = _Objects(dump_content, notes)
-    cluster = next(
-        cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
-    )
+    cluster = _convert_item(dump_content.cluster_version, ClusterVersion, dump_content.cluster_version_file)
     moment = time_of_dump(dump_content)
     now = now_ns or (to_ns(moment) if moment else 0)
     stored_status = next(

@@ -18,7 +18,6 @@ reading: affinities, zones and volumes can only make it worse.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 
@@ -26,9 +25,9 @@ import msgspec
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
-from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.node_rules import is_windows, takes_pods
+from kubekit.rules.pod_requests import whole_number
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.catalogue.shared import topology
@@ -199,19 +198,13 @@ def _capacity(node: Node) -> _Capacity | None:
     if not _counts(node):
         return None
     allocatable = node.status.allocatable
-    load = _Load(_whole_units(allocatable["cpu"], 1000), _whole_units(allocatable["memory"], 1))
+    load = _Load(*(whole_number(resource, allocatable[resource]) for resource in ("cpu", "memory")))
     return load, topology.repelling_taints(node)
 
 
 @cache_each
 def _capacities(node: Node, _: tuple[()]) -> _Capacity | None:
     return _capacity(node)
-
-
-@lru_cache(4096)
-def _whole_units(quantity: str, units: int) -> int:
-    """Returns the quantity as an integer, with `units` of them in one."""
-    return int(parse_quantity(quantity) * units)
 
 
 CHECK = declared(run, NAME, "machine-config", reads=(Node, PODS, *READS), rank=520, clusters="both")

@@ -19,6 +19,7 @@ from kubekit.api import pod_parts
 from kubekit.api.pod_parts import ListedPod, PlacedPod, PodOwner, PodTraits
 from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED, needs_eviction
+from kubekit.rules.pod_requests import whole_number
 from runup.checks.catalogue.shared.pod_security_levels import violated_level
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
@@ -181,8 +182,8 @@ def _shared_demands(
 ) -> pod_parts.PodDemands:
     """Returns what pods with these containers demand, without their claims."""
     requests = [container.resources.requests for container in containers]
-    cpu_milli = int(sum(quantity_or_none(request.cpu) or 0 for request in requests) * 1000)
-    memory_bytes = int(sum(quantity_or_none(request.memory) or 0 for request in requests))
+    cpu_milli = sum(whole_number("cpu", request.cpu) for request in requests)
+    memory_bytes = sum(whole_number("memory", request.memory) for request in requests)
     exceeds = violated_level((*init_containers, *containers), of_pod, on_node, windows=windows)
     addons = tuple(container.image for container in containers if is_addon(container.image))
     return pod_parts.PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, exceeds=exceeds, addons=addons)
