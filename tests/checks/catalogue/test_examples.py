@@ -356,6 +356,7 @@ ROWS = (
         "webhook: narrowed by conditions",
         "WebhookBlocksUpdate",
         (("failurePolicy: Fail", "matchConditions: [{name: a, expression: 'false'}]"),),
+        ("WebhookBlocksUpdateUnknown?",),
     ),
     Row(
         "webhook: a backend that is ready",

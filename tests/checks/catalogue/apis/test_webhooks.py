@@ -102,7 +102,7 @@ CLUSTER = (
         ),
         pytest.param(
             asked([rule("nodes", operation="UPDATE")], namespaceSelector=ONLY_TEAM),
-            "what is in no namespace",
+            "may write nodes,",
             id="nodes are in no namespace that could be spared",
         ),
         pytest.param(
@@ -110,9 +110,11 @@ CLUSTER = (
             "",
             id="only of what is in a namespace",
         ),
-        pytest.param(asked([rule("pods/eviction")]), "what is in any namespace", id="evictions"),
-        pytest.param(asked([rule("*/eviction")]), "what is in any namespace", id="evictions of everything"),
-        pytest.param(asked([rule("pods/*")]), "what is in any namespace", id="all of pods"),
+        pytest.param(asked([rule("pods/eviction")]), "pods/eviction in every namespace", id="evictions"),
+        pytest.param(asked([rule("*/eviction")]), "pods/eviction in every namespace", id="evictions of everything"),
+        pytest.param(
+            asked([rule("pods/*")]), "pods, pods/eviction and pods/binding in every namespace", id="all of pods"
+        ),
         pytest.param(asked([rule("pods/log")]), "", id="another subresource"),
         pytest.param(asked([rule("pods", operation="CONNECT")]), "", id="what no update does"),
         pytest.param(
@@ -140,6 +142,68 @@ def test_namespaces_that_are_not_known(selector: JSON | None, result: str) -> No
     objects = [asked(namespaceSelector=selector)] if selector else [asked()]
     lacking = snapshot_of(check.reads, objects, lacking=lambda read: "forbidden" if read.kind == "Namespace" else "")
     assert run_check(check, lacking, context()).result == result
+
+
+SPARES_SYSTEM = {
+    "matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["openshift-etcd", "openshift-dns"]}]
+}
+
+
+@pytest.mark.parametrize(
+    ("rule_of_webhook", "selector", "written"),
+    [
+        pytest.param(rule("namespaces"), None, "namespaces,", id="Namespaces of the release"),
+        pytest.param(rule("namespaces"), SPARES_LEVELS, "namespaces (openshift-dns)", id="some of its Namespaces"),
+        pytest.param(rule("namespaces"), SPARES_SYSTEM, "", id="only users' Namespaces, which no release applies"),
+        pytest.param(rule("namespaces", operation="DELETE"), None, "", id="deletion, which no release does"),
+        pytest.param(rule("namespaces", scope="Namespaced"), None, "", id="a Namespace is in none"),
+        pytest.param(rule("persistentvolumes", operation="UPDATE"), None, "persistentvolumes,", id="volumes that move"),
+        pytest.param(rule("persistentvolumeclaims"), None, "persistentvolumeclaims in every", id="ephemeral volumes"),
+        pytest.param(rule("volumeattachments", group="storage.k8s.io"), None, "volumeattachments", id="attachments"),
+        pytest.param(rule("certificatesigningrequests", group="certificates.k8s.io"), None, "certificates", id="CSRs"),
+        pytest.param(
+            rule("endpointslices", group="discovery.k8s.io"), ONLY_TEAM, "endpointslices in shop", id="slices"
+        ),
+        pytest.param(rule("serviceaccounts/token"), ONLY_TEAM, "serviceaccounts/token in shop", id="tokens of pods"),
+        pytest.param(
+            rule("clusterversions", group="config.openshift.io"), None, "clusterversions", id="ClusterVersion"
+        ),
+        pytest.param(
+            rule("etcds/status", group="operator.openshift.io", operation="UPDATE"),
+            None,
+            "etcds/status",
+            id="operators",
+        ),
+        pytest.param(
+            rule("clusterroles", group="rbac.authorization.k8s.io", operation="DELETE"), None, "", id="deleted roles"
+        ),
+        pytest.param(
+            rule("*", group="admissionregistration.k8s.io"), None, "", id="for admission's objects none is called"
+        ),
+        pytest.param(rule("machinesets", group="machine.openshift.io"), None, "machinesets in every", id="machines"),
+    ],
+)
+def test_requests_of_an_update(rule_of_webhook: JSON, selector: JSON | None, written: str) -> None:
+    """Each is named, and operations or namespaces that no update uses are not."""
+    configuration = asked([rule_of_webhook], **({"namespaceSelector": selector} if selector else {}))
+    found = messages_of("WebhookBlocksUpdate", configuration, *CLUSTER)
+    assert [f"may write {written}" in text for text in found] == [True] * bool(written)
+
+
+@pytest.mark.parametrize(("label", "written"), [("a", "pods in shop,"), ("b", "")], ids=["has pods", "has no pods"])
+def test_label_that_pods_need(label: str, written: str) -> None:
+    """A webhook for pods with a label is called for users' pods that have it, whatever the release's objects are."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop", "labels": {"inject": "a"}}}
+    configuration = asked(objectSelector={"matchLabels": {"inject": label}})
+    found = messages_of("WebhookBlocksUpdate", configuration, *CLUSTER, pod)
+    assert [written in text for text in found] == [True] * bool(written)
+
+
+def test_match_conditions_leave_it_unknown() -> None:
+    """They depend on requests that nobody has sent yet."""
+    configuration = asked(matchConditions=[{"name": "a", "expression": "request.name != 'b'"}])
+    ((name, _, applies, _),) = findings("WebhookBlocksUpdate", configuration, *CLUSTER)
+    assert (name, applies.value) == ("WebhookBlocksUpdateUnknown", "Unknown")
 
 
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "webhook", "namespace": "policies"}}

@@ -21,7 +21,8 @@ from __future__ import annotations
 from kubekit.api.extension_v1 import CustomResourceDefinition, Webhook
 from kubekit.api.extension_v1 import ValidatingAdmissionPolicy as Policy
 from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding as Binding
-from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, has_rule_for_update, intercepted_objects
+from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, intercepted_objects
+from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk
 
@@ -82,11 +83,10 @@ def _stops_an_update(snapshot: Snapshot, policy: Policy) -> bool:
         rules=spec.match_constraints.resource_rules,
         namespace_selector=spec.match_constraints.namespace_selector,
         object_selector=spec.match_constraints.object_selector,
-        match_conditions=spec.match_conditions,
     )
-    return has_rule_for_update(as_webhook) and bool(intercepted_objects(snapshot, as_webhook))
+    return not spec.match_conditions and bool(intercepted_objects(snapshot, as_webhook))
 
 
 CHECK = declared(
-    run, NAME, "kube-apiserver", reads=(Policy, Binding, DEFINITIONS, NAMESPACES), rank=220, severity="critical"
+    run, NAME, "kube-apiserver", reads=(Policy, Binding, DEFINITIONS, NAMESPACES, PODS), rank=220, severity="critical"
 )

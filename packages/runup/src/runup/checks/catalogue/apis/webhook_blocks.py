@@ -1,13 +1,12 @@
 """An admission webhook that nobody answers would refuse what the update writes.
 
-Applies when a webhook has failurePolicy Fail, is asked about what an update writes, and cannot answer. What an update
-writes are nodes and other objects in no namespace (which no namespaceSelector spares), the release's own objects, pods
-and leases in the platform's namespaces, and pods in any namespace of the cluster: a drain evicts them, and they are
-made again. A webhook cannot answer if its Service is missing, lacks the port or has no ready pod, or if its caBundle
-has no certificate that is valid and lasts for an update: a week, or a tenth of its life if that is less. It
-also applies when a single pod answers, and the webhook must admit that pod itself: when its node is drained, nobody
-admits the next one. A webhook that is reached by a URL is not judged, nor is one that narrows itself by match
-conditions or by labels of the object, and a rule about versions that the cluster does not serve any more asks nobody.
+Applies when a webhook has failurePolicy Fail, is called for a request that an update sends, and cannot answer.
+docs/update-writes.md lists these requests. A webhook cannot answer if its Service is missing, lacks the port or has no
+ready pod, or if its caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of its life
+if that is less. It also applies when a single pod answers, and the webhook must admit that pod itself: when its node is
+drained, no pod admits the next one. If the webhook has match conditions, which depend on the requests themselves, the
+result is Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a label counts
+for users' pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
 
 Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
 of a drained node are not made again, and the webhook's own pods may be among them.
@@ -32,7 +31,7 @@ from runup.checks.catalogue.apis.shared import webhook_backends, webhooks
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk
+from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "WebhookBlocksUpdate"
 EXAMPLE = """
@@ -54,7 +53,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if (
             webhook.failure_policy == "Fail"
             and webhook.client_config.service is not None
-            and webhooks.has_rule_for_update(webhook)
+            and webhooks.writes_of(webhook)
         ):
             holder = f"{type(configuration).__name__} {configuration.metadata.name}"
             # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
@@ -62,7 +61,16 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
             )
             trouble = webhook_backends.why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
-            if trouble and (intercepted := webhooks.intercepted_objects(snapshot, webhook)):
+            intercepted = webhooks.intercepted_objects(snapshot, webhook) if trouble else ""
+            if trouble and intercepted and webhook.match_conditions:
+                # They are CEL expressions over requests, which are not known before the update.
+                yield unknown(
+                    NAME,
+                    f"webhook {webhook.name} of {holder} does not answer ({trouble.why}), and its match conditions "
+                    f"decide whether it is called for {intercepted}",
+                    fix=trouble.fix,
+                )
+            elif trouble and intercepted:
                 yield risk(
                     NAME,
                     (
@@ -73,7 +81,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                     severity="warning" if trouble.soon else "critical",
                     fix=trouble.fix,
                 )
-            elif not trouble and (pod := _pod_needing_itself(snapshot, webhook)):
+            elif not trouble and not webhook.match_conditions and (pod := _pod_needing_itself(snapshot, webhook)):
                 yield risk(
                     NAME,
                     f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod "

@@ -18,9 +18,11 @@ from kubekit.api.extension_v1 import MutatingWebhookConfiguration as Mutating
 from kubekit.api.extension_v1 import RuleWithOperations, Webhook
 from kubekit.api.extension_v1 import ValidatingWebhookConfiguration as Validating
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
+from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.writing import Resource, Snapshot, Unreadable, names, resource_of, yield_from_all
 from runup.rules.platform_namespaces import is_system
+from runup.rules.update_writes import WRITES, Write
 
 Configuration = Validating | Mutating
 READS: tuple[Resource, ...] = (
@@ -30,36 +32,8 @@ READS: tuple[Resource, ...] = (
 NAMESPACES = resource_of(Namespace)
 # Labels by namespace.
 Namespaces = Mapping[str, dict[str, str]]
-# What an update writes: API group, resources, and the operations.
-_Written = tuple[str, tuple[str, ...], frozenset[str]]
-_ANY_OPERATION = frozenset({"CREATE", "UPDATE", "DELETE"})
 # No minor version of Kubernetes 1 is higher.
 _ANY_MINOR = 1_000
-# What an update writes that is in no namespace, what it writes in the platform's namespaces, and what it does to pods
-# in every namespace: a drain evicts them, the kubelet deletes them, and their controllers make them again.
-_CLUSTER_SCOPED: tuple[_Written, ...] = (
-    ("", ("nodes", "nodes/status"), _ANY_OPERATION),
-    ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY_OPERATION),
-    ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY_OPERATION),
-    ("apiregistration.k8s.io", ("apiservices",), _ANY_OPERATION),
-    ("config.openshift.io", ("clusteroperators", "clusteroperators/status"), _ANY_OPERATION),
-    ("machineconfiguration.openshift.io", ("machineconfigs", "machineconfigpools"), _ANY_OPERATION),
-    ("scheduling.k8s.io", ("priorityclasses",), _ANY_OPERATION),
-    ("security.openshift.io", ("securitycontextconstraints",), _ANY_OPERATION),
-    ("storage.k8s.io", ("csidrivers", "storageclasses"), _ANY_OPERATION),
-)
-_IN_PLATFORM_NAMESPACES: tuple[_Written, ...] = (
-    ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY_OPERATION),
-    ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets"), _ANY_OPERATION),
-    ("batch", ("jobs",), _ANY_OPERATION),
-    ("coordination.k8s.io", ("leases",), _ANY_OPERATION),
-    ("rbac.authorization.k8s.io", ("roles", "rolebindings"), _ANY_OPERATION),
-    ("monitoring.coreos.com", ("prometheusrules", "servicemonitors", "podmonitors"), _ANY_OPERATION),
-    ("networking.k8s.io", ("networkpolicies",), _ANY_OPERATION),
-    ("policy", ("poddisruptionbudgets",), _ANY_OPERATION),
-    ("route.openshift.io", ("routes",), _ANY_OPERATION),
-)
-_IN_ANY_NAMESPACE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
 # Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.
 _USUAL_NAMESPACES: Namespaces = {
     "openshift-etcd": {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"},
@@ -79,45 +53,60 @@ def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
             yield configuration, webhook
 
 
-def has_rule_for_update(webhook: Webhook) -> bool:
-    """Returns whether a rule of the webhook names a resource that an update writes, in whatever namespace."""
-    # Match conditions are CEL expressions over the request, which is not known beforehand.
-    if webhook.match_conditions:
-        return False
-    scopes = ((_CLUSTER_SCOPED, "Cluster"), (_IN_PLATFORM_NAMESPACES, "Namespaced"), (_IN_ANY_NAMESPACE, "Namespaced"))
-    return any(_matches_write(rule, writes, scope) for rule in webhook.rules for writes, scope in scopes)
+def writes_of(webhook: Webhook) -> tuple[Write, ...]:
+    """Returns the writes of an update that a rule of the webhook names, in whatever namespace."""
+    return tuple(write for write in WRITES if any(_matches_write(rule, write) for rule in webhook.rules))
 
 
 def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
     """Returns in words the objects that an update writes and the webhook intercepts, "" if there are none.
 
-    A webhook whose objectSelector needs a label counts as intercepting none: the objects' labels are not known. Raises
-    Unreadable if its namespaceSelector needs labels of namespaces that could not be read.
+    An objectSelector that needs a label intercepts no object of the release, whose labels are the release's, and those
+    pods of users that have the label. Raises Unreadable if a selector needs namespaces or pods that could not be read.
     """
+    matched = writes_of(webhook)
     if webhook.object_selector is not None and not webhook.object_selector.matches({}):
-        return ""
-    if any(_matches_write(rule, _CLUSTER_SCOPED, "Cluster") for rule in webhook.rules):
-        return "what is in no namespace"
-    at_platform = any(_matches_write(rule, _IN_PLATFORM_NAMESPACES, "Namespaced") for rule in webhook.rules)
-    if not at_platform and not any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules):
+        return _labelled_pods(snapshot, webhook, matched)
+    if in_cluster := _resources(matched, "cluster"):
+        return in_cluster
+    own, platform, everywhere = (
+        _resources(matched, "platform's namespaces"),
+        _resources(matched, "platform", "everywhere"),
+        _resources(matched, "everywhere"),
+    )
+    if not matched:
         return ""
     selector = webhook.namespace_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):
-        return "what is in any namespace"
+        return own or f"{platform} in every namespace"
     try:
         reached = _matching_names(webhook, namespaces(snapshot))
     except Unreadable:
         # The namespaces that every cluster has may be enough to answer.
         if not (reached := _matching_names(webhook, _USUAL_NAMESPACES)):
             raise
-    platform = sorted(name for name in reached if is_system(name))
-    if at_platform and platform:
-        return f"what is in {names(platform)}"
-    return (
-        f"pods in {names(reached)}"
-        if any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules) and reached
-        else ""
-    )
+    system = sorted(name for name in reached if is_system(name))
+    if own and system:
+        return f"{own} ({names(system)})"
+    if platform and system:
+        return f"{platform} in {names(system)}"
+    return f"{everywhere} in {names(reached)}" if everywhere and reached else ""
+
+
+def _labelled_pods(snapshot: Snapshot, webhook: Webhook, matched: Sequence[Write]) -> str:
+    """Returns the namespaces of pods that the webhook's objectSelector selects, if it is called for pods at all."""
+    selector = webhook.object_selector
+    if selector is None or not any((write.group, write.resource) == ("", "pods") for write in matched):
+        return ""
+    reached = _matching_names(webhook, namespaces(snapshot))
+    found = {pod.metadata.namespace for pod in snapshot.listed(PODS) if selector.matches(pod.metadata.labels)}
+    here = sorted(found.intersection(reached))
+    return f"pods in {names(here)}" if here else ""
+
+
+def _resources(writes: Sequence[Write], *places: str) -> str:
+    """Returns the resources of the writes to these places in words, without repetitions."""
+    return names(list(dict.fromkeys(write.resource for write in writes if write.place in places)), 3)
 
 
 def namespaces(snapshot: Snapshot) -> Namespaces:
@@ -132,13 +121,13 @@ def namespaces(snapshot: Snapshot) -> Namespaces:
 
 def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[str, str]) -> bool:
     """Returns whether the webhook is called when a pod with these labels is made in a namespace with those."""
-    if not any(_matches_write(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
+    if not any(_matches_write(rule, _NEW_POD) for rule in webhook.rules):
         return False
     selectors = ((webhook.namespace_selector, namespace), (webhook.object_selector, labels))
     return all(selector is None or selector.matches(label_set) for selector, label_set in selectors)
 
 
-_NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
+_NEW_POD = Write("", "pods", ("CREATE",), "everywhere", "drain")
 
 
 def with_served_rules(webhook: Webhook, minor: int) -> Webhook:
@@ -206,13 +195,11 @@ def _matching_names(webhook: Webhook, listed_namespaces: Namespaces) -> list[str
     return sorted(name for name, labels in listed_namespaces.items() if selector is None or selector.matches(labels))
 
 
-def _matches_write(rule: RuleWithOperations, writes: Sequence[_Written], scope: str) -> bool:
-    """Returns whether a rule matches one of the writes, all of which are to resources of `scope`."""
-    if not is_in_scope(rule.scope, namespaced=scope == "Namespaced"):
-        return False
-    return any(
-        any(is_named(operation, rule.operations) for operation in operations)
-        and is_named(group, rule.api_groups)
-        and any(is_resource_named(resource, rule.resources) for resource in resources)
-        for group, resources, operations in writes
+def _matches_write(rule: RuleWithOperations, write: Write) -> bool:
+    """Returns whether a rule names the resource of a write and one of its operations, whatever the version."""
+    return (
+        is_in_scope(rule.scope, namespaced=write.namespaced)
+        and any(is_named(operation, rule.operations) for operation in write.operations)
+        and is_named(write.group, rule.api_groups)
+        and is_resource_named(write.resource, rule.resources)
     )
