@@ -48,6 +48,7 @@ CRDS = Resource(
     namespaced=False,
 )
 NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 VERSION_RESOURCE = resource_of(ClusterVersion)
 DEADLINE_S = 90.0
 OWN = "registry.example/release@sha256:" + "5" * 64
@@ -289,8 +290,10 @@ async def _install(client: Client, upstream: str) -> None:
         any_crd("Infrastructure", "infrastructures"),
     ):
         await client.send(calls.create(CRDS, obj))
-    for name in (NAMESPACE, "openshift-config-managed"):
+    for name in (NAMESPACE, "openshift-config-managed", "openshift-config"):
         await client.send(calls.create(NAMESPACES, {"metadata": {"name": name}}))
+    for name, namespace in (("admin-gates", "openshift-config-managed"), ("admin-acks", "openshift-config")):
+        await client.send(calls.create(CONFIG_MAPS, {"metadata": {"name": name, "namespace": namespace}}))
     gates = [{"name": name} for name in ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")]
     status = {"featureGates": [{"version": "5.0.0", "enabled": gates, "disabled": []}]}
     await _create(

@@ -13,8 +13,12 @@ from runup.advice.decide.risks.cluster_state import operator_risks as risks
 
 
 def risk_texts(**changes: Any) -> list[tuple[str, str, str]]:
-    """Name, message and why it is not known."""
-    return [(each.name, each.message, each.unknown) for each in risks(Cluster(version=cluster_version(), **changes))]
+    """Names, messages and Applies of the risks, none of which acceptance lifts."""
+    assert not any(each.acceptable for each in risks(Cluster(version=cluster_version(), **changes)))
+    return [
+        (each.name, each.message, each.judged().applies.status)
+        for each in risks(Cluster(version=cluster_version(), **changes))
+    ]
 
 
 def operator_upgradeable(status: Any, message: str = "", reason: str = "") -> Any:
@@ -31,11 +35,11 @@ NAME = "ClusterOperatorUpgradeable-etcd"
         pytest.param((), [], id="none"),
         pytest.param((operator_upgradeable("True", "m"),), [], id="upgradeable"),
         pytest.param((operator_upgradeable("Unknown", "m"),), [], id="unknown"),
-        pytest.param((operator_upgradeable("False", "m", "R"),), [(NAME, "m", "")], id="not, with a message"),
-        pytest.param((operator_upgradeable("False", "", "R"),), [(NAME, "R", "")], id="not, with a reason"),
+        pytest.param((operator_upgradeable("False", "m", "R"),), [(NAME, "m", "True")], id="not, with a message"),
+        pytest.param((operator_upgradeable("False", "", "R"),), [(NAME, "R", "True")], id="not, with a reason"),
         pytest.param(
             (operator_upgradeable("False"),),
-            [(NAME, "The operator says that it is not upgradeable.", "")],
+            [(NAME, "The operator says that it is not upgradeable.", "True")],
             id="not, without a word",
         ),
     ],
@@ -47,19 +51,18 @@ def test_operators_that_are_not_upgradeable(operators: Any, found: list[tuple[st
 
 def test_operators_that_could_not_be_listed() -> None:
     """One risk for all of them."""
-    why = "ClusterOperators could not be listed: forbidden"
-    text = f"Whether ClusterOperators allow the update is not known. {why}"
-    assert risk_texts(operators=None, unreadable="forbidden") == [("ClusterOperatorUpgradeableUnknown", text, why)]
+    text = "Failed to retrieve ClusterOperators to check Upgradeable conditions: forbidden"
+    assert risk_texts(operators=None, unreadable="forbidden") == [("ClusterOperatorUpgradeableUnknown", text, "True")]
 
 
 def test_an_operator_that_is_not_as_it_should_be() -> None:
     """It is told by its name, beside those that can be read."""
     bad = Undecodable("", "dns", "status is a text")
-    why = f"ClusterOperator {bad}"
+    text = f"Failed to check its Upgradeable condition: ClusterOperator {bad}"
     found = risk_texts(operators=(operator_upgradeable("False", "m"),), unread=(bad,))
     assert found == [
-        ("ClusterOperatorUpgradeable-dns", f"Whether it allows the update is not known. {why}", why),
-        (NAME, "m", ""),
+        ("ClusterOperatorUpgradeable-dns", text, "True"),
+        (NAME, "m", "True"),
     ]
 
 

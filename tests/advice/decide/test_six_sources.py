@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import risks
 from runup.advice.decide.risks.cluster_state import Cluster
 from runup.advice.decide.upgradeable import upgradeable
-from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.api.config_v1 import ComponentOverride, ConditionalUpdateRisk, Release
 
 URL = "https://access.redhat.com/articles/6958394"
 TEXT = f"Kubernetes 1.30 removes APIs. See {URL}, please."
@@ -30,6 +31,18 @@ def _cluster(gates: dict[str, str] | None = None, acks: dict[str, str] | None = 
     return Cluster(version=replace(version, status=status), **maps, **more)
 
 
+def _missing(name: str, namespace: str) -> str:
+    """The Go operator's words (pkg/risk/adminack) for a ConfigMap that does not exist."""
+    return f'Failed to retrieve ConfigMap {name} from namespace {namespace}: configmap "{name}" not found'
+
+
+def _invalid(key: str) -> str:
+    """The Go operator's words (pkg/risk/adminack) for an invalid key."""
+    pattern = '"^ack-([4-5][.][0-9]{1,})-[^-]"'
+    problem = f"admin-gates configmap gate name {key} has invalid format; must comply with {pattern}"
+    return f'admin-gates configmap gate "{key}" is invalid: {problem}'
+
+
 KEY = "ack-4.16-apis-in-5.0"
 ROWS: dict[str, tuple[Cluster, dict[str, str]]] = {
     "no gates": (_cluster({}, {}), {}),
@@ -44,20 +57,30 @@ ROWS: dict[str, tuple[Cluster, dict[str, str]]] = {
     ),
     "no gate's name": (
         _cluster({"ack-4.16": TEXT}, {}),
-        {"AdminAck-ack-4.16": 'admin-gates configmap gate "ack-4.16" is invalid: a key is ack-X.Y-NAME.'},
+        {"AdminAck-ack-4.16": _invalid("ack-4.16")},
+    ),
+    "of a major version that no release has": (
+        _cluster({"ack-6.0-x": TEXT}, {"ack-6.0-x": "true"}),
+        {"AdminAck-ack-6.0-x": _invalid("ack-6.0-x")},
     ),
     "gates missing": (
         _cluster(None, {}),
-        {"AdminAckUnknown": "acknowledgement is not known. ConfigMap openshift-config-managed/admin-gates is missing."},
+        {"AdminAckUnknown": _missing("admin-gates", "openshift-config-managed")},
     ),
     "acknowledgements missing": (
         _cluster({}, None),
-        {"AdminAckUnknown": "acknowledgement is not known. ConfigMap openshift-config/admin-acks is missing."},
+        {"AdminAckUnknown": _missing("admin-acks", "openshift-config")},
     ),
-    "neither is there: no mechanism": (_cluster(), {}),
-    "not readable": (_cluster(admin_unreadable="forbidden"), {"AdminAckUnknown": "could not be read: forbidden"}),
+    "neither exists": (_cluster(), {"AdminAckUnknown": _missing("admin-gates", "openshift-config-managed")}),
+    "not readable": (
+        _cluster(admin_unreadable="forbidden"),
+        {
+            "AdminAckUnknown": "Failed to retrieve ConfigMap admin-gates from namespace openshift-config-managed: "
+            "forbidden"
+        },
+    ),
     "deletions": (
-        _cluster(deleting=("configmap b", "configmap a")),
+        _cluster({}, {}, deleting=("configmap b", "configmap a")),
         {"ResourceDeletionInProgress": "are in progress; resources=configmap a,configmap b"},
     ),
 }
@@ -72,7 +95,8 @@ def test_sources(name: str) -> None:
     for risk, text in expected.items():
         assert found[risk].message.endswith(text)
         assert not found[risk].everywhere
-        assert (found[risk].judged().applies.status == "Unknown") is risk.endswith("Unknown")
+        assert found[risk].judged().applies.status == "True"
+        assert not found[risk].acceptable
 
 
 def test_a_gate_s_link_is_in_its_text() -> None:
@@ -116,3 +140,30 @@ def test_what_is_not_known_stays(not_known: tuple[str, ...], status: str | None)
     found = Condition(type="Upgradeable", status="False", reason="AdminAckRequired", message="m")
     condition = upgradeable([], found, not_known=not_known)
     assert (condition.status if condition else None) == status
+
+
+def test_upgradeable_names_its_reasons_in_the_order_of_the_sources() -> None:
+    """Updating, overrides, deletions, acknowledgements, operators (openshift/cluster-version-operator, pkg/cvo)."""
+    from msgspec.structs import replace
+
+    cluster = _cluster({"ack-4.16-b": "B.", "ack-4.16-a": "A."}, {}, deleting=("x",), operators=None, unreadable="no")
+    override = ComponentOverride(kind="Deployment", group="apps", namespace="n", name="d", unmanaged=True)
+    progressing = Condition(type="Progressing", status="True")
+    status = replace(cluster.version.status, conditions=(progressing,))
+    version = replace(cluster.version, spec=replace(cluster.version.spec, overrides=(override,)), status=status)
+    found = risks.risks_in_cluster(dataclasses.replace(cluster, version=version))
+    docs = "https://docs.redhat.com/en/documentation/openshift_container_platform/4.16/html"
+    page = f"{docs}/updating_clusters/understanding-openshift-updates-1"
+    conditions = f"{page}#understanding_clusteroperator_conditiontypes_understanding-openshift-updates"
+    gates = f"{docs}/updating_clusters/preparing-to-update-a-cluster#kube-api-removals_updating-cluster-prepare"
+    assert [(risk.name, risk.url) for risk in found] == [
+        ("ClusterVersionUpdating", conditions),
+        ("ClusterVersionOverrides", f"{docs}/config_apis/clusterversion-config-openshift-io-v1#spec-8"),
+        ("ResourceDeletionInProgress", f"{page}#update-manifest-application_how-updates-work"),
+        ("AdminAck-ack-4.16-a", gates),
+        ("AdminAck-ack-4.16-b", gates),
+        ("ClusterOperatorUpgradeableUnknown", conditions),
+    ]
+    condition = upgradeable(found, None)
+    assert condition is not None
+    assert condition.message.split("\n* ")[1:] == [risk.message for risk in found]

@@ -249,9 +249,14 @@ ROWS = (
         "ack: a gate that says nothing",
         "AdminAck",
         (('"Kubernetes 1.37 removes APIs: see https://example.com/removed."', '""'),),
-        ("AdminAckUnknown?",),
+        ("AdminAck-ack-5.0-kube-1.37-api-removals-in-5.1",),
     ),
-    Row("ack: a gate that names no version", "AdminAck", (("ack-5.0-kube", "ask-me-kube"),), ("AdminAckUnknown?",)),
+    Row(
+        "ack: a gate that names no version",
+        "AdminAck",
+        (("ack-5.0-kube", "ask-me-kube"),),
+        ("AdminAck-ask-me-kube-1.37-api-removals-in-5.1",),
+    ),
     Row(
         "ack: the target brings the gate",
         "AdminAck",

@@ -92,8 +92,8 @@ async def test_the_cluster_s_own_signature_stores_are_asked_instead_of_the_relea
             assert "http://127.0.0.1:1/signatures" in found.message
 
 
-async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Path) -> None:
-    """The managing operator goes on: the others count, a preflight runs, and the bad one is named."""
+async def test_one_operator_that_cannot_be_read_is_one_risk(tmp_path: Path) -> None:
+    """The managing operator continues: the others count, a preflight runs, and the bad one is named."""
     odd = {"status": {"conditions": [{"type": "Upgradeable", "status": "true"}]}}
     old = {"status": {"conditions": [{"type": "Upgradeable", "status": "False", "message": "Old driver."}]}}
     async with cluster(tmp_path) as (world, manager), running(manager()):
@@ -106,7 +106,7 @@ async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Pa
             risks = version.status.conditional_update_risks
             return {risk.name: risk.conditions[0].status for risk in risks if "ClusterOperator" in risk.name}
 
-        expected = {"ClusterOperatorUpgradeable-network": "Unknown", "ClusterOperatorUpgradeable-storage": "True"}
+        expected = {"ClusterOperatorUpgradeable-network": "True", "ClusterOperatorUpgradeable-storage": "True"}
         version = await world.until(lambda version: operator_risks(version) == expected)
         (network,) = [r for r in version.status.conditional_update_risks if r.name.endswith("-network")]
         assert "ClusterOperator network cannot be read: Invalid enum value 'true'" in network.message
@@ -118,7 +118,7 @@ async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Pa
 
 
 async def test_operators_that_cannot_be_listed_are_a_risk_that_says_why(tmp_path: Path) -> None:
-    """Nobody knows whether one of them speaks against an update: that is unknown, in the server's words."""
+    """The risk forbids minor updates and has the server's words."""
     async with cluster(tmp_path) as (world, manager):
         definition = f"{OPERATORS.plural}.{OPERATORS.group}"
         await world.client.send(calls.delete(DEFINITIONS, definition))
@@ -128,9 +128,9 @@ async def test_operators_that_cannot_be_listed_are_a_risk_that_says_why(tmp_path
                 lambda version: [r for r in version.status.conditional_update_risks if "ClusterOperator" in r.name]
             )
     (risk,) = [risk for risk in version.status.conditional_update_risks if "ClusterOperator" in risk.name]
-    assert risk.conditions[0].status == "Unknown"
+    assert risk.conditions[0].status == "True"
     why = "the server has no API clusteroperators.config.openshift.io/v1"
-    assert f"ClusterOperators could not be listed: {why}" in risk.message
+    assert f"Failed to retrieve ClusterOperators to check Upgradeable conditions: {why}" in risk.message
 
 
 async def _unserved(world: Cluster) -> bool:

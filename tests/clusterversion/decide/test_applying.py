@@ -319,3 +319,22 @@ def test_when_a_release_is_loaded_again(load: Loading | None, due: bool) -> None
     """A minute after it failed, by whatever clock."""
     release = Release(version="5.1.0", image="registry.example/release@sha256:" + "5" * 64)
     assert load_work(release, load, NOW) == ((LoadRelease(release),) if due else ())
+
+
+def test_nothing_else_is_applied_while_the_feature_gate_is_unreadable() -> None:
+    """Another feature set's manifests would be applied. What is applied stays, and Failing says why nothing begins."""
+    world = kept()
+    applied = world.observed.progress
+    world.change(feature_gate=None, feature_gate_error="forbidden").settle()
+    assert world.observed.progress == applied
+    fresh = World.new().applying().change(feature_gate=None, feature_gate_error="forbidden").settle()
+    assert fresh.observed.progress is not None
+    assert fresh.observed.progress.wanted is None
+    failing = ("True", "FeatureGateUnreadable")
+    assert fresh.condition("Failing") == failing
+    assert (
+        fresh.message("Failing")
+        == "FeatureGate cluster cannot be read, so no manifest is applied until it can: forbidden"
+    )
+    fresh.change(feature_gate_error="").settle()
+    assert fresh.observed.progress.wanted is not None

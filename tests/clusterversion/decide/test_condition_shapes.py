@@ -280,9 +280,9 @@ def _view(world: World) -> View:
     return look(world.observed, world.now)
 
 
-def blocks(name: str, message: str = "It says no.", unknown: str = "") -> SourceRisk:
+def blocks(name: str, message: str = "It says no.") -> SourceRisk:
     """A risk of leaving the minor version."""
-    return SourceRisk(name=name, message=message, url="https://example.com/", unknown=unknown)
+    return SourceRisk(name=name, message=message, url="https://example.com/")
 
 
 @pytest.mark.parametrize(
@@ -300,17 +300,11 @@ def blocks(name: str, message: str = "It says no.", unknown: str = "") -> Source
             ),
             id="several",
         ),
-        pytest.param(
-            [blocks("A", "First."), blocks("B", unknown="no answer")],
-            ("A", "First."),
-            id="one that is known and one that could not be asked",
-        ),
-        pytest.param([blocks("B", unknown="no answer")], ("EvaluationFailed", "no answer"), id="nobody could tell"),
     ],
 )
 def test_whether_the_minor_version_may_be_left(risks: list[SourceRisk], expected: tuple[str, str] | None) -> None:
-    """False with the risk, or Unknown where no source could tell."""
+    """False with the risk."""
     found = upgradeable(risks, None)
     assert (found and (found.reason, found.message)) == expected
     if found is not None:
-        assert found.status == ("Unknown" if found.reason == "EvaluationFailed" else "False")
+        assert found.status == "False"

@@ -54,8 +54,8 @@ def test_blocking_objections(current: str, target: str, history: tuple[str, ...]
         pytest.param(
             "5.0.0",
             "5.2.0",
-            "5.2.0 is more than one minor version beyond the current target 5.0.0 (5.2 > 5.1), and only updates within "
-            "the current minor version or to the next minor version are supported.",
+            "5.2.0 is more than one minor version beyond the current target 5.0.0 (5.2 > 5.(0+1)), and only updates "
+            "within the current minor version or to the next minor version are supported.",
             id="two minors",
         ),
         pytest.param(

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
-from tests.clusterversion.decide.world import GRAPH, OWN, World, image, risk
+from tests.clusterversion.decide.world import GATES, GRAPH, OWN, World, image, risk
 from tests.factories import SINCE, cluster_operator
 
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import ConfigMap
 from runup.api.config_v1 import AcceptRisk, Update, UpdateHistory
 from runup.applying.decide.progress import Effect, Problem
 
@@ -259,10 +261,40 @@ def test_upgradeable_still_counts() -> None:
 
 
 def test_operators_that_cannot_be_listed_are_not_fine() -> None:
-    """Unknown is told as such."""
+    """They forbid minor updates, as one that is not upgradeable does."""
     world = World.new().change(operators=None, operators_error="forbidden").settle()
-    assert world.condition("Upgradeable") == ("Unknown", "EvaluationFailed")
-    assert world.risks("5.1.0")["ClusterOperatorUpgradeableUnknown"] == ("Unknown", "EvaluationFailed")
+    assert world.condition("Upgradeable") == ("False", "ClusterOperatorUpgradeableUnknown")
+    assert world.risks("5.1.0")["ClusterOperatorUpgradeableUnknown"] == ("True", "Match")
+
+
+_UNREADABLE: dict[str, tuple[str, dict[str, Any]]] = {
+    "gates missing": ("AdminAckUnknown", {"admin_gates": None}),
+    "acknowledgements missing": ("AdminAckUnknown", {"admin_acks": None}),
+    "neither ConfigMap exists": ("AdminAckUnknown", {"admin_gates": None, "admin_acks": None}),
+    "ConfigMaps forbidden": ("AdminAckUnknown", {"admin_acks": None, "admin_unreadable": "forbidden"}),
+    "a gate without a text": ("AdminAck-ack-5.0-a", {"admin_gates": ConfigMap(data={"ack-5.0-a": ""})}),
+    "a gate with an invalid key": ("AdminAck-ack-6.0-a", {"admin_gates": ConfigMap(data={"ack-6.0-a": "Do it."})}),
+    "operators unreadable": ("ClusterOperatorUpgradeableUnknown", {"operators": None, "operators_error": "forbidden"}),
+    "one operator undecodable": (
+        "ClusterOperatorUpgradeable-dns",
+        {"unread_operators": (Undecodable("", "dns", "status is a text"),)},
+    ),
+}
+
+
+@pytest.mark.parametrize("accepts", [True, False], ids=["risks can be accepted", "risks cannot be accepted"])
+@pytest.mark.parametrize(("risk", "changes"), _UNREADABLE.values(), ids=_UNREADABLE.keys())
+def test_an_unknown_state_refuses_a_minor_update(risk: str, changes: dict[str, Any], *, accepts: bool) -> None:
+    """Whether the risk is accepted or not. A patch release stays possible, and only `force` passes the precondition."""
+    world = World.new(gates=GATES if accepts else GATES[:1]).change(**changes)
+    world.graph = {**GRAPH, "edges": [*GRAPH["edges"], [0, 2]], "conditionalEdges": []}
+    world.settle()
+    assert world.condition("Upgradeable")[0] == "False"
+    names = (AcceptRisk(name=risk),) if accepts else ()
+    world.ask(Update(image=image("5.1.0"), version="5.1.0", accept_risks=names)).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "PreconditionChecks")
+    world.ask(Update(version="5.0.3")).settle()
+    assert world.version.status.desired.version == "5.0.3"
 
 
 def test_an_update_that_has_begun_goes_on_without_its_request() -> None:

@@ -119,7 +119,14 @@ class World:
             place=with_fields(where, **(place or {})),
             version_hash="hash-5.0.0",
         )
-        return cls(Observed(cluster_version=version, facts=facts, feature_gate=feature_gate(enabled=gates)))
+        observed = Observed(
+            cluster_version=version,
+            facts=facts,
+            feature_gate=feature_gate(enabled=gates),
+            admin_gates=ConfigMap(),
+            admin_acks=ConfigMap(),
+        )
+        return cls(observed)
 
     # What an administrator does.
 

@@ -96,6 +96,7 @@ def test_what_a_plain_cluster_lacks_is_not_asked_of_it(name: str) -> None:
     own = {component.namespace, "config.openshift.io", "update.openshift.io", "machineconfiguration.openshift.io"}
     own |= {"operator.openshift.io", "build.openshift.io"}  # rules about kinds that may come later give nothing
     own |= {"security.openshift.io"} if component == OPERATOR else set()  # what it gives its targets
+    own |= {"openshift-config", "openshift-config-managed"}  # the namespaces of admin-acks and admin-gates
     foreign = {
         text
         for obj in found
@@ -158,7 +159,7 @@ def test_another_namespace_is_meant_everywhere(name: str, platform: Platform) ->
     found = objects(component, platform, namespace="mine", monitoring=True, certificates=Certificates.CERT_MANAGER)
     definitions = [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
     assert not [text for obj in found if obj not in definitions for text in texts(obj) if component.namespace in text]
-    assert named(found, "Namespace")["metadata"]["name"] == "mine"
+    assert named(found, "Namespace", "mine")
     for obj in definitions:
         if "conversion" in obj["spec"]:
             assert obj["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["namespace"] == "mine"

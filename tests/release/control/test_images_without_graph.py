@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.kubekit.oci.registries import odd_registry
-from tests.operator.operator_world import NAMESPACES, Cluster, cluster, running
+from tests.operator.operator_world import Cluster, cluster, running
 
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
@@ -137,7 +137,6 @@ async def test_a_pull_secret_heals_a_refusal(tmp_path: Path, monkeypatch: pytest
         said = await at.failed("TargetUnreadable")
         assert "wants credentials" in said
         assert "add the registry to the pull secret openshift-config/pull-secret" in said
-        await at.world.client.send(calls.create(NAMESPACES, {"metadata": {"name": "openshift-config"}}))
         auth = base64.b64encode(b"ann:word").decode()
         secret = base64.b64encode(json.dumps({"auths": {at.registry.host: {"auth": auth}}}).encode()).decode()
         await at.world.client.send(

@@ -43,7 +43,10 @@ ACKS: dict[str, tuple[list[JSON], list[str]]] = {
     "a bundle of another map": ([gates("zz", **{"ca-bundle.crt": "x"})], []),
     "a long gate that names no version": (
         [gates(**{"x" * 81: "Do it."})],
-        [f"Whether AdminAck applies could not be told: admin-gates has the gate '{'x' * 80}', which names no version."],
+        [
+            f'admin-gates configmap gate "{"x" * 81}" is invalid: admin-gates configmap gate name {"x" * 81} '
+            'has invalid format; must comply with "^ack-([4-5][.][0-9]{1,})-[^-]".'
+        ],
     ),
 }
 

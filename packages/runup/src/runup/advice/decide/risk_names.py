@@ -6,11 +6,15 @@ UPDATING = "ClusterVersionUpdating"
 OVERRIDES = "ClusterVersionOverrides"
 DELETION = "ResourceDeletionInProgress"
 ADMIN_ACK = "AdminAck-"
+ADMIN_ACK_UNKNOWN = "AdminAckUnknown"
 OPERATOR = "ClusterOperatorUpgradeable-"
+OPERATORS_UNKNOWN = "ClusterOperatorUpgradeableUnknown"
 # The condition that is False while one of these applies.
 UPGRADEABLE = "Upgradeable"
 
 
 def forbids_minor(name: str) -> bool:
     """Returns whether a risk of this name, if it applies, makes Upgradeable False."""
-    return name in (UPDATING, OVERRIDES, DELETION) or name.startswith((OPERATOR, ADMIN_ACK))
+    # What could not be read may forbid the update, so it does.
+    exact = (UPDATING, OVERRIDES, DELETION, ADMIN_ACK_UNKNOWN, OPERATORS_UNKNOWN)
+    return name in exact or name.startswith((OPERATOR, ADMIN_ACK))

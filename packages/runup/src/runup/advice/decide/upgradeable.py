@@ -26,9 +26,7 @@ def upgradeable(
     kept.
     """
     # Risks of every update, patches included, do not belong here: Upgradeable is about minor versions only.
-    minor_risks = [risk for risk in risks if not risk.everywhere]
-    applying = [risk for risk in minor_risks if not risk.unknown]
-    unknown = [risk for risk in minor_risks if risk.unknown]
+    applying = [risk for risk in risks if not risk.everywhere]
     if (
         stored_condition is not None
         and stored_condition.status == "False"
@@ -43,7 +41,4 @@ def upgradeable(
         head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
         text = join_within([head, *(risk.message for risk in applying)], "\n* ", _MAX_MESSAGE)
         return Condition(type=UPGRADEABLE, status="False", reason="MultipleReasons", message=text)
-    if unknown:
-        text = "; ".join(risk.unknown for risk in unknown)
-        return Condition(type=UPGRADEABLE, status="Unknown", reason="EvaluationFailed", message=text)
     return None

@@ -12,9 +12,9 @@ from typing import Any
 
 from runup.release.decide.inclusion import Excluded, Filters, include
 from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.rules.admin_acks import GATES
 
 KINDS = frozenset({"CatalogSource", "CustomResourceDefinition", "CredentialsRequest"})
-GATES = "admin-gates"
 JSON = Mapping[str, Any]
 
 

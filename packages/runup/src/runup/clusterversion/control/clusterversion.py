@@ -21,12 +21,11 @@ from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.watch import Reflector
+from kubekit.kube.watch import NO_API, Reflector
 from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide import acceptance, promql
-from runup.advice.decide.risks import admin_acks
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Release
 from runup.applying.control.loading import OwnRelease, ReleaseLoads
@@ -43,6 +42,7 @@ from runup.preflight.decide import container_check_pods, outcome, preflight_depl
 from runup.preflight.decide import preflight_settings as settings
 from runup.process.ca_file import Authorities
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
+from runup.rules import admin_acks
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"
@@ -92,6 +92,11 @@ class Caches:
     def feature_gate(self) -> FeatureGate | None:
         """Returns FeatureGate `cluster`, None if there is none or none can be read."""
         return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
+
+    def feature_gate_error(self) -> str:
+        """Returns why FeatureGate `cluster` is not known; empty also for a cluster that does not have the kind."""
+        error = _why_unreadable(self.gates)
+        return "" if error.startswith(NO_API) else error
 
     def not_ready(self) -> str:
         """Returns which cache has neither a list nor an error that explains its absence; empty if all do.
@@ -344,6 +349,7 @@ class ClusterVersionController:
             cluster_version=version,
             facts=replace(self._facts, place=preflight_settings.pods, version_hash=self._release_hash()),
             feature_gate=caches.feature_gate(),
+            feature_gate_error=caches.feature_gate_error(),
             operators=_sorted_operators(caches.operators),
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,
@@ -403,8 +409,8 @@ class ClusterVersionController:
         return self._reader.seen
 
 
-def _why_unreadable(*caches: Cache[ConfigMap]) -> str:
-    """Returns why one of the caches could not be listed, or holds an undecodable ConfigMap; empty if neither."""
+def _why_unreadable(*caches: Cache[Any]) -> str:
+    """Returns why one of the caches could not be listed, or holds an undecodable object; empty if neither."""
     for cache in caches:
         if not cache.synced:
             return cache.error or "it is not listed yet"

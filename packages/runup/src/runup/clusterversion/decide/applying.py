@@ -65,7 +65,8 @@ def wanted_work(view: View) -> WantedRelease:
 def work(view: View) -> tuple[Work, ...]:
     """Returns the work to request, empty if the worker does it already. The payload is loaded before all else."""
     progress = view.observed.progress
-    if progress is None or not view.current.image:
+    # Without the FeatureGate the manifests of another feature set would be applied: what is applied stays as it is.
+    if progress is None or not view.current.image or view.observed.feature_gate_error:
         return ()
     wanted_now = wanted_work(view)
     if progress.wanted == wanted_now:
@@ -197,6 +198,9 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
     """Returns the problems of the run, or of loading the release while that has not begun."""
     if _is_current(view, progress):
         return progress.problems
+    if why := view.observed.feature_gate_error:
+        text = f"FeatureGate cluster cannot be read, so no manifest is applied until it can: {why}"
+        return (Problem(reason="FeatureGateUnreadable", message=text),)
     load = view.observed.loads.get(view.current.image)
     if load is None or not load.error or not _needs_loading(view):
         return ()

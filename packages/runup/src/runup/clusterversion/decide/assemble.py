@@ -60,7 +60,7 @@ def find_cluster_risks(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]
             admin_unreadable=facts.admin_unreadable,
         )
     )
-    return tuple(sorted((*state_risks, *alert_risks.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
+    return (*state_risks, *alert_risks.risks(facts.prometheus.alerting, now))
 
 
 def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> outcome.Tally:
@@ -156,12 +156,8 @@ _FORCE = "Accepting it does not lift that; only --force does."
 
 
 def upgradeable_condition(observed: Observed, source_risks: Sequence[SourceRisk]) -> Condition | None:
-    """Returns Upgradeable as of this pass.
-
-    Deletions are unknown if this operator applies nothing, admin acks without ConfigMaps.
-    """
-    not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
-    not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
+    """Returns Upgradeable as of this pass. An operator that applies nothing does not know of deletions."""
+    not_known = ("ResourceDeletion",) if observed.progress is None else ()
     stored = find(observed.cluster_version.status.conditions, upgradeable.UPGRADEABLE)
     return upgradeable.upgradeable(source_risks, stored, not_known=not_known)
 

@@ -88,6 +88,8 @@ class Observed:
     cluster_version: ClusterVersion
     facts: OperatorFacts
     feature_gate: FeatureGate | None = None
+    # Why FeatureGate `cluster` could not be read; empty if it was read or does not exist.
+    feature_gate_error: str = ""
     operators: tuple[ClusterOperator, ...] | None = ()
     operators_error: str = ""
     unread_operators: tuple[Undecodable, ...] = ()

@@ -140,7 +140,7 @@ def _too_far(current: Version, target: Version) -> Objection | None:
     if target.major == current.major and target.minor > current.minor + 1:
         text = (
             f"{target} is more than one minor version beyond the current target {current} "
-            f"({target.major}.{target.minor} > {current.major}.{current.minor + 1}), and only updates within "
+            f"({target.major}.{target.minor} > {current.major}.({current.minor}+1)), and only updates within "
             "the current minor version or to the next minor version are supported."
         )
         return Objection(GIANT_HOP, "MultipleMinorVersionsUpdate", text)
@@ -148,10 +148,13 @@ def _too_far(current: Version, target: Version) -> Objection | None:
 
 
 def upgradeable(inputs: PreconditionInput) -> Objection | None:
-    """Blocks leaving the minor version if Upgradeable=False, and warns about some changes of the target within it."""
+    """Blocks leaving the minor version unless Upgradeable is True or absent; warns about some targets within it.
+
+    Upgradeable=Unknown is at least as strict as False. The Go operator ignores it.
+    """
     version = inputs.cluster_version
     condition = find(version.status.conditions, "Upgradeable")
-    if condition is None or condition.status != "False":
+    if condition is None or condition.status == "True":
         return None
     current, target = inputs.current, inputs.target
     # A patch release must stay possible: it may fix what makes the cluster not upgradeable.

@@ -39,10 +39,15 @@ _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
 def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns the objects of `component` that a cluster without OpenShift takes."""
     serves = options.monitoring or component == KERNEL_MODULES
-    kept_objects = []
+    kept_objects: list[JSON] = []
     for obj in objects:
         namespace = obj["metadata"].get("namespace", "")
         is_openshifts = namespace.startswith("openshift-") and namespace != component.namespace
+        if is_openshifts and obj["kind"] == "ConfigMap":
+            # The operator refuses minor updates while these do not exist (admin-gates and admin-acks).
+            kept_objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            kept_objects.append(_without_marks(obj))
+            continue
         # Such a cluster has neither that namespace nor that role.
         if is_openshifts or obj.get("roleRef", {}).get("name") in _LACKING_ROLES:
             continue

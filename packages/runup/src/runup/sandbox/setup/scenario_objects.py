@@ -32,6 +32,7 @@ from kubesandbox.apiserver.access import collected
 from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
+from runup.applying.decide.task import CREATE_ONLY
 from runup.dump.documents import JSON, guess_plural, identity
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
@@ -226,6 +227,8 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
     objects = [
         copy.deepcopy(manifest.object)
         for manifest in included_in(loaded.manifests, filters)
+        # What is only created where it does not exist must not replace a dump's object, or fill a gap of the dump.
+        if not (cluster.imported and CREATE_ONLY in (manifest.object["metadata"].get("annotations") or {}))
         if cluster.installed or manifest.file in operator_files or manifest.object["kind"] == "CustomResourceDefinition"
     ]
     if cluster.operator == "none":

@@ -1,8 +1,6 @@
 """The risks from gates that an administrator must acknowledge before leaving the minor version.
 
 Source: docs/upstream-behaviour.md 7.6.
-
-The gates are in one ConfigMap, the acknowledgements in another. A gate counts for the minor version in its key.
 """
 
 from __future__ import annotations
@@ -10,15 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kubekit.lang.version import parse
 from runup.advice.decide import risk_names
 from runup.advice.decide.risks.cluster_state import Cluster, SourceRisk, docs_url
+from runup.rules import admin_acks
 
-PREFIX = risk_names.ADMIN_ACK
-UNKNOWN = "AdminAckUnknown"
-GATES, GATES_NAMESPACE = "admin-gates", "openshift-config-managed"
-ACKS, ACKS_NAMESPACE = "admin-acks", "openshift-config"
-# The keys of the CVO's gates (openshift/cluster-version-operator, adminAckGateFmt), for later major versions too.
-_KEY = re.compile(r"ack-([4-9][.][0-9]+)-[^-]")
 _URL = re.compile(r"https://[^\s<>\"']+")
 _PAGE = "preparing-to-update-a-cluster#kube-api-removals_updating-cluster-prepare"
 
@@ -27,37 +21,32 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     """Yields one risk for each gate that is not acknowledged, or one if the ConfigMaps could not be read."""
     version = cluster.version.status.desired.version
     url = docs_url(version, _PAGE)
-    if why := _unreadable_gates(cluster):
-        text = f"Whether the update needs an administrator's acknowledgement is not known. {why}"
-        yield SourceRisk(name=UNKNOWN, message=text, url=url, unknown=why)
+    current = parse(version)
+    why = _unreadable(cluster)
+    if current is None:
+        why = f"Failed to parse cluster version to check admin-acks: {version!r} is not a semantic version"
+    if current is None or why or cluster.admin_gates is None or cluster.admin_acks is None:
+        yield SourceRisk(name=risk_names.ADMIN_ACK_UNKNOWN, message=why, url=url)
         return
-    acks = cluster.admin_acks.data if cluster.admin_acks else {}
-    gates = cluster.admin_gates.data if cluster.admin_gates else {}
-    for key, text in sorted(gates.items()):
-        if acks.get(key) == "true":
-            continue
-        match = _KEY.match(key)
-        message = text or f"{GATES} configmap gate {key} must contain a non-empty value."
-        if match is None:
-            message = f'{GATES} configmap gate "{key}" is invalid: a key is ack-X.Y-NAME.'
-        elif match[1] != ".".join(version.split(".")[:2]):
-            # The gate is for another minor version.
-            continue
-        address = _URL.search(text)
+    major, minor = current.minor_version
+    gates, acks = cluster.admin_gates.data, cluster.admin_acks.data
+    for gate in admin_acks.open_gates(gates, acks, since=(major, minor), before=(major, minor + 1)):
+        address = _URL.search(gate.text)
         yield SourceRisk(
-            name=f"{PREFIX}{key}", message=message, url=(address[0].rstrip(".,;:!?)") if address else "") or url
+            name=f"{risk_names.ADMIN_ACK}{gate.key}",
+            message=gate.error or gate.text,
+            url=(address[0].rstrip(".,;:!?)") if address else "") or url,
         )
 
 
-def _unreadable_gates(cluster: Cluster) -> str:
-    """Returns why the gates are not known, or an empty string.
-
-    A cluster with neither ConfigMap has no gates, because nothing has installed the mechanism.
-    """
-    if cluster.admin_unreadable:
-        return f"The ConfigMaps of gates and acknowledgements could not be read: {cluster.admin_unreadable}"
-    if cluster.admin_gates is None and cluster.admin_acks is not None:
-        return f"ConfigMap {GATES_NAMESPACE}/{GATES} is missing."
-    if cluster.admin_acks is None and cluster.admin_gates is not None:
-        return f"ConfigMap {ACKS_NAMESPACE}/{ACKS} is missing."
+def _unreadable(cluster: Cluster) -> str:
+    """Returns why the gates or the acknowledgements are not known, in the Go operator's words; empty if both are."""
+    maps = (
+        (cluster.admin_gates, admin_acks.GATES, admin_acks.GATES_NAMESPACE),
+        (cluster.admin_acks, admin_acks.ACKS, admin_acks.ACKS_NAMESPACE),
+    )
+    for config_map, name, namespace in maps:
+        if config_map is None:
+            why = cluster.admin_unreadable or f'configmap "{name}" not found'
+            return f"Failed to retrieve ConfigMap {name} from namespace {namespace}: {why}"
     return ""

@@ -40,8 +40,9 @@ class Cluster:
 class SourceRisk:
     """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
 
-    `unknown` is the reason why the source could not decide. `found` is the source's own condition, if it has more
-    details.
+    `unknown` is the reason why a source with `everywhere` could not decide. A risk that forbids minor updates applies
+    in that case too: an unknown state must not allow what a known one forbids. `found` is the source's own condition,
+    if it has more details.
     """
 
     name: str
@@ -54,7 +55,7 @@ class SourceRisk:
     @property
     def acceptable(self) -> bool:
         """Returns whether acceptance lifts the risk: not if it makes Upgradeable False, which blocks by itself."""
-        return self.everywhere or bool(self.unknown)
+        return self.everywhere
 
     def judged(self) -> candidates.JudgedRisk:
         """Returns the risk as an update carries it."""
@@ -75,16 +76,18 @@ Source = Callable[[Cluster], Iterable[SourceRisk]]
 _DOCS = "https://docs.redhat.com/en/documentation/openshift_container_platform"
 
 
-def docs_url(version: str, page: str) -> str:
+def docs_url(version: str, page: str, *, book: str = "updating_clusters") -> str:
     """Returns the address of a page of the product documentation for the running minor version."""
     # The documentation has one set of pages for each minor version.
     minor = ".".join(version.split(".")[:2]) or "latest"
-    return f"{_DOCS}/{minor}/html/updating_clusters/{page}"
+    return f"{_DOCS}/{minor}/html/{book}/{page}"
 
 
-OPERATORS_UNKNOWN = "ClusterOperatorUpgradeableUnknown"
+# The pages that the Go operator names for each of these risks.
 _PAGE = "understanding-openshift-updates-1"
 _OPERATORS_PAGE = f"{_PAGE}#understanding_clusteroperator_conditiontypes_understanding-openshift-updates"
+_DELETIONS_PAGE = f"{_PAGE}#update-manifest-application_how-updates-work"
+_OVERRIDES_BOOK, _OVERRIDES_PAGE = "config_apis", "clusterversion-config-openshift-io-v1#spec-8"
 # The maximum length of the list of objects, in bytes.
 _MAX_NAMES = 4096
 
@@ -96,7 +99,7 @@ def update_risks(cluster: Cluster) -> Iterable[SourceRisk]:
         yield SourceRisk(
             name=risk_names.UPDATING,
             message="An update is already in progress and the details are in the Progressing condition.",
-            url=docs_url(status.desired.version, _PAGE),
+            url=docs_url(status.desired.version, _OPERATORS_PAGE),
         )
 
 
@@ -108,7 +111,7 @@ def override_risks(cluster: Cluster) -> Iterable[SourceRisk]:
             message="Disabling ownership via cluster version overrides prevents updates between minor or major "
             "versions. "
             "Please remove overrides before requesting a minor or major version update.",
-            url=docs_url(cluster.version.status.desired.version, _PAGE),
+            url=docs_url(cluster.version.status.desired.version, _OVERRIDES_PAGE, book=_OVERRIDES_BOOK),
         )
 
 
@@ -120,7 +123,7 @@ def deletion_risks(cluster: Cluster) -> Iterable[SourceRisk]:
             name=risk_names.DELETION,
             message="Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "
             f"resources={names}",
-            url=docs_url(cluster.version.status.desired.version, _PAGE),
+            url=docs_url(cluster.version.status.desired.version, _DELETIONS_PAGE),
         )
 
 
@@ -129,15 +132,12 @@ def operator_risks(cluster: Cluster) -> Iterable[SourceRisk]:
     url = docs_url(cluster.version.status.desired.version, _OPERATORS_PAGE)
     prefix = risk_names.OPERATOR
     if cluster.operators is None:
-        why = f"ClusterOperators could not be listed: {cluster.unreadable}"
-        message = f"Whether ClusterOperators allow the update is not known. {why}"
-        yield SourceRisk(name=OPERATORS_UNKNOWN, message=message, url=url, unknown=why)
+        message = f"Failed to retrieve ClusterOperators to check Upgradeable conditions: {cluster.unreadable}"
+        yield SourceRisk(name=risk_names.OPERATORS_UNKNOWN, message=message, url=url)
         return
     for bad in cluster.unread:
-        why = f"ClusterOperator {bad}"
-        yield SourceRisk(
-            name=prefix + bad.name, message=f"Whether it allows the update is not known. {why}", url=url, unknown=why
-        )
+        message = f"Failed to check its Upgradeable condition: ClusterOperator {bad}"
+        yield SourceRisk(name=prefix + bad.name, message=message, url=url)
     for operator in cluster.operators:
         condition = find(operator.status.conditions, "Upgradeable")
         # A missing or Unknown condition does not block an update: only an explicit False does.

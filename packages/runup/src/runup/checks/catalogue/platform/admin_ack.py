@@ -2,7 +2,7 @@
 
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
-under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, is Unknown.
+under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, applies.
 Where the target's manifests are not known, only the cluster's own gates are looked at, as the operator itself does:
 Clear then says nothing of gates that only the target or a release between has.
 
@@ -19,13 +19,11 @@ Source of the rule: cluster-version-operator, `pkg/risk/adminack`.
 
 from __future__ import annotations
 
-import re
-
-from runup.checks.catalogue.shared.certificate_bundles import ACKS, CONFIG, GATES, MANAGED
-from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, risk, unknown
+from runup.checks.catalogue.shared.certificate_bundles import CONFIG, MANAGED
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, risk
+from runup.rules.admin_acks import ACKS, GATES, open_gates
 
 NAME = "AdminAck"
-_GATE = re.compile(r"ack-([4-9])\.(\d+)-[^-].*")
 EXAMPLE = """
 apiVersion: v1
 kind: ConfigMap
@@ -51,24 +49,13 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         # The ConfigMap itself may be one that is not in the list.
         snapshot.require_all(CONFIG)
         acks = {}
-    for gate, text in sorted(gates.items()):
-        match = _GATE.fullmatch(gate)
-        if match is None:
-            yield unknown(NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it.")
-        elif (
-            not (context.source.minor_version <= (int(match[1]), int(match[2])) < context.target.minor_version)
-            or acks.get(gate) == "true"
-        ):
-            continue
-        elif not text.strip():
-            yield unknown(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
-        else:
-            yield risk(
-                f"{NAME}-{gate}",
-                f"Gate {gate} is not acknowledged: {' '.join(text.split()).rstrip('.')}.",
-                severity="critical",
-                fix=f'Do what it asks for, then set {gate} to "true" in ConfigMap openshift-config/{ACKS}.',
-            )
+    since, before = context.source.minor_version, context.target.minor_version
+    for gate in open_gates(gates, acks, since=since, before=before):
+        message = f"Gate {gate.key} is not acknowledged: {' '.join(gate.text.split()).rstrip('.')}."
+        fix = f'Do what it asks for, then set {gate.key} to "true" in ConfigMap openshift-config/{ACKS}.'
+        if gate.error:
+            message, fix = f"{gate.error.rstrip('.')}.", "Ask who set it: acknowledging it has no effect."
+        yield risk(f"{NAME}-{gate.key}", message, severity="critical", fix=fix)
 
 
 CHECK = declared(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.checks.decide.reads import Slim, slim_metadata
+from runup.rules import admin_acks
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
@@ -88,12 +89,11 @@ _WEAK = {"sha1": "SHA-1", "md5": "MD5"}
 
 
 BUNDLE = "ca-bundle.crt"
-GATES, ACKS = "admin-gates", "admin-acks"
 
 
 def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
     """Returns the ConfigMap with its CA bundle only, or with all data if it holds gates or acknowledgements."""
-    keeps_all = config_map.metadata.name in (GATES, ACKS)
+    keeps_all = config_map.metadata.name in (admin_acks.GATES, admin_acks.ACKS)
     data = {key: value for key, value in config_map.data.items() if keeps_all or key == BUNDLE}
     return ConfigMap(metadata=slim_metadata(config_map), data=data)
 
