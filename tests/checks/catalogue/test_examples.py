@@ -75,6 +75,10 @@ MADE_A_DAY_AGO = 'openshift-machine-api, creationTimestamp: "2026-01-13T09:00:00
 RESOLUTION_FAILED = (
     'conditions: [{type: ResolutionFailed, status: "True", message: none, lastTransitionTime: "2026-01-14T08:00:00Z"}]'
 )
+ACCEPTED_FOR = (
+    '{type: ReleaseAccepted, status: "True", '
+    """message: 'Payload loaded version="4.17.30" image="example.com/r@sha256:5" architecture="%s"'}"""
+)
 PENDING_SINCE = 'kube-system, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
@@ -846,6 +850,25 @@ ROWS = (
     ),
     Row("architectures: one", "ArchitecturesMixed", (("arm64", "amd64"),)),
     Row("architectures: a release for several", "ArchitecturesMixed", (("version: 5.0.0", "architecture: Multi"),)),
+    Row(
+        "architectures: a release for several, by its acceptance alone",
+        "ArchitecturesMixed",
+        (("status: {", f"status: {{conditions: [{ACCEPTED_FOR % 'Multi'}], "),),
+    ),
+    Row(
+        "architectures: a release for one, by its acceptance",
+        "ArchitecturesMixed",
+        (("status: {", f"status: {{conditions: [{ACCEPTED_FOR % 'amd64'}], "),),
+        ("ArchitecturesMixed",),
+        context=context(source="4.17.30"),
+    ),
+    Row(
+        "architectures: not said by a version that does not have the field",
+        "ArchitecturesMixed",
+        (),
+        ("ArchitecturesMixedUnknown?",),
+        context=context(source="4.17.30"),
+    ),
     Row("maximum: allows the target", "OperatorMaxOpenShiftVersion", (('value":"5.0', 'value":"5.2'),)),
     Row("maximum: allows a later one", "OperatorMaxOpenShiftVersion", (('value":"5.0', 'value":"6.0'),)),
     Row(
@@ -902,6 +925,18 @@ ROWS = (
         "OperatorFailed",
         (("ClusterServiceVersion", "Subscription"), ("phase: Failed", RESOLUTION_FAILED)),
         ("OperatorFailed-logging.v5.8.1",),
+    ),
+    *(
+        Row(
+            f"installed: a Subscription with {type_}",
+            "OperatorFailed",
+            (
+                ("ClusterServiceVersion", "Subscription"),
+                ("phase: Failed", RESOLUTION_FAILED.replace("ResolutionFailed", type_)),
+            ),
+            ("OperatorFailed-logging.v5.8.1",) if type_ != "CatalogSourcesUnhealthy" else (),
+        )
+        for type_ in ("BundleUnpackFailed", "InstallPlanFailed", "InstallPlanMissing", "CatalogSourcesUnhealthy")
     ),
     Row(
         "installed: nothing fitted a moment ago",

@@ -72,6 +72,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("RemovedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
     ("DeprecatedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
     ("AdmissionPolicyParamMissing", "namespaces"): "its example has no namespaceSelector that could spare some",
+    ("AdmissionPolicyParamMissing", "pods"): "its example has no objectSelector that needs labels of pods",
     ("WebhookBlocksUpdate", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
     ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",

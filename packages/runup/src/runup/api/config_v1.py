@@ -154,6 +154,10 @@ class ClusterVersionStatus(Wire, frozen=True, kw_only=True):
     conditional_updates: tuple[ConditionalUpdate, ...] = ()
     conditional_update_risks: tuple[ConditionalUpdateRisk, ...] = ()
 
+    def listed_updates(self) -> tuple[Release, ...]:
+        """Returns the releases that are listed as updates, the conditional ones last."""
+        return (*(self.available_updates or ()), *(update.release for update in self.conditional_updates))
+
 
 class ClusterVersion(Object, frozen=True, kw_only=True):
     """The singleton `version`: the release that the cluster runs, and the one that it should run."""

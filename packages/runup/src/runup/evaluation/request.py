@@ -55,7 +55,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One update of one cluster, resolved: its versions, and whatever else decides what the checks answer.
 
     `source_version` and `target_version` are echoed in the report. `kubernetes` is the version of Kubernetes that the
-    target ships, `manifests` are the target's for this cluster, None if they are not known.
+    target ships, `manifests` are the target's for this cluster, None if they are not known. `image` is the requested
+    one, `listed_image` the one that ClusterVersion lists for the target's version; both may be empty.
     """
 
     source: Version
@@ -65,6 +66,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     kind: ClusterKind = ClusterKind.OPENSHIFT
     kubernetes: str = ""
     image: str = ""
+    listed_image: str = ""
     namespace: str = ""
     manifests: tuple[Mapping[str, Any], ...] | None = None
     preflight_id: str = ""
@@ -95,7 +97,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             namespace=self.namespace,
             manifests=self.manifests,
             prometheus=facts.prometheus,
-            target_image=self.image,
+            target_image=self.image or self.listed_image,
             kernel_modules=facts.kernel_modules,
             catalogs=facts.catalogs,
             cluster=self.kind,
@@ -133,6 +135,7 @@ def release_request(
         target_version=target_version,
         kubernetes=release.kubernetes,
         image=image,
+        listed_image=_listed_image(cluster, target_version),
         namespace=namespace,
         manifests=None if manifests is None else target_manifests.objects_for_cluster(manifests, filters),
         engine_version=engine_version,
@@ -140,6 +143,11 @@ def release_request(
     )
     checks = (*builtin, *declared_checks(release.check_files, filters), *extra)
     return request, checks_for_cluster(checks, request.kind)
+
+
+def _listed_image(cluster: ClusterVersion | None, version: str) -> str:
+    listed = cluster.status.listed_updates() if cluster is not None else ()
+    return next((release.image for release in listed if release.version == version), "")
 
 
 def kubernetes_request(

@@ -89,8 +89,7 @@ class _Asker:
         if cluster is None:
             return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
         stores = self._signature_stores(cluster)
-        releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
-        releases += [update.release for update in cluster.status.conditional_updates]
+        releases = (cluster.status.desired, *cluster.status.listed_updates())
         hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
         # The API version check, which every registry answers.
         registries = (f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)

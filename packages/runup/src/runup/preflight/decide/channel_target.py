@@ -20,12 +20,9 @@ def newest(cluster: ClusterVersion | None, channel: str) -> Release:
     if cluster is None:
         text = "the cluster has no ClusterVersion, which lists the releases of a channel; give --to VERSION"
         raise Terminal(text, reason=_REASON)
-    listed = [
-        *(cluster.status.available_updates or ()),
-        *(conditional_update.release for conditional_update in cluster.status.conditional_updates),
-    ]
+    listed = cluster.status.listed_updates()
     if channel != LATEST:
-        listed = [release for release in listed if channel in release.channels]
+        listed = tuple(release for release in listed if channel in release.channels)
     versions = [(version, release) for release in listed if (version := parse(release.version)) is not None]
     if versions:
         return max(versions, key=lambda pair: pair[0])[1]

@@ -1,7 +1,8 @@
 """Nodes of several architectures, and a release for one of them.
 
-Applies when Nodes report more than one architecture and ClusterVersion does not say that its release is for several
-(`status.desired.architecture` Multi).
+Applies when Nodes report more than one architecture and ClusterVersion says that its release is for one. Its
+`status.desired.architecture` is Multi or empty, and the message of its condition ReleaseAccepted names the
+architecture. Clusters before 4.20 leave the field empty by default, so without the message the result is Unknown there.
 
 Why it matters: an update stays with the architecture that it has: nodes of another get images that they cannot run.
 
@@ -9,17 +10,26 @@ What to do: migrate to the release for several first: `oc adm upgrade --to-multi
 
 Accepting it means that the other nodes cannot take the update.
 
-Source of the rule: openshift/api, `config/v1` (ClusterVersionArchitecture), and the OpenShift documentation of clusters
-with several architectures.
+Source of the rule: openshift/api, `config/v1` (ClusterVersionArchitecture; api#2024 for the field's age);
+cluster-version-operator, `pkg/cvo/sync_worker.go` (the message of ReleaseAccepted); the OpenShift documentation of
+clusters with several architectures.
 """
 
 from __future__ import annotations
 
+import re
+
+from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
+from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk
+from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "ArchitecturesMixed"
+# `Payload loaded version="4.17.30" image="..." architecture="Multi"`
+_ARCHITECTURE = re.compile(r'\barchitecture="([^"]+)"')
+# The first version whose default clusters have `status.desired.architecture`.
+_FIELD_SINCE = (4, 20)
 EXAMPLE = """
 apiVersion: config.openshift.io/v1
 kind: ClusterVersion
@@ -44,8 +54,15 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
     if len(architectures) < 2:
         return
-    cluster = snapshot.get(ClusterVersion, "version")
-    if cluster is not None and cluster.status.desired.architecture == "Multi":
+    is_multi = _is_release_multi(snapshot.get(ClusterVersion, "version"), context.source)
+    if is_multi:
+        return
+    if is_multi is None:
+        yield unknown(
+            NAME,
+            f"the nodes are of {names(architectures)}, and ClusterVersion does not say which its release is for",
+            fix="See whether `oc adm release info` names several architectures (release.openshift.io/architecture).",
+        )
         return
     fewest = min(architectures, key=lambda arch: sum(node.status.node_info.architecture == arch for node in nodes))
     yield risk(
@@ -56,6 +73,18 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         severity="critical",
         fix="Migrate first with `oc adm upgrade --to-multi-arch`; ClusterVersion then says architecture Multi.",
     )
+
+
+def _is_release_multi(cluster: ClusterVersion | None, source: Version) -> bool | None:
+    """Returns whether the cluster's release is for several architectures, None if that is not known."""
+    if cluster is None:
+        return None
+    if cluster.status.desired.architecture == "Multi":
+        return True
+    accepted = find(cluster.status.conditions, "ReleaseAccepted")
+    if accepted is not None and (named := _ARCHITECTURE.search(accepted.message)):
+        return named[1] == "Multi"
+    return None if (source.major, source.minor) < _FIELD_SINCE else False
 
 
 CHECK = declared(run, NAME, "cluster-version-operator", reads=(Node, ClusterVersion), rank=390, severity="critical")

@@ -2,8 +2,8 @@
 
 Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or has been in Pending,
 InstallReady or Installing for an hour or more; when an InstallPlan that was approved is in phase Failed and no later
-one for the same operator came to its end; or when a Subscription has said ResolutionFailed for ten minutes or more, so
-that OLM finds no set of versions that fit.
+one for the same operator came to its end; or when a Subscription has had one of the conditions ResolutionFailed,
+BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing for ten minutes or more: its operator is not updated then.
 
 Why it matters: an operator that fails before the update does not get better by it, and its webhooks may hold others up.
 
@@ -12,23 +12,52 @@ What to do: `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv
 Accepting it means that this operator stays as it is.
 
 Source of the rule: operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase,
-SubscriptionResolutionFailed: the resolution is that of the whole namespace).
+SubscriptionConditionType; the resolution is that of the whole namespace); BundleUnpackFailed stays until the unpack Job
+is deleted (operator-lifecycle-manager#2942).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from kubekit.api.conditions import find
-from runup.api.olm_v1alpha1 import InstallPlan, Subscription
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
 from runup.checks import writing
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
-from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, resource_of, risk
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    declared,
+    full_name,
+    names,
+    resource_of,
+    risk,
+    yield_from_all,
+)
 
 NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
 ON_THE_WAY = ("Pending", "InstallReady", "Installing")
 PATIENCE = timedelta(hours=1)
+# Conditions that, while True, keep an operator from being updated: the effect, and the remedy.
+_FAILURES = {
+    "ResolutionFailed": (
+        "no operator of its namespace is updated",
+        "Its message names a catalog that does not answer, a channel that does not exist, or operators that exclude "
+        "each other.",
+    ),
+    "BundleUnpackFailed": (
+        "OLM creates no InstallPlan for its next version",
+        "Delete the failed unpack Job and its ConfigMap, which have the same name, in the namespace of the catalog.",
+    ),
+    "InstallPlanFailed": ("its next version is not installed", "Delete the failed InstallPlan to retry."),
+    "InstallPlanMissing": (
+        "its next version is not installed",
+        "Delete the Subscription and create it again if no InstallPlan appears.",
+    ),
+}
 EXAMPLE = """
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -42,8 +71,15 @@ status:
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    """Yields a risk for each installed operator and each current InstallPlan that failed."""
-    csvs = installed(snapshot)
+    """Yields a risk for each installed operator, current InstallPlan and Subscription that failed."""
+    yield from yield_from_all(
+        lambda: _operator_findings(installed(snapshot), context),
+        lambda: _plan_findings(snapshot),
+        lambda: _subscriptions_findings(snapshot, context),
+    )
+
+
+def _operator_findings(csvs: Iterable[ClusterServiceVersion], context: Context) -> Findings:
     for csv in csvs:
         status, since = csv.status, csv.status.last_transition_time
         is_late = status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
@@ -55,10 +91,13 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
-    succeeded = [csv for csv in csvs if csv.status.phase == "Succeeded"]
+
+
+def _plan_findings(snapshot: Snapshot) -> Findings:
+    plans = sorted(snapshot.all_or_none(InstallPlan), key=full_name)
+    succeeded = [csv for csv in installed(snapshot) if csv.status.phase == "Succeeded"]
     # A version that a later one replaced is gone again, and was installed all the same.
     was_installed = {name for csv in succeeded for name in (csv.metadata.name, csv.spec.replaces)}
-    plans = sorted(snapshot.all_or_none(InstallPlan), key=full_name)
     for plan in plans:
         missing = [name for name in plan.spec.cluster_service_version_names if name not in was_installed]
         if plan.status.phase != "Failed" or not missing or any(_supersedes_plan(other, plan) for other in plans):
@@ -73,20 +112,31 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
                 "to retry.",
             )
+
+
+def _subscriptions_findings(snapshot: Snapshot, context: Context) -> Findings:
     for sub in sorted(snapshot.all_or_none(Subscription), key=full_name):
-        failed = find(sub.status.conditions, "ResolutionFailed")
+        yield from _subscription_findings(sub, context)
+
+
+def _subscription_findings(sub: Subscription, context: Context) -> Findings:
+    """Yields a risk for the first condition of a Subscription that keeps its operator from being updated."""
+    name, namespace = sub.metadata.name, sub.metadata.namespace
+    for type_, (effect, fix) in _FAILURES.items():
+        failed = find(sub.status.conditions, type_)
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time
-        if since is None or context.now - since >= writing.DOWN_PATIENCE:
-            yield risk(
-                f"{NAME}-{sub.metadata.name}",
-                f"No versions fit for Subscription {full_name(sub)}, so no operator of its namespace is updated"
-                f"{_cause_text(failed.message)}{writing.since_suffix(since)}.",
-                [sub],
-                fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "
-                "does not answer, a channel that is not there, or operators that exclude each other.",
-            )
+        if since is not None and context.now - since < writing.DOWN_PATIENCE:
+            continue
+        yield risk(
+            f"{NAME}-{name}",
+            f"Subscription {namespace}/{name} has the condition {type_}, so {effect}"
+            f"{_cause_text(failed.message)}{writing.since_suffix(since)}.",
+            [sub],
+            fix=f"See `oc describe subscription {name} -n {namespace}`. {fix}",
+        )
+        return
 
 
 def _cause_text(message: str) -> str:
