@@ -19,8 +19,9 @@ SUBSCRIPTION = {
 
 def test_a_subscription_is_reported_without_install_plans() -> None:
     """A kind that cannot be read hides no failure that another kind shows, and is reported as Unknown."""
+    unreadable = ("InstallPlan", "CustomResourceDefinition")
     lacking = snapshot_of(
-        CHECK.reads, [SUBSCRIPTION], lacking=lambda read: "forbidden" if read.kind == "InstallPlan" else ""
+        CHECK.reads, [SUBSCRIPTION], lacking=lambda read: "forbidden" if read.kind in unreadable else ""
     )
     found = run_check(CHECK, lacking, context()).findings
     assert [(finding.name, finding.applies.value) for finding in found] == [
