@@ -153,7 +153,9 @@ class Playing:
             yield SimpleNamespace(type="MODIFIED", object=step)
 
     def send(self, call: Any) -> Any:
-        """The stored report."""
+        """The stored report; there is no Lease."""
+        if "leases" in call.request.path:
+            raise NotFound(Status(code=404, message="no lease"), call.request)
         self.asked_for_history += 1
         raise self.history
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from kubekit.api import codec
+from runup.process.lease_age import LEAST_PATIENCE, LeaseRecord, lapse
 from runup.updatestatus.decide.freshness import (
     CONFIRMED_AT,
     CURRENT,
-    LEAST_PATIENCE,
     OLD,
     UNKNOWN,
-    LeaseRecord,
     confirmation,
     freshness,
 )
@@ -112,3 +111,32 @@ def test_what_is_noted_is_read_again() -> None:
 def test_patience_outlasts_what_is_usual() -> None:
     """A pass at least every 30 s, noted by a renewal that comes every 26 s, 60 s on one node."""
     assert LEAST_PATIENCE >= (30 + 60) * SECOND
+
+
+@pytest.mark.parametrize(
+    ("record", "seconds", "expected"),
+    [
+        pytest.param(lease(), 137, "", id="its holder may renew it"),
+        pytest.param(lease(duration=15), 120, "", id="a short lease is not old sooner"),
+        pytest.param(lease(), 138, "its Lease ns/version was last renewed at 2026-01-01T12:00:00Z", id="not renewed"),
+        pytest.param(lease(holder=""), 60, "", id="a successor may be starting"),
+        pytest.param(
+            lease(holder=""),
+            61,
+            "its Lease ns/version was given back at 2026-01-01T12:00:00Z, and nobody holds it",
+            id="given back",
+        ),
+        pytest.param(lease(renewed=None), 9999, "", id="no time"),
+        pytest.param(lease(renewed=-7200, taken=0), 137, "", id="a clock of the holder that is behind"),
+        pytest.param(
+            lease(renewed=7200, taken=0),
+            138,
+            "its Lease ns/version was last renewed at 2026-01-01T12:00:00Z",
+            id="a clock of the holder that is ahead",
+        ),
+        pytest.param(lease(renewed=7200), 138, "", id="a renewal that is still to come"),
+    ],
+)
+def test_since_when_nobody_holds_a_lease(record: LeaseRecord, seconds: float, expected: str) -> None:
+    """By the times of the API server alone."""
+    assert lapse(record, NOON + seconds * SECOND, "ns/version") == expected

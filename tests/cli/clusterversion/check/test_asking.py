@@ -206,13 +206,15 @@ def test_who_may_do_nothing_is_told_what_is_lacking(server: Server, run: Run) ->
     assert "is forbidden" in cluster[1]
     ran = run("check", "--kubeconfig", server.kubeconfig, "--as", "nobody")
     assert "runup needs" not in ran.out
-    assert ran.out.count("add-cluster-role-to-user cluster-reader USER") == 8
+    assert ran.out.count("add-cluster-role-to-user cluster-reader USER") == 9
     lacking = [line.strip() for line in ran.out.splitlines() if "you may not" in line]
     assert lacking == [
         "problem  rights: you may not get clusterversions.config.openshift.io",
         "problem  rights: you may not patch clusterversions.config.openshift.io",
         "problem  rights: you may not watch clusterversions.config.openshift.io",
         "unknown  rights: remedies and past preflights may be incomplete, because you may not get configmaps",
+        "unknown  rights: the state of preflights may be incomplete, because you may not get "
+        "leases.coordination.k8s.io",
         "unknown  rights: `upgrade status` may be incomplete, because you may not list "
         "clusteroperators.config.openshift.io",
         "unknown  rights: `upgrade status` may be incomplete, because you may not list "

@@ -40,6 +40,7 @@ from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
 from runup.process.leader_election import cancel, restart_on_error
+from runup.process.names import OPERATOR_LEASE
 from runup.process.plan_executor import Executor
 from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.release.control.release_images import ReleaseImages
@@ -47,7 +48,6 @@ from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 log = structlog.get_logger("manager")
-LEASE = "version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ class Manager(LeaderProcess):
                 await cancel(applying)
 
         try:
-            await self.lead(client, work, namespace=facts.place.namespace, lease=LEASE)
+            await self.lead(client, work, namespace=facts.place.namespace, lease=OPERATOR_LEASE)
         finally:
             await cancel(tasks)
             await loads.close()

@@ -16,7 +16,7 @@ from kubekit.kube.api_errors import Conflict, Forbidden, KubeError, NotFound
 from runup.api.kinds import RESOURCES
 from runup.process.names import ACCEPTED as ACCEPTED
 from runup.process.names import HISTORY as HISTORY
-from runup.process.names import operator_namespace
+from runup.process.names import OPERATOR_LEASE, operator_namespace
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
 CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 DEPLOYMENT = RESOURCES["kubekit.api.workloads_v1.Deployment"]
+_LEASE = RESOURCES["kubekit.api.workloads_v1.Lease"]
 NAME = "version"
 FIELD_MANAGER = "runup"
 namespace = operator_namespace
@@ -77,6 +78,17 @@ def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
         return client.send(calls.get_raw(CONFIG_MAP, name, namespace()))
     except (NotFound, Forbidden):
         return None
+
+
+def read_lapse(client: SyncClient) -> str:
+    """Returns since when no operator keeps a preflight's state up to date; empty if one does or it is not known."""
+    from runup.process.lease_age import LeaseRecord, lapse
+
+    try:
+        record = codec.convert(LeaseRecord, client.send(calls.get_raw(_LEASE, OPERATOR_LEASE, namespace())))
+    except (NotFound, Forbidden, codec.DecodeError):
+        return ""  # an operator without leader election has no Lease
+    return lapse(record, client.now(), f"{namespace()}/{OPERATOR_LEASE}")
 
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:

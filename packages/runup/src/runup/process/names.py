@@ -23,6 +23,10 @@ NOBODY = 65534
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
+OPERATOR_LEASE = "version"
+"""The Lease of the managing operator, in its namespace."""
+
+
 def operator_namespace() -> str:
     """Returns the operator's namespace; CVO_NAMESPACE overrides the default (docs/decisions/0072 D19)."""
     return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE

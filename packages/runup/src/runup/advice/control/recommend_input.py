@@ -21,7 +21,7 @@ class RecommendInput(msgspec.Struct, frozen=True, kw_only=True):
     """The values read: ClusterVersion as JSON, the prechecks of alerts, and the operator's ConfigMaps as JSON.
 
     `problem` says why the alerts could not be read; it is empty if they could. `now` is the cluster's time, None for
-    files.
+    files. `lapse` says since when no operator keeps the state of preflights up to date.
     """
 
     cluster: dict[str, Any]
@@ -29,6 +29,7 @@ class RecommendInput(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     config_maps: tuple[dict[str, Any], ...] = ()
     now: datetime | None = None
+    lapse: str = ""
 
 
 def read(
@@ -83,4 +84,8 @@ def read_cluster(client: SyncClient, *, with_records: bool = True) -> RecommendI
         )
     names = (HISTORY, ACCEPTED) if with_records else ()
     maps = tuple(record for name in names if (record := clusters.read_record(client, name)))
-    return RecommendInput(cluster=cluster, checks=checks, problem=problem, config_maps=maps, now=client.now())
+    # Without a report there is no result whose age could matter.
+    lapse = clusters.read_lapse(client) if maps else ""
+    return RecommendInput(
+        cluster=cluster, checks=checks, problem=problem, config_maps=maps, now=client.now(), lapse=lapse
+    )

@@ -26,8 +26,13 @@ class Extras(msgspec.Struct, frozen=True):
     acceptances: list[JSON] = []
 
 
-def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
-    """Returns the additional output; `version` limits preflights to one target, `now` is None for files."""
+def additional_output(
+    cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None, *, lapse: str = ""
+) -> Extras:
+    """Returns the additional output; `version` limits preflights to one target, `now` is None for files.
+
+    `lapse` says since when no operator keeps their state up to date.
+    """
     by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in config_maps}
     names = accepted_names(cluster)
     output: list[Output] = []
@@ -47,7 +52,7 @@ def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, 
         from runup.cli.advice import recommend_preflights
 
         preflight_lines, preflights = recommend_preflights.preflight_lines(
-            cluster, by_name.get(HISTORY), accepted=by_name.get(ACCEPTED), version=version, now=now
+            cluster, by_name.get(HISTORY), accepted=by_name.get(ACCEPTED), version=version, now=now, lapse=lapse
         )
         output.extend(preflight_lines)
     if names or ACCEPTED in by_name:

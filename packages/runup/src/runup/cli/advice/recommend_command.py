@@ -70,7 +70,7 @@ def recommend(
     flags = RecommendFlags(target, show_outdated_releases, quiet, names)
     cluster_facts = facts.read(inputs.cluster)
     advice = advise(cluster_facts, inputs.checks, inputs.problem, flags)
-    more = additional_output(inputs.cluster, inputs.config_maps, flags.version, inputs.now)
+    more = additional_output(inputs.cluster, inputs.config_maps, flags.version, inputs.now, lapse=inputs.lapse)
     if output and not quiet:
         sys.stdout.write(machine(as_data(cluster_facts, inputs, flags=flags, advice=advice, more=more), output))
     elif not quiet:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.error_types import InputError
@@ -26,14 +28,24 @@ _MAX_CHARACTERS = 100
 
 
 def preflight_lines(
-    document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
+    document: JSON,
+    history: JSON | None,
+    accepted: JSON | None,
+    version: str,
+    now: datetime | None,
+    *,
+    lapse: str = "",
 ) -> tuple[list[Output], list[JSON]]:
-    """Returns the lines about every target's preflight, or only about that of `version`, and their machine form."""
+    """Returns the lines about every target's preflight, or only about that of `version`, and their machine form.
+
+    `lapse` says since when no operator keeps their state up to date.
+    """
     try:
         cluster = codec.convert(ClusterVersion, document)
         stored = histories.read(codec.convert(ConfigMap, history)) if history else History()
     except codec.DecodeError as error:
         raise InputError(f"what preflights found cannot be read: {error}") from error
+    stored = msgspec.structs.replace(stored, lapse=lapse)
     accepted_names = acceptance.accepted(cluster, texts(accepted, "data"), now)
     every = findings.all_findings(cluster, stored, accepted_names)
     results = [found for found in every if version in ("", found.target)]
@@ -44,6 +56,8 @@ def preflight_lines(
     lines = [out(f"\nPreflights:\n\n{align_columns(rows)}")]
     if any(found.ended for found in results):
         lines.append(out("\nWhat an ended preflight found may have changed since, and holds no update up.\n"))
+    if lapse and any(found.lapse for found in results):
+        lines.append(out(f"\nNo operator confirms these any more: {printable(lapse)}.\n"))
     grown = dict.fromkeys(text for found in results for text in found.grown_texts)
     lines += [out(f"\n  {printable(text)}.\n") for text in grown]
     for found in results if version else ():

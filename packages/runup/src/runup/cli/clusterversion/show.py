@@ -37,6 +37,8 @@ class OperatorConfigMaps(msgspec.Struct, frozen=True):
 
     history: JSON | None = None
     accepted: JSON | None = None
+    # Since when no operator keeps the preflight's state up to date; empty if one does or it is not known.
+    lapse: str = ""
 
 
 def show_dump(path: str, options: ShowOptions) -> None:
@@ -65,7 +67,8 @@ def show_cluster(client: SyncClient, options: ShowOptions) -> None:
     history = clusters.read_record(client, HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
     accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
-    show_document(document, OperatorConfigMaps(history, accepted), client.now(), options)
+    lapse = clusters.read_lapse(client) if has_extra_output(document) else ""
+    show_document(document, OperatorConfigMaps(history, accepted, lapse), client.now(), options)
 
 
 def show_document(document: JSON, config_maps: OperatorConfigMaps, now: datetime | None, options: ShowOptions) -> None:
@@ -114,6 +117,7 @@ class _ExtraOutput:
             past = histories.read(codec.convert(ConfigMap, config_maps.history) if config_maps.history else None)
         except codec.DecodeError as error:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
+        past = msgspec.structs.replace(past, lapse=config_maps.lapse)
         accepted_findings = acceptance.accepted(self._cluster, texts(config_maps.accepted, "data"), now)
         self._found = findings.current_findings(self._cluster, past, accepted_findings)
         self._attempt = past.attempt

@@ -82,7 +82,11 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
         cluster_facts = facts.read(advice_input.cluster)
         advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
         additions = recommend_additions.additional_output(
-            advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now
+            advice_input.cluster,
+            advice_input.config_maps,
+            flags.version,
+            advice_input.now,
+            lapse=advice_input.lapse,
         )
     except Exception as error:
         problem = problem_of(member, error)

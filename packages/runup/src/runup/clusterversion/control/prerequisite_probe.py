@@ -19,7 +19,7 @@ from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.http import addresses, single_request
 from kubekit.kube import calls, reviews, transport
 from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound, message_of
@@ -46,6 +46,7 @@ _RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
     ("patch", ClusterVersion, "asking for preflights and updates, accepting risks", True),
     ("watch", ClusterVersion, "--wait", True),
     ("get", ConfigMap, "remedies and past preflights", False),
+    ("get", Lease, "the state of preflights", False),
     ("list", ClusterOperator, "`upgrade status`", False),
     ("list", MachineConfigPool, "`upgrade status`", False),
     ("list", Node, "`upgrade status`", False),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from runup.advice.decide.acceptance import Accepted, accepted, accepted_names
 from runup.api.clusterversion_json import texts
-from runup.process.clusterversion_client import ACCEPTED, DEPLOYMENT, read_record
+from runup.process.clusterversion_client import ACCEPTED, DEPLOYMENT, read_lapse, read_record
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -22,9 +24,10 @@ def read_history(client: SyncClient, namespace: str) -> stored_reports.History:
     from runup.preflight.decide import stored_reports  # which not every command asks for
 
     try:
-        return stored_reports.read(client.send(calls.get(ConfigMap, stored_reports.NAME, namespace)))
+        history = stored_reports.read(client.send(calls.get(ConfigMap, stored_reports.NAME, namespace)))
     except (NotFound, Forbidden):
-        return stored_reports.History()
+        history = stored_reports.History()
+    return replace(history, lapse=read_lapse(client))
 
 
 def read_preflight_target(client: SyncClient, namespace: str) -> str | None:

@@ -52,6 +52,7 @@ class Result(Enum):
     COULD_NOT_RUN = (1, "CouldNotRun", "could not run", "could not be judged", "couldNotBeJudged", "bad")
     NO_RESULT = (1, "CouldNotRun", "no result yet", "could not be judged", "couldNotBeJudged", "busy")
     ENDED = (3, "Unknown", "ended", "not all known", "notAllKnown", "warn")
+    UNCONFIRMED = (3, "Unknown", "not confirmed", "not all known", "notAllKnown", "warn")
 
     def __init__(self, *row: Any) -> None:
         self.code: int
@@ -175,6 +176,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     ClusterVersion, which accepts nothing; `steps` are those of its update. `manifests` says what was read if the
     findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal. `cluster_id`
     tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes the exit code not 0.
+    `lapse` says since when no operator keeps the state up to date; empty if one does, or if that is not known.
     """
 
     source: str
@@ -199,6 +201,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     rehearsed: bool = False
     cluster_id: str = ""
     fail_on: str = "unknown"
+    lapse: str = ""
 
     @property
     def title(self) -> str:
@@ -267,6 +270,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.ended:
             return Result.ENDED
+        if self.phase is Phase.UNCONFIRMED:
+            return Result.UNCONFIRMED
         if not self.completed:
             return Result.COULD_NOT_RUN if self.failed else Result.NO_RESULT
         still_open = {risk.applies for risk in self.risks if risk.open}
@@ -378,6 +383,7 @@ def findings_of_target(
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
         cluster_id=cluster.spec.cluster_id,
+        lapse=history.lapse if preflight is not None else "",
     )
 
 

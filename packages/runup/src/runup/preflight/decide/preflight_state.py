@@ -26,13 +26,17 @@ _CHECKS_RUNNING = "ChecksRunning"
 
 
 class Phase(Enum):
-    """The phase of a preflight. An ended preflight leaves its last report; it is outdated on another release."""
+    """The phase of a preflight. An ended preflight leaves its last report; it is outdated on another release.
+
+    One that is unconfirmed may have gone on or ended: no operator keeps its state up to date.
+    """
 
     REQUESTED = "requested"
     WAITING = "waiting"
     RUNNING = "running"
     LIVE = "live"
     WAITED_FOR = "waited for"
+    UNCONFIRMED = "unconfirmed"
     FAILED = "failed"
     ENDED = "ended"
     OUTDATED = "outdated"
@@ -69,7 +73,7 @@ def current_preflight(cluster: ClusterVersion, history: History) -> CurrentPrefl
         conditions = ()
     if not conditions and desired.mode != MODE:
         return None
-    phase = phase_of(conditions, update_waits=not desired.mode)
+    phase = Phase.UNCONFIRMED if history.lapse else phase_of(conditions, update_waits=not desired.mode)
     return CurrentPreflight(version=desired.version, image=desired.image, conditions=conditions, phase=phase)
 
 

@@ -35,10 +35,15 @@ _FEW_CHECKS = 200
 
 
 class History(msgspec.Struct, frozen=True):
-    """The content of the ConfigMap. `reports` are sorted with the newest first."""
+    """The content of the ConfigMap. `reports` are sorted with the newest first.
+
+    `lapse` is not stored: it says since when no operator keeps the state of the preflight up to date; empty if one
+    does, or if that is not known.
+    """
 
     attempt: Attempt | None = None
     reports: tuple[Report, ...] = ()
+    lapse: str = ""
 
 
 def read(config_map: ConfigMap | None) -> History:

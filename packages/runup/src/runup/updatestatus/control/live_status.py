@@ -29,6 +29,7 @@ from runup.api.kinds import RESOURCES
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.process import clusterversion_client as clusters
+from runup.process.lease_age import LeaseRecord
 from runup.rules.machine_config import is_drain_wanted
 from runup.updatestatus.control import status_reading, thanos
 from runup.updatestatus.decide import freshness
@@ -192,7 +193,7 @@ def _age_of_report(client: SyncClient, clock: Callable[[], datetime], refused: R
     """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
     try:
         lease = codec.convert(
-            freshness.LeaseRecord,
+            LeaseRecord,
             client.send(
                 calls.get_raw(RESOURCES["kubekit.api.workloads_v1.Lease"], freshness.LEASE, freshness.NAMESPACE)
             ),

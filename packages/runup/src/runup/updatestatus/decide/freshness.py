@@ -9,11 +9,10 @@ docs/decisions/0077.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 
-from kubekit.api.meta_v1 import Wire
+from runup.process.lease_age import LEAST_PATIENCE, LeaseRecord
 
 NAMESPACE = "openshift-update-status-controller"
 LEASE = "update-status-controller"
@@ -21,10 +20,6 @@ CONFIRMED_AT = "update.openshift.io/confirmed-at"
 """The Lease's annotation with the time of the last confirmation, by the controller's clock."""
 
 # A confirmation follows at least every 30 s and is noted with the next renewal (every 26 s, on one node every 60 s).
-# Shorter leases than this do not make the report old sooner.
-LEAST_PATIENCE = timedelta(seconds=120)
-# A controller that was ended in order is usually replaced: its successor needs this long to be started and to list.
-RELEASED_PATIENCE = timedelta(seconds=60)
 # A controller that works has confirmed the report at most half a minute before it renews its Lease.
 CONFIRMED_WITHIN = timedelta(seconds=60)
 
@@ -42,30 +37,6 @@ class Freshness(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class _ManagedFields(Wire, frozen=True):
-    time: datetime | None = None
-    fields_v1: dict[str, Any] = {}
-
-
-class _Metadata(Wire, frozen=True):
-    annotations: dict[str, str] = {}
-    managed_fields: tuple[_ManagedFields, ...] = ()
-
-
-class _Spec(Wire, frozen=True):
-    holder_identity: str = ""
-    lease_duration_seconds: int = 0
-    acquire_time: datetime | None = None
-    renew_time: datetime | None = None
-
-
-class LeaseRecord(Wire, frozen=True):
-    """The part of a Lease that tells its age; unlike `Lease` it has the server's own times, in `managedFields`."""
-
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
-
-
 def confirmation(confirmed_at: datetime | None) -> dict[str, str]:
     """Returns the Lease's annotations for a report that was last confirmed at `confirmed_at`."""
     return (
@@ -80,22 +51,15 @@ def freshness(lease: LeaseRecord, now: datetime) -> Freshness:
         return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} says no renewTime")
     confirmed = _confirmed_at(lease) or renewed
     # The server's clock and the controller's may differ; what lies between two times of one clock does not.
-    times = [
-        entry.time
-        for entry in lease.metadata.managed_fields
-        if entry.time is not None and "f:renewTime" in (entry.fields_v1.get("f:spec") or {})
-    ]
-    renewed_at = max(times, default=None) or renewed
+    renewed_at = lease.renewed_at or renewed
     confirmed_at = renewed_at - max(renewed - confirmed, timedelta(0))
-    is_held = bool(lease.spec.holder_identity)
-    promised = timedelta(seconds=lease.spec.lease_duration_seconds)
-    patience = max(promised, LEAST_PATIENCE) if is_held else RELEASED_PATIENCE
+    patience = lease.patience
     if renewed_at - now > patience:
         why = f"Lease {NAMESPACE}/{LEASE} was renewed at {_time_text(renewed_at)}, which is still to come"
         return Freshness(UNKNOWN, None, why)
     if now - confirmed_at <= patience:
         return Freshness(CURRENT, confirmed_at)
-    if not is_held:
+    if not lease.spec.holder_identity:
         why = f"its Lease {NAMESPACE}/{LEASE} was given back at {_time_text(renewed_at)}, and nobody holds it"
     elif renewed - confirmed <= CONFIRMED_WITHIN:
         why = f"its Lease {NAMESPACE}/{LEASE} was last renewed at {_time_text(renewed_at)}"

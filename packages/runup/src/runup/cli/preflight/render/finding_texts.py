@@ -17,6 +17,7 @@ from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import Findings, Result, Risk, count_risks
 from runup.preflight.decide.preflight_conditions import without_subject
 from runup.preflight.decide.preflight_state import Phase
+from runup.process.names import operator_namespace
 from runup.report.causes import Cause
 from runup.report.report import SEVERITIES, ReportedCheck, ReportedStep
 
@@ -78,6 +79,8 @@ def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, n
 
 def summary(findings: Findings) -> str:
     """Returns the preflight's state in a few words."""
+    if findings.phase is Phase.UNCONFIRMED:
+        return f"not confirmed any more: no operator works, {findings.lapse}"
     if findings.failed:
         return f"{findings.failure} ({findings.failed.reason}): {without_subject(findings.failed.message)}"
     waits = "; an update waits for it" if findings.phase is Phase.WAITED_FOR else ""
@@ -95,7 +98,8 @@ def result(
     `collect` is the command that collects what a dump lacks.
     """
     shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
-    parts = [f"{findings.failure} ({findings.failed.reason})"] if findings.failed else []
+    parts = [f"not confirmed any more: no operator works, {findings.lapse}"] if findings.lapse else []
+    parts += [f"{findings.failure} ({findings.failed.reason})"] if findings.failed else []
     if findings.completed or findings.ended or (findings.phase is Phase.FAILED and findings.observed):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         causes = sum(any(risk.open for risk in cause.risks) for cause in report.applying)
@@ -193,6 +197,9 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         again = f" in place of the request to update to {findings.pending_update}" if findings.pending_update else ""
         text = f"Verdict: this preflight {ended}; what it found may have changed since. Check again{again}:"
         return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
+    if findings.phase is Phase.UNCONFIRMED:
+        text = "Verdict: no operator confirms this result; what it found may have changed since. See why none works:"
+        return text, f"kubectl -n {operator_namespace()} get pods"
     if not findings.completed:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
@@ -382,6 +389,7 @@ def as_data(findings: Findings) -> dict[str, Any]:
         "result": findings.result.word,
         "exitCode": findings.exit_code,
         "observedTime": timestamp(findings.observed) or None,
+        **({"unconfirmedBecause": findings.lapse} if findings.lapse else {}),
         "conditions": codec.to_dict(findings.conditions),
         "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in findings.risks],
         "checks": codec.to_dict(findings.checks),
