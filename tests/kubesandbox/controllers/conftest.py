@@ -135,12 +135,12 @@ class Cluster:
                 await self.delete(name, resource=CLASSES)
         await self.until_gone("ns", "other", "new", resource=NAMESPACES)
 
-    async def settled(self) -> None:
+    async def settled(self, resource: Resource = CONFIG_MAPS) -> None:
         """Wait until the garbage collector has worked off what was before: a canary and its owner are gone."""
-        owner = await self.create("canary-owner")
-        await self.create("canary", owners=[reference(owner)])
-        await self.delete("canary-owner")
-        await self.until_gone("canary-owner", "canary")
+        owner = await self.create("canary-owner", resource=resource)
+        await self.create("canary", owners=[reference(owner)], resource=resource)
+        await self.delete("canary-owner", resource=resource)
+        await self.until_gone("canary-owner", "canary", resource=resource)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.workqueue import WorkQueue
+from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.controller_loop import Loop, Requeue
 from kubesandbox.controllers.owned_pods import EVENTS, JSON
 from kubesandbox.controllers.owner_graph import Graph
@@ -54,12 +55,11 @@ class NamespaceController:
         obj = new or old
         if obj is None:
             return
-        if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp is not None:
-            self._queue.add(new.metadata.name)
-        elif resource.namespaced and (namespaces := self._graph.caches.get(NAMESPACES)):
+        namespace = new if resource == NAMESPACES else None
+        if resource.namespaced and (namespaces := self._graph.caches.get(NAMESPACES)):
             namespace = namespaces.get(NamespacedName("", obj.metadata.namespace))
-            if namespace is not None and namespace.metadata.deletion_timestamp is not None:
-                self._queue.add(obj.metadata.namespace)
+        if namespace is not None and _is_being_deleted(namespace):
+            self._queue.add(namespace.metadata.name)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -111,7 +111,7 @@ class NamespaceController:
 
     async def _delete_object(self, resource: Resource, obj: Object) -> None:
         """Deletes an object, unless it is being deleted, is gone, or was replaced."""
-        if obj.metadata.deletion_timestamp is not None:
+        if _is_being_deleted(obj):
             return
         metadata = obj.metadata
         try:
@@ -119,6 +119,11 @@ class NamespaceController:
         # Gone, or replaced by another object of the same name.
         except (NotFound, Conflict):
             return
+
+
+def _is_being_deleted(obj: Object) -> bool:
+    """Returns whether the object is being deleted here, and not only in the cluster that it was imported from."""
+    return obj.metadata.deletion_timestamp is not None and IMPORTED not in obj.metadata.labels
 
 
 def deletion_conditions(remaining_objects: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:

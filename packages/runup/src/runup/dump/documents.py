@@ -55,6 +55,12 @@ def identity(obj: JSON) -> tuple[str, str, str, str]:
     return (group if version else "", obj["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
 
 
+def object_name(obj: JSON) -> str:
+    """Returns kind, namespace and name as text: `Pod shop/cart`, `Node a`."""
+    _group, kind, namespace, name = identity(obj)
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
 def _items_of(document: Any, path: Path) -> Iterator[JSON]:
     """Yields the objects in a document: itself, or its items if it is a list. Raises BadManifest."""
     if document is None:

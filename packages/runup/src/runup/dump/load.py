@@ -20,7 +20,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.completeness import CompleteKinds, complete_kinds
-from runup.dump.documents import JSON, guess_plural, identity
+from runup.dump.documents import JSON, guess_plural, identity, object_name
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
@@ -139,9 +139,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 if obj == objects_by_identity[key]:
                     continue
                 version_chosen = "the one read last" if version == versions[key] else "the newer"
-                _group, kind, namespace, name = identity(obj)
-                object_name = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-                problems.append(f"{object_name} is given twice; {version_chosen} counts")
+                problems.append(f"{object_name(obj)} is given twice; {version_chosen} counts")
                 if version < versions[key]:
                     continue
             objects_by_identity[key], versions[key] = obj, version
@@ -274,8 +272,7 @@ def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(conditions, list):
         return obj, ()
-    namespace_prefix = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    about = f"{obj['kind']} {namespace_prefix}{metadata['name']}"
+    about = object_name(obj)
     # Each type of condition is kept once, the one that changed last.
     by_type: dict[str, JSON] = {}
     problems: list[str] = []

@@ -14,7 +14,7 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
 from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
-from kubesandbox.apiserver.metadata import JSON, is_same_state, meta, rfc3339
+from kubesandbox.apiserver.metadata import IMPORTED, JSON, is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading
@@ -123,6 +123,10 @@ class Deleting:
     def _marked_for_deletion(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
         """Returns the object marked for deletion, or None if it can be removed at once."""
         metadata = meta(obj)
+        # Controllers leave imported objects alone, also those that were being deleted in their cluster. This deletion
+        # is a new one, which they must carry out.
+        if isinstance(labels := metadata.get("labels"), dict) and labels.pop(IMPORTED, None) is not None and not labels:
+            del metadata["labels"]
         finalizers = list(metadata.pop("finalizers", None) or ())
         if options.policy:
             # The finalizer of the propagation policy takes the place of those of other policies.

@@ -50,6 +50,10 @@ RETRIES = 5
 _ADMITTED = frozenset({"", "status", "ephemeralcontainers", "resize", "approval", "finalize"})
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
+# What the server itself works by: these are validated also when they are restored.
+_OF_THE_SERVER = frozenset(
+    {"namespaces", "customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"}
+)
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
 
@@ -99,18 +103,19 @@ class Writing:
         is_admin = options.user is not None and "system:masters" in options.user.groups
         labels = metadata.get("labels")
         restored = is_admin and isinstance(labels, dict) and IMPORTED in labels and bool(metadata.get("name"))
-        if restored:
+        as_is = restored and kind.resource not in _OF_THE_SERVER
+        if as_is:
             stamp_restored(kind, obj, self._clock.now())
             obj = self._schemas.default(kind, obj)
             name = meta(obj)["name"]
             if (existing := self._store.get(kind.storage, namespace, name)) is not None:
                 raise _already_there(kind, name, existing)
         else:
-            obj = self._prepare_new(kind, obj)
+            obj = self._prepare_new(kind, obj, restored=restored)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
         managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         # A restored object is not validated: its faults are what the reader of a dump wants to see.
-        return await (self._put_new(kind, to_stored(kind, obj)) if restored else self._store_new(kind, obj, options))
+        return await (self._put_new(kind, to_stored(kind, obj)) if as_is else self._store_new(kind, obj, options))
 
     async def create_applied(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
         """Stores an object that an apply creates, with the owners that the apply recorded. Raises ApiError."""
@@ -125,8 +130,14 @@ class Writing:
         if self.guard is not None:
             self.guard(options.user, kind, obj, old)
 
-    def _prepare_new(self, kind: Kind, obj: JSON) -> JSON:
-        stamp_new(kind, obj, uid=new_uid(), now=self._clock.now())
+    def _prepare_new(self, kind: Kind, obj: JSON, *, restored: bool = False) -> JSON:
+        now = self._clock.now()
+        if restored:
+            stamp_restored(kind, obj, now)
+            if kind.resource != "namespaces":  # the server would end the kind, and its objects with it
+                meta(obj).pop("deletionTimestamp", None)
+        else:
+            stamp_new(kind, obj, uid=new_uid(), now=now)
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
 

@@ -141,7 +141,10 @@ class ClusterCopy:
         defined_kinds = {
             (definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions
         }
-        stand_ins = [_rename_from_source(stand_in, source) for stand_in in missing_definitions(objects, definitions)]
+        # Kubernetes' own kinds that the server lacks are left out and named.
+        of_kubernetes = {identity(obj)[:2] for obj in objects if identity(obj)[0].endswith(".k8s.io")}
+        missing = missing_definitions(objects, definitions, of_kubernetes)
+        stand_ins = [_rename_from_source(stand_in, source) for stand_in in missing]
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in stand_ins} - defined_kinds
         await self._store_all(
             [*definitions, *(_with_established_status(each, self.server.clock) for each in stand_ins)]

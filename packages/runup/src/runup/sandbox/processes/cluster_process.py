@@ -84,8 +84,9 @@ class Cluster:
             services = await self._services(stack, chosen_scenario)
             client = await stack.enter_async_context(await self._client())
             place = await asyncio.to_thread(self._place_for_pods, client, chosen_scenario, services.registry)
-            tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
+            # Controllers start when every object is there: before that, objects seem to lack their owners.
             left_out = await self._set_up(client, chosen_scenario, services)
+            tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
             settings.save_ready(
                 self._data,
                 settings.Ready(

@@ -6,13 +6,14 @@ operator only (the scenario's notes say so). Everything else is the dump's, or a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from kubekit.lang import version as versions
 from kubekit.lang.text import count
 from runup.checks.decide.wording import names
-from runup.dump.documents import JSON, identity
+from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import BadDump
 from runup.dump.load import Dump, time_of_dump
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
@@ -168,6 +169,18 @@ def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
     return f"{base.major}.{base.minor + release.minor - running.minor}.0"
 
 
+def _objects_without_owner(objects: Collection[JSON]) -> list[str]:
+    """Returns the names of the objects whose references to owners all lead to no object of the dump."""
+    present = {str(obj["metadata"].get("uid")) for obj in objects}
+    without_owner = []
+    for obj in objects:
+        references = obj["metadata"].get("ownerReferences")
+        owners = [owner for owner in references if isinstance(owner, dict)] if isinstance(references, list) else []
+        if owners and not any(str(owner.get("uid")) in present for owner in owners):
+            without_owner.append(object_name(obj))
+    return without_owner
+
+
 def _notes(dump: Dump) -> list[str]:
     """Returns what the user is told of an imported dump: what was set, and what it does not have."""
     notes = [
@@ -188,6 +201,11 @@ def _notes(dump: Dump) -> list[str]:
     partly = [kind for kind, resource in _LISTED.items() if resource in dump.collected.partly]
     if partly:
         notes.append(f"of {', '.join(partly)} the dump has only a part: that there is nothing else is not known")
+    if without_owner := _objects_without_owner(dump.objects):
+        notes.append(
+            f"the dump does not have the owners of {count(len(without_owner), 'object')} ({names(without_owner)}); "
+            "the sandbox keeps them"
+        )
     if dump.skipped:
         notes.append(f"left out: {count(dump.skipped, 'object')} of kinds that say nothing about an update")
     notes += dump.problems[:MAX_PROBLEMS]

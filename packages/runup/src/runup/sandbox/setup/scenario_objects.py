@@ -12,6 +12,7 @@ import contextlib
 import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, ApiError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.lang.text import count
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
@@ -33,7 +35,7 @@ from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.applying.decide.task import CREATE_ONLY
-from runup.dump.documents import JSON, guess_plural, identity
+from runup.dump.documents import JSON, guess_plural, identity, object_name
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload
@@ -41,8 +43,6 @@ from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.scenario_releases import HOSTNAME, OWN_NODE, Release, operator_manifests
 
-# Kinds that the cluster itself needs and that no check reads: they are created as usual, without the label.
-_UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
 # API groups that are the sandbox's own, or that are not read from a dump.
 _OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io"})
 # The update report shows pods that block the update. oc's own examples have no pods, which must not be an error.
@@ -68,8 +68,6 @@ def own_node() -> WholeNode:
 
 def mark_imported(obj: JSON) -> JSON:
     """Returns the object with the label that says that it was imported."""
-    if obj["kind"] in _UNMARKED:
-        return obj
     metadata = obj["metadata"]
     labels = metadata.get("labels")
     return {**obj, "metadata": {**metadata, "labels": {**(labels if isinstance(labels, dict) else {}), IMPORTED: ""}}}
@@ -147,6 +145,10 @@ MANAGER = "runup-sandbox"
 _OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
 # The order of creation: a real server refuses objects whose definition or namespace is missing.
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 1, "ServiceAccount": 2}
+# They refuse writes of every user, also those of the setup, so that they come after everything else.
+_ENFORCED = frozenset({"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"})
+# A server refuses definitions in the groups of Kubernetes itself without it (apiextensions' API approval policy).
+_UNAPPROVED = {"api-approved.kubernetes.io": "unapproved, for imported objects"}
 _SERVED_TIMEOUT_S = 15.0
 _POLL_INTERVAL_S = 0.05
 log = structlog.get_logger("setup")
@@ -170,8 +172,11 @@ async def set_up(
     from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
     definitions += [obj for obj in of_modules if obj["kind"] == kernelmodules.DEFINITION]
+    given = len(scenario.objects)
     scenario = own_first(scenario, from_payload)
-    definitions += missing_definitions(scenario.objects, definitions)
+    replaced = given - len(scenario.objects)
+    served = {(resource.group, resource.kind) for resource in await discover_kinds(client)}
+    definitions += missing_definitions(scenario.objects, definitions, served)
     for obj in definitions:
         await _create(client, CRDS, obj)
     # A scenario without components of its own has replacements for some of their workloads.
@@ -187,7 +192,8 @@ async def set_up(
     declared = {identity(obj)[3] for obj in all_objects if obj["kind"] == "Namespace"}
     for namespace in sorted({identity(obj)[2] for obj in all_objects} - declared - {""}):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    refused = [await _create_known(client, served_resources, obj) for obj in objects]
+    enforced = [obj for obj in objects if obj["kind"] in _ENFORCED]
+    refused = ["" if obj in enforced else await _create_known(client, served_resources, obj) for obj in objects]
     if scenario.cluster.imported:
         for obj in known_state(
             scenario, served_resources.values(), objects=objects, refused=refused, from_payload=from_payload
@@ -197,7 +203,9 @@ async def set_up(
     for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
         if obj["kind"] != "CustomResourceDefinition":
             await _create_known(client, served_resources, obj)
-    return tuple(filter(None, refused))
+    refused += [await _create_known(client, served_resources, obj) for obj in enforced]
+    own = f"{count(replaced, 'object')} in the namespaces or with the names of the sandbox's own operator"
+    return (*([own] if replaced else ()), *filter(None, refused))
 
 
 def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
@@ -335,20 +343,22 @@ def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
     }
 
 
-def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> list[JSON]:
-    """Returns a CRD that preserves unknown fields, for each custom kind of the objects that no release defines."""
-    defined = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
+def missing_definitions(
+    objects: Iterable[JSON], definitions: list[JSON], served: AbstractSet[tuple[str, str]]
+) -> list[JSON]:
+    """Returns a CRD that preserves unknown fields for each kind of the objects that neither server nor release has."""
+    defined = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions} | served
     crds: dict[tuple[str, str], JSON] = {}
     for obj in objects:
         group, kind, namespace, _ = identity(obj)
-        if (group, kind) in defined or (group, kind) in crds or "." not in group or group.endswith(".k8s.io"):
+        if (group, kind) in defined or (group, kind) in crds or "." not in group:
             continue
         plural, version = guess_plural(kind), obj["apiVersion"].rpartition("/")[2]
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         crds[group, kind] = {
             "apiVersion": CRDS.api_version,
             "kind": CRDS.kind,
-            "metadata": {"name": f"{plural}.{group}"},
+            "metadata": {"name": f"{plural}.{group}", "annotations": _UNAPPROVED},
             "spec": {
                 "group": group,
                 "scope": "Namespaced" if namespace else "Cluster",
@@ -386,18 +396,17 @@ async def _create_known(client: Client, served_resources: dict[tuple[str, str], 
     If the server refuses an imported object, the parts that it cannot read are left out first: the object's check then
     reports Unknown, instead of missing the object.
     """
-    group, kind, namespace, name = identity(obj)
+    group, kind, _namespace, name = identity(obj)
     resource = served_resources.get((group, kind))
-    object_text = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
     if resource is None:
         log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
-        return f"{object_text}: the API server does not serve this kind"
+        return f"{object_name(obj)}: the API server does not serve this kind"
     why = ""
     for attempt in (obj, *reduced_objects(obj)):
         try:
             await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
         except ApiError as error:
-            why = why or f"{object_text}: {error}"
+            why = why or f"{object_name(obj)}: {error}"
             continue
         break
     if why:
