@@ -11,7 +11,17 @@ from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.world import World, image
 from tests.factories import NOW
 
-from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import (
+    CapabilitiesSpec,
+    ClusterOperator,
+    ClusterOperatorStatus,
+    ComponentOverride,
+    OperandVersion,
+    Release,
+    Update,
+)
+from runup.applying.decide.health import operator_problem
 from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem
 from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease
@@ -141,17 +151,15 @@ OTHER_JOB = Problem(
 
 
 @pytest.mark.parametrize(
-    ("problems", "waits", "progressing"),
+    ("problems", "progressing"),
     [
         pytest.param(
             (JOB,),
-            (),
             ("WaitingForObject", "Cluster version is 5.0.0, waiting on job ns/preview has not finished yet"),
             id="an unfinished Job",
         ),
         pytest.param(
             (JOB, OTHER_JOB),
-            (),
             (
                 "WaitingForObject",
                 "Cluster version is 5.0.0, waiting on job ns/other has not finished yet; "
@@ -159,21 +167,12 @@ OTHER_JOB = Problem(
             ),
             id="two of them",
         ),
-        pytest.param((), ("a",), ("", "Cluster version is 5.0.0"), id="an operator, which tells of itself"),
-        pytest.param(
-            (JOB,),
-            ("a",),
-            ("WaitingForObject", "Cluster version is 5.0.0, waiting on job ns/preview has not finished yet"),
-            id="a Job beside an operator",
-        ),
     ],
 )
-def test_what_a_kept_release_waits_for_is_told(
-    problems: tuple[Problem, ...], waits: tuple[str, ...], progressing: tuple[str, str]
-) -> None:
+def test_what_a_kept_release_waits_for_is_told(problems: tuple[Problem, ...], progressing: tuple[str, str]) -> None:
     """Its manifests may be others than before: a feature set was turned on, and the operator started anew."""
     world = kept()
-    world.worker_says(completed=False, problems=(*problems, *behind(world, *waits))).settle()
+    world.worker_says(completed=False, problems=problems).settle()
     assert conditions_of(world) == {
         "Available": ("True", "", "Done applying 5.0.0"),
         "Failing": ("False", "", ""),
@@ -338,3 +337,59 @@ def test_nothing_else_is_applied_while_the_feature_gate_is_unreadable() -> None:
     )
     fresh.change(feature_gate_error="").settle()
     assert fresh.observed.progress.wanted is not None
+
+
+def installing() -> World:
+    """A cluster on which no release was completed yet."""
+    return World.new(history=(), conditions=()).applying().settle()
+
+
+STATES = {ApplyReason.INITIALIZING: installing, ApplyReason.UPDATING: updating, ApplyReason.RECONCILING: kept}
+I, U, R = STATES  # noqa: E741
+OPERATORS: dict[str, tuple[dict[str, str], str]] = {
+    "unavailable": ({"Available": "False", "Degraded": "False"}, "2"),
+    "without conditions": ({}, "2"),
+    "degraded": ({"Available": "True", "Degraded": "True"}, "2"),
+    "without Degraded": ({"Available": "True"}, "2"),
+    "of another version": ({"Available": "True", "Degraded": "False"}, "1"),
+}
+NOT_AVAILABLE, DEGRADED = ("True", "ClusterOperatorNotAvailable"), ("True", "ClusterOperatorDegraded")
+OUTDATED, FINE, LATE = ("True", "ClusterOperatorUpdating"), ("False", ""), ("Unknown", "SlowClusterOperator")
+# Failing by problem of a ClusterOperator, state of the run, and time: after 0, 1, 31 and 41 minutes.
+FAILING_TABLE: list[tuple[str, ApplyReason, list[tuple[str, str]]]] = [
+    ("unavailable", I, [FINE, NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE]),
+    ("unavailable", U, [FINE, NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE]),
+    ("unavailable", R, [NOT_AVAILABLE] * 4),
+    ("without conditions", R, [NOT_AVAILABLE] * 4),
+    ("degraded", I, [DEGRADED] * 4),
+    ("degraded", U, [FINE, FINE, FINE, DEGRADED]),
+    ("degraded", R, [DEGRADED] * 4),
+    ("without Degraded", U, [FINE, FINE, FINE, DEGRADED]),
+    ("without Degraded", R, [DEGRADED] * 4),
+    ("of another version", I, [FINE] * 4),
+    ("of another version", U, [FINE, FINE, LATE, LATE]),
+    ("of another version", R, [OUTDATED] * 4),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "expected"), FAILING_TABLE, ids=[f"{name}, {state}" for name, state, _ in FAILING_TABLE]
+)
+def test_failing_by_problem_state_and_time(name: str, state: ApplyReason, expected: list[tuple[str, str]]) -> None:
+    """The periods of grace are those of an update: a release that is kept fails at once, with the same message."""
+    world = STATES[state]()
+    conditions, version = OPERATORS[name]
+    found = ClusterOperator(
+        status=ClusterOperatorStatus(
+            conditions=tuple(Condition(type=type_, status=status) for type_, status in conditions.items()),  # type: ignore[arg-type]
+            versions=(OperandVersion(name="operator", version=version),),
+        )
+    )
+    since, wanted = world.now, (OperandVersion(name="operator", version="2"),)
+    for minutes, condition in zip((0, 1, 31, 41), expected, strict=True):
+        world.now = since + timedelta(minutes=minutes)
+        problem = operator_problem("a", wanted, operator=found, state=state, since=since, now=world.now)
+        world.worker_says(state=state, problems=(problem,) if problem else ()).settle()
+        assert world.condition("Failing") == condition, minutes
+        if condition[0] == "True" and problem:
+            assert world.message("Failing") == problem.message

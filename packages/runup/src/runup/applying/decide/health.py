@@ -36,49 +36,76 @@ def operator_problem(
     now: datetime,
 ) -> Problem | None:
     """Returns why operator `name` is not ready, None if it is; `since` is when it was first waited for."""
-    times = ((name, since),)
-    if not wanted_versions:
-        wording = "do not declare expected versions"
-        message = f"Cluster operator {name} does not declare expected versions"
-        reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
-        return Problem(
-            reason=reasons[0],
-            message=message,
-            effect=Effect.FAIL,
-            names=(name,),
-            plural=reasons[1],
-            told=wording,
-            since=times,
-        )
-    if operator is None or status_of(operator.status.conditions, "Available") != "True":
-        early = state is not ApplyReason.RECONCILING and now - since < UNAVAILABLE_GRACE
-        return _operator_problem(
-            name, "NotAvailable", text="not available", effect=Effect.NONE if early else Effect.FAIL, since=since
-        )
-    # A missing Degraded condition counts as degraded.
-    if status_of(operator.status.conditions, "Degraded") != "False":
-        effect = Effect.REPORT if state is ApplyReason.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
-        return _operator_problem(name, "Degraded", text="degraded", effect=effect, since=since)
+    conditions = operator.status.conditions if operator is not None else ()
     # Versions that only the operator reports are ignored: the manifest says which ones count.
-    reported = {version.name: version.version for version in operator.status.versions}
-    lags_behind = any(reported.get(version.name) != version.version for version in wanted_versions)
-    if state is not ApplyReason.INITIALIZING and lags_behind:
-        return _operator_problem(name, "Updating", text="updating versions", effect=Effect.NONE, since=since)
+    reported = {version.name: version.version for version in operator.status.versions} if operator is not None else {}
+    holds = {
+        "NoVersions": not wanted_versions,
+        "NotAvailable": status_of(conditions, "Available") != "True",
+        # A missing Degraded condition counts as degraded.
+        "Degraded": status_of(conditions, "Degraded") != "False",
+        "Updating": any(reported.get(version.name) != version.version for version in wanted_versions),
+    }
+    for kind, (one, several, effects) in _OPERATOR_PROBLEMS.items():
+        effect = effects[state]
+        if not holds[kind] or effect is None:
+            continue
+        if kind == "NotAvailable" and state is not ApplyReason.RECONCILING and now - since < UNAVAILABLE_GRACE:
+            effect = Effect.NONE
+        return Problem(
+            reason=f"ClusterOperator{kind}",
+            message=f"Cluster operator {name} {one}",
+            effect=effect,
+            names=(name,),
+            plural=f"ClusterOperators{kind}",
+            told=several,
+            since=((name, since),),
+        )
     return None
 
 
-def _operator_problem(name: str, state_name: str, text: str, effect: Effect, since: datetime) -> Problem:
-    reasons = (f"ClusterOperator{state_name}", f"ClusterOperators{state_name}")
-    message = f"Cluster operator {name} is {text}"
-    return Problem(
-        reason=reasons[0],
-        message=message,
-        effect=effect,
-        names=(name,),
-        plural=reasons[1],
-        told=f"are {text}",
-        since=((name, since),),
-    )
+# The problems of a ClusterOperator, the first that holds counts: what is said of one operator and of several, and the
+# effect by the state of the run (None: no problem). While a release is kept, no problem is progress, so each is a
+# failure at once; the periods of grace are those of an update (docs/upstream-behaviour.md 4.6 and 4.7).
+_OPERATOR_PROBLEMS: dict[str, tuple[str, str, dict[ApplyReason, Effect | None]]] = {
+    "NoVersions": (
+        "does not declare expected versions",
+        "do not declare expected versions",
+        {
+            ApplyReason.INITIALIZING: Effect.FAIL,
+            ApplyReason.UPDATING: Effect.FAIL,
+            ApplyReason.RECONCILING: Effect.FAIL,
+        },
+    ),
+    # An update allows `UNAVAILABLE_GRACE`.
+    "NotAvailable": (
+        "is not available",
+        "are not available",
+        {
+            ApplyReason.INITIALIZING: Effect.FAIL,
+            ApplyReason.UPDATING: Effect.FAIL,
+            ApplyReason.RECONCILING: Effect.FAIL,
+        },
+    ),
+    "Degraded": (
+        "is degraded",
+        "are degraded",
+        {
+            ApplyReason.INITIALIZING: Effect.REPORT,
+            ApplyReason.UPDATING: Effect.FAIL_AFTER_INTERVAL,
+            ApplyReason.RECONCILING: Effect.FAIL,
+        },
+    ),
+    "Updating": (
+        "is updating versions",
+        "are updating versions",
+        {
+            ApplyReason.INITIALIZING: None,
+            ApplyReason.UPDATING: Effect.NONE,
+            ApplyReason.RECONCILING: Effect.FAIL,
+        },
+    ),
+}
 
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
