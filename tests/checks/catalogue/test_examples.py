@@ -2343,6 +2343,31 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("node configuration: the last attempt succeeded", "NodeConfigFailed", (("Failure", "Success"),)),
+    Row("node configuration: no attempt", "NodeConfigFailed", (("status:", "spec:"),)),
+    Row(
+        "node configuration: of the container runtime",
+        "NodeConfigFailed",
+        (("KubeletConfig", "ContainerRuntimeConfig"),),
+        ("NodeConfigFailed-max-pods",),
+    ),
+    Row("pool cannot move: no node away", "MachineConfigPoolCannotMove", (("unschedulable: true", ""),)),
+    Row(
+        "pool cannot move: two may be away", "MachineConfigPoolCannotMove", (("spec: {", "spec: {maxUnavailable: 2, "),)
+    ),
+    Row("pool cannot move: paused on purpose", "MachineConfigPoolCannotMove", (("spec: {", "spec: {paused: true, "),)),
+    Row("pool cannot move: one node", "MachineConfigPoolCannotMove", (("worker-1, labels", "worker-1, notes"),)),
+    Row(
+        "pool cannot move: the update itself cordoned the node",
+        "MachineConfigPoolCannotMove",
+        (("worker-0,", "worker-0, annotations: {machineconfiguration.openshift.io/desiredDrain: drain-a},"),),
+    ),
+    Row(
+        "pool cannot move: a node that is not ready",
+        "MachineConfigPoolCannotMove",
+        (("spec: {unschedulable: true}", 'status: {conditions: [{type: Ready, status: "False"}]}'),),
+        ("MachineConfigPoolCannotMove-worker",),
+    ),
 )
 
 

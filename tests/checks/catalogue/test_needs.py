@@ -64,6 +64,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",
     ("TargetRegistryRefused", "clusterversions"): "asked only about a registry that is blocked, as none in its example",
     ("TargetOnlyMirrored", "clusterversions"): "asked only where the target's image is not known",
+    ("NodeHealth", "nodemaintenances"): "read only for a node that has the taint of its operator",
     ("VolumeOnNoNode", "nodes"): "asked only about a volume with a nodeAffinity",
     ("PodReferencesMissing", "network-attachment-definitions"): "asked only of templates that name one",
     ("PodReferencesMissing", "runtimeclasses"): "asked only of templates that name one",

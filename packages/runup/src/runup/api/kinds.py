@@ -83,6 +83,9 @@ RESOURCES.update(
         "runup.api.cluster_settings_v1.Image": _config("Image", "images"),
         "runup.api.cluster_settings_v1.ImageDigestMirrorSet": _config("ImageDigestMirrorSet", "imagedigestmirrorsets"),
         "runup.api.cluster_settings_v1.Proxy": _config("Proxy", "proxies"),
+        "runup.api.machineconfig_v1.ContainerRuntimeConfig": _machineconfig(
+            "ContainerRuntimeConfig", "containerruntimeconfigs"
+        ),
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
         "runup.api.machineconfig_v1.MachineOSConfig": _machineconfig("MachineOSConfig", "machineosconfigs"),
@@ -101,6 +104,13 @@ RESOURCES.update(
             kind="MachineHealthCheck",
             plural="machinehealthchecks",
             namespaced=True,
+        ),
+        "runup.api.platform_v1.NodeMaintenance": Resource(
+            group="nodemaintenance.medik8s.io",
+            version="v1beta1",
+            kind="NodeMaintenance",
+            plural="nodemaintenances",
+            namespaced=False,
         ),
         "runup.api.platform_v1.CephCluster": Resource(
             group="ceph.rook.io", version="v1", kind="CephCluster", plural="cephclusters", namespaced=True

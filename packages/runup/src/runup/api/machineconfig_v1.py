@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
+from kubekit.api.meta_v1 import Condition, LabelSelector, LooseCondition, Object, Wire
 
 
 class ConfigurationReference(Wire, frozen=True):
@@ -60,10 +60,23 @@ class KubeletConfigSpec(Wire, frozen=True):
     kubelet_config: dict[str, Any] = {}
 
 
-class KubeletConfig(Object, frozen=True):
+class NodeConfigStatus(Wire, frozen=True):
+    """`status` of a KubeletConfig or a ContainerRuntimeConfig: a condition for each attempt, the last one last."""
+
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class KubeletConfig(Object, frozen=True, kw_only=True):
     """Settings of the kubelets in some pools."""
 
     spec: KubeletConfigSpec = KubeletConfigSpec()
+    status: NodeConfigStatus = NodeConfigStatus()
+
+
+class ContainerRuntimeConfig(Object, frozen=True):
+    """Settings of the container runtimes in some pools; only its status is read."""
+
+    status: NodeConfigStatus = NodeConfigStatus()
 
 
 class PoolReference(Wire, frozen=True):

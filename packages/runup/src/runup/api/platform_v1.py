@@ -57,6 +57,18 @@ class VolumeAttachment(Object, frozen=True, kw_only=True):
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
+class NodeMaintenanceSpec(Wire, frozen=True):
+    """`spec` of a NodeMaintenance."""
+
+    node_name: str = ""
+
+
+class NodeMaintenance(Object, frozen=True):
+    """A request of the node maintenance operator to keep a node cordoned and drained."""
+
+    spec: NodeMaintenanceSpec = NodeMaintenanceSpec()
+
+
 class CSINodeDriver(Wire, frozen=True):
     """A driver that is registered with a kubelet."""
 

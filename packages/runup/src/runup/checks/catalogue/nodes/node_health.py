@@ -13,10 +13,23 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import count
+from runup.api.platform_v1 import NodeMaintenance
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.wording import names
-from runup.checks.writing import Applies, Context, Findings, Snapshot, declared, names_of, risk, since_suffix
+from runup.checks.writing import (
+    DEFINITIONS,
+    Applies,
+    Context,
+    Findings,
+    Snapshot,
+    Unreadable,
+    declared,
+    names_of,
+    risk,
+    since_suffix,
+)
+from runup.rules.holders import Holder, cordon_holder
 from runup.rules.machine_config import is_cordoned_by_update, is_stuck
 from runup.rules.node_groups import is_control_plane
 
@@ -56,7 +69,8 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     updating = [node for node in cordoned if is_cordoned_by_update(node)]
     stuck = [node for node in updating if is_stuck(node)]
     going = [node for node in updating if not is_stuck(node)]
-    by_hand = [node for node in cordoned if not is_cordoned_by_update(node)]
+    others = [(node, cordon_holder(node)) for node in cordoned if not is_cordoned_by_update(node)]
+    by_hand = [node for node, holder in others if holder is None]
     # Nodes that an administrator has to mend come first.
     if by_hand:
         yield risk(
@@ -64,6 +78,14 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             f"{_nodes_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
             by_hand,
             fix=f"Release {names_of(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
+        )
+    for holder in dict.fromkeys(holder for _, holder in others if holder is not None):
+        held = [node for node, its_holder in others if its_holder == holder]
+        yield risk(
+            CORDONED,
+            f"{_nodes_are(held)} cordoned by {holder.name}: no pod of a drained node can move there.",
+            held,
+            fix=_remedy(snapshot, holder, held),
         )
     if stuck:
         yield risk(
@@ -82,6 +104,23 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
+def _remedy(snapshot: Snapshot, holder: Holder, nodes: Sequence[Node]) -> str:
+    """Returns the remedy of a holder, with the commands for its requests if they can be read."""
+    if holder.kind != "NodeMaintenance":
+        return holder.remedy
+    held = {node.metadata.name for node in nodes}
+    try:
+        requests = [each.metadata.name for each in snapshot.all_or_none(NodeMaintenance) if each.spec.node_name in held]
+    except Unreadable:
+        return holder.remedy
+    if not requests:
+        return holder.remedy
+    return (
+        f"Run `oc delete nodemaintenance {' '.join(sorted(requests))}` when the work is done. "
+        "Do not uncordon the node: the operator keeps its taint."
+    )
+
+
 @cache_each
 def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
     return find(node.status.conditions, "Ready")
@@ -91,4 +130,12 @@ def _nodes_are(nodes: Sequence[Node]) -> str:
     return f"{count(len(nodes), 'node')} ({names_of(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
 
 
-CHECK = declared(run, "NodeHealth", "machine-config", reads=(Node,), by_hand=True, rank=90, severity="critical")
+CHECK = declared(
+    run,
+    "NodeHealth",
+    "machine-config",
+    reads=(Node, NodeMaintenance, DEFINITIONS),
+    by_hand=True,
+    rank=90,
+    severity="critical",
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, machines_behind_text
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, risk
+from runup.rules.holders import pause_holder
 
 NAME = "MachineConfigPoolPaused"
 
@@ -19,14 +20,18 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             continue
         name = pool.metadata.name
         late = machines_behind_text(pool)
+        holder = pause_holder(pool)
+        by = f" by {holder.name}" if holder else ""
         already = f" Already behind its newest configuration: {late}." if late else ""
         yield risk(
             f"{NAME}-{name}",
-            f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
+            f"Machine config pool {name} is paused{by}: its {count(machines, 'machine')} will not be updated to "
             f"{context.target}.{already}",
             [pool],
             reason="PoolPaused",
-            fix=f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
+            fix=holder.remedy
+            if holder
+            else f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
         )
 
 
