@@ -1,0 +1,118 @@
+"""Which fields of an object are shown: those that hold no secrets. Pure.
+
+A list of hidden fields is never complete: annotations of other tools hold whole manifests, and arguments, headers,
+parameters of volumes and custom resources hold passwords. So the table `data/shown-fields.txt` lists what is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+JSON = dict[str, Any]
+HIDDEN = "(not shown)"
+# Characters of one text.
+_MOST_TEXT = 2_000
+_DEEPEST = 60
+# The user and password of an address (RFC 3986, 3.2.1).
+_USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+@")
+_NOISE = frozenset({"managedFields"})
+
+# None shows a single value, "+" everything below, and a map the fields that it names.
+Selection = Mapping[str, Any] | str | None
+_ALL = "+"
+_TABLE = resources.files(__package__) / "data" / "shown-fields.txt"
+_EVERY_KIND = "*"
+
+
+def without_secrets(obj: JSON) -> JSON:
+    """Returns the object with `HIDDEN` in place of every value that the table does not name."""
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    kind = str(obj.get("kind", ""))
+    selected = _selection_of(f"{kind}.{group}" if version and group else kind)
+    shown: JSON = _shown(obj, selected, 0)
+    return shown
+
+
+@cache
+def _selection_of(kind: str) -> Selection:
+    """Returns what objects of a kind show."""
+    every = _table()[_EVERY_KIND]
+    return _merged(every, _table()[kind]) if kind in _table() else every
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    """Returns the selections by kind."""
+    lines = (line for line in _TABLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
+    entries = [entry.partition(":") for entry in re.split(r"\n(?!\s)", "\n".join(lines))]
+    parts: dict[str, str] = {}
+    table: dict[str, dict[str, Any]] = {}
+    for name, _, text in entries:
+        # A part may contain those above it.
+        text = re.sub(r"\$[A-Z_]+", lambda match: parts[match[0]], text)
+        if name.startswith("$"):
+            parts[name] = text
+        else:
+            table[name] = _parsed(iter(re.findall(r"[{}+]|[^\s{}+]+", text)))
+    return table
+
+
+def _parsed(words: Iterator[str]) -> dict[str, Any]:
+    """Returns the selection that the words up to the closing brace describe."""
+    fields: dict[str, Any] = {}
+    name = ""
+    for word in words:
+        if word == "}":
+            break
+        if word == "{":
+            fields[name] = _merged(fields[name] or {}, _parsed(words))
+        elif word == _ALL:
+            fields[name] = _ALL
+        else:
+            name = word
+            fields.setdefault(name, None)
+    return fields
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of both selections."""
+    fields = {**one, **other}
+    for name in one.keys() & other.keys():
+        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
+            fields[name] = _merged(one[name], other[name])
+    return fields
+
+
+def _shown(value: Any, selection: Selection, depth: int) -> Any:
+    """Returns what is shown of a value."""
+    # Neither can hold a secret, and both are shown wherever they are.
+    if value is None or isinstance(value, bool):
+        return value
+    if depth > _DEEPEST:
+        return HIDDEN
+    if isinstance(value, list | tuple):
+        return [_shown(item, selection, depth + 1) for item in value]
+    if isinstance(value, dict):
+        if selection is None:
+            return HIDDEN
+        shown = {}
+        for key, item in value.items():
+            if key in _NOISE:
+                continue
+            if isinstance(selection, str):
+                shown[key] = _shown(item, selection, depth + 1)
+            elif key in selection or "*" in selection:
+                shown[key] = _shown(item, selection.get(key, selection.get("*")), depth + 1)
+            else:
+                shown[key] = item if item is None or isinstance(item, bool) else HIDDEN
+        return shown
+    if isinstance(selection, Mapping):
+        return HIDDEN  # a single value where the kind has fields
+    if not isinstance(value, str):
+        return value
+    text = _USER_OF_URL.sub(f"{HIDDEN}@", value)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(value)} characters)"
