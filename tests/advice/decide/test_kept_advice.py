@@ -252,40 +252,86 @@ EARLIER = ClusterVersionStatus(
 KEPT = [("5.1.0", ["Theirs"]), ("5.0.3", []), ("5.0.2", []), ("5.0.1", [])]
 
 
-@pytest.mark.parametrize(
-    ("reason", "kept", "settled"),
-    [
-        pytest.param("", KEPT, False, id="it was not heard yet"),
-        pytest.param("RemoteFailed", KEPT, True, id="it is away"),
-        pytest.param("ResponseFailed", KEPT, True, id="it says that it failed"),
-        pytest.param("ResponseInvalid", KEPT, True, id="it says what nobody understands"),
-        pytest.param("VersionNotFound", [], True, id="it does not know this release"),
-    ],
-)
-def test_a_service_that_is_away_takes_nothing_back(
-    reason: str, kept: list[tuple[str, list[str]]], settled: bool
-) -> None:
-    """What it offered stays with its own risks; what others added goes."""
+REASONS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid", "VersionNotFound")
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_failed_query_without_an_answer_leaves_no_update(reason: str) -> None:
+    """The condition says why. What ClusterVersion has may be the answer to another query."""
     found = advised(EARLIER, reason=reason)
-    assert [(each.release.version, [r.name for r in each.risks]) for each in found.candidates] == kept
-    assert found.settled is settled
-    assert (found.condition is not None and found.condition.reason == reason) is bool(reason)
+    assert (found.candidates, found.settled) == ((), True)
+    assert found.condition is not None
+    assert (found.condition.status, found.condition.reason) == ("False", reason)
 
 
-@pytest.mark.parametrize(
-    ("version", "image", "kept"),
-    [
-        pytest.param("5.0.1", "i@sha256:1", True, id="a newer release"),
-        pytest.param("4.9.0", "i@sha256:1", False, id="an older one"),
-        pytest.param("5.0.0", "i@sha256:1", True, id="another image of the same"),
-        pytest.param("5.0.0", "i@sha256:0", False, id="the very same"),
-        pytest.param("five", "i@sha256:1", True, id="one of no version"),
-    ],
-)
-def test_what_is_behind_is_no_update(version: str, image: str, kept: bool) -> None:
-    """Of advice for the release before."""
-    status = ClusterVersionStatus(available_updates=(Release(version=version, image=image),))
-    assert bool(advised(status).candidates) is kept
+def test_a_restarted_operator_keeps_the_offers_until_the_first_answer() -> None:
+    """What was offered stays with its own risks; what others added goes."""
+    found = advised(EARLIER)
+    assert [(each.release.version, [r.name for r in each.risks]) for each in found.candidates] == KEPT
+    assert (found.settled, found.condition) == (False, None)
+
+
+_OTHER = Release(version="5.0.0", image="i@5.0.0", architecture="Multi")
+_QUERIES: dict[str, tuple[ClusterVersionSpec, Release]] = {
+    "another service": (with_fields(SPEC, upstream="https://mine.example/graph"), HERE),
+    "another channel": (with_fields(SPEC, channel="candidate-5.1"), HERE),
+    "another architecture": (SPEC, _OTHER),
+    "another version": (SPEC, with_fields(HERE, version="5.0.1", image="i@5.0.1")),
+}
+
+
+@pytest.mark.parametrize(("spec", "current"), _QUERIES.values(), ids=_QUERIES.keys())
+@pytest.mark.parametrize("failed", [False, True], ids=["before an answer", "after a failure"])
+def test_the_answer_to_another_query_offers_nothing(
+    spec: ClusterVersionSpec, current: Release, *, failed: bool
+) -> None:
+    """Neither the stored offers nor the graph in memory count for it, and the condition says why there are none."""
+    graph = parse_graph(codec.encode({"nodes": [{"version": "5.0.0", "payload": "i@5.0.0"}]}))
+    before = ServiceState(query=QUERY, graph=graph, attempted_at=NOW, succeeded_at=NOW)
+    asked: dict[str, Any] = {"current": current, "configured_url": "", "architecture": "amd64"}
+    query = query_for(spec, current, configured_url="", architecture=current.architecture or "amd64")
+    after = ServiceState(query=query, changed=True, failure=Failure("RemoteFailed", "m"), attempted_at=NOW)
+    reason = ("False", "RemoteFailed") if failed else ("Unknown", "NotAnsweredYet")
+    for state in [after] if failed else [before, replace(after, failure=None, asking=True)]:
+        found = advise(spec, EARLIER, state, now=NOW, **asked)
+        assert found.candidates == ()
+        assert found.condition is not None
+        assert (found.condition.status, found.condition.reason) == reason
+
+
+def test_stored_offers_of_an_earlier_spec_do_not_count() -> None:
+    """The channel or service may have changed while no operator ran."""
+    found = advise(
+        SPEC,
+        EARLIER,
+        ServiceState(),
+        current=HERE,
+        configured_url="",
+        architecture="amd64",
+        now=NOW,
+        spec_changed=True,
+    )
+    assert (found.candidates, found.settled) == ((), False)
+    assert found.condition is not None
+    assert found.condition.reason == "NotAnsweredYet"
+
+
+def test_a_failure_keeps_the_last_answer_to_the_same_query_for_a_day() -> None:
+    """After that the lists are empty, whatever ClusterVersion has."""
+    nodes = [{"version": version, "payload": f"i@{version}"} for version in ("5.0.0", "5.0.1")]
+    graph = parse_graph(codec.encode({"nodes": nodes, "edges": [[0, 1]]}))
+    for age, versions in ((timedelta(hours=23), ["5.0.1"]), (timedelta(hours=24), [])):
+        state = ServiceState(
+            query=query_for(SPEC, HERE, configured_url="", architecture="amd64"),
+            graph=graph,
+            failure=Failure("RemoteFailed", "m"),
+            attempted_at=NOW,
+            succeeded_at=NOW - age,
+        )
+        found = advise(SPEC, EARLIER, state, current=HERE, configured_url="", architecture="amd64", now=NOW)
+        assert [each.release.version for each in found.candidates] == versions
+        assert found.condition is not None
+        assert found.condition.reason == "RemoteFailed"
 
 
 @pytest.mark.parametrize(

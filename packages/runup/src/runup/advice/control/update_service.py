@@ -1,6 +1,6 @@
 """Queries the update service for a graph, one query at a time; `state` holds what is known.
 
-A failed query keeps the last graph: `runup.advice.decide` decides for how long it counts.
+A failed query keeps the last graph of the same query: `runup.advice.decide` decides for how long it counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class UpdateService:
         if self._task is not None:
             self._task.cancel()
         # The answer to another query (channel, architecture, ID) does not count for this one.
-        kept_state = self.state if self.state.query == query else ServiceState(query=query)
+        changed = self.state.query is not None
+        kept_state = self.state if self.state.query == query else ServiceState(query=query, changed=changed)
         self.state = replace(kept_state, query=query, asking=True)
         self._task = asyncio.create_task(self._query_service(query), name="update-service")
 

@@ -1,7 +1,8 @@
 """Combines the update service's answer and the cluster's state into the current advice.
 
-A service that does not answer removes nothing: until it answers again, the advice in ClusterVersion is kept, so that a
-restart of the operator does not make updates vanish and come back.
+Advice is the answer to one query: to one service, for one channel, architecture and version. If that query fails,
+its last answer counts for a day. A failed query without an answer leaves no update, as in the Go operator. After a
+restart, the advice in ClusterVersion counts until the first answer, if it was stored for the same spec and version.
 """
 
 from __future__ import annotations
@@ -10,22 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.version import Version, parse
+from kubekit.lang.version import Version
 from runup.advice.decide import graph as graphs
 from runup.advice.decide import preflight_reasons, promql, risks, service
 from runup.advice.decide.candidates import Candidate, from_advice
 from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
 
-# Failures after which the earlier advice in ClusterVersion is kept, because the service may recover.
-_REASONS_THAT_KEEP_OFFERS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAdvice:
     """The candidates, all reachable releases, the condition RetrievedUpdates, and the query that is due.
 
-    `settled` is False until the first answer; then `condition` is None and the existing condition is kept.
+    `settled` is False until the first answer. `condition` is None if the existing condition stays.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -58,10 +56,12 @@ def advise(
     architecture: str,
     now: datetime,
     prometheus: promql.PrometheusState = promql.NOTHING,
+    spec_changed: bool = False,
 ) -> CurrentAdvice:
     """Returns the current advice. `configured_url` is the operator's flag, empty for none.
 
-    `architecture` is the operator's own. `prometheus` are the answers of Prometheus.
+    `architecture` is the operator's own. `prometheus` are the answers of Prometheus. `spec_changed`: `status` was
+    written for an earlier spec.
     """
     try:
         query = service.query_for(
@@ -72,29 +72,26 @@ def advise(
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
-        return _from_graph(graph, spec, status=status, failure=state.failure, on=_Pass(current, due, prometheus, now))
+        return _from_graph(graph, spec, failure=state.failure, on=_Pass(current, due, prometheus, now))
     # A failure of a query for another channel or version says nothing about this one.
     failure = state.failure if state.query == query else None
-    if failure is None:
-        return CurrentAdvice(
-            candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)), due=due, settled=False
-        )
-    keeps_earlier = failure.reason in _REASONS_THAT_KEEP_OFFERS
+    if failure is not None:
+        return CurrentAdvice(condition=service.retrieved_updates(failure), due=due)
+    of_another_query = state.changed or (state.query is not None and state.query != query)
+    if of_another_query or spec_changed or status.desired.version not in ("", current.version):
+        return CurrentAdvice(condition=service.NOT_ANSWERED, due=due, settled=False)
     return CurrentAdvice(
-        candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)) if keeps_earlier else (),
-        condition=service.retrieved_updates(failure),
-        due=due,
+        candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)), due=due, settled=False
     )
 
 
 def _from_graph(
     graph: Graph,
     spec: ClusterVersionSpec,
-    status: ClusterVersionStatus,
     failure: service.Failure | None,
     on: _Pass,
 ) -> CurrentAdvice:
-    """Returns the advice that `graph` gives for the current release; on failure what was offered earlier stays."""
+    """Returns the advice that `graph` gives for the current release, and why the last query failed, if it did."""
     current, due = on.current, on.due
     requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
     current_version = Version(current.version)
@@ -106,11 +103,8 @@ def _from_graph(
             migrating=requested_architecture == MULTI and current.architecture != MULTI,
         )
     except BadGraph as error:
-        earlier = () if error.reason == "VersionNotFound" else _stored_candidates(status, on)
         failure = service.Failure(error.reason, service.unable_message(error.message))
-        return CurrentAdvice(
-            candidates=earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due
-        )
+        return CurrentAdvice(nodes=graph.releases, condition=service.retrieved_updates(failure), due=due)
     return CurrentAdvice(
         candidates=from_advice(offered, on.known, on.now),
         reachable=graphs.reachable(graph, current_version),
@@ -139,16 +133,4 @@ def _stored_candidates(status: ClusterVersionStatus, on: _Pass) -> tuple[Candida
     plain = [release for release in status.available_updates or () if release.image not in guarded]
     plain.extend(update.release for update in conditional if not update.risks)
     advice = Advice(tuple(plain), tuple(update for update in conditional if update.risks))
-    return tuple(c for c in from_advice(advice, on.known, on.now) if _is_newer(c.release, on.current))
-
-
-def _is_newer(release: Release, current: Release) -> bool:
-    """Reports whether `release` is an update from `current`; a version that cannot be parsed counts as one."""
-    release_version, current_version = parse(release.version), parse(current.version)
-    # The same version with another image is an update as well, for example to the Multi architecture.
-    return (
-        release_version is None
-        or current_version is None
-        or release_version > current_version
-        or (release_version == current_version and release.image != current.image)
-    )
+    return from_advice(advice, on.known, on.now)

@@ -70,10 +70,12 @@ class Failure:
 class ServiceState:
     """The state of the update service: the query, whether it is in progress, the last answer and failure.
 
-    Times are UTC. `failures` counts the attempts since the last answer that was a graph.
+    Times are UTC. `failures` counts the attempts since the last answer that was a graph. `changed` is True once this
+    process has sent another query before: advice stored in ClusterVersion may be an answer to that one.
     """
 
     query: Query | None = None
+    changed: bool = False
     asking: bool = False
     graph: Graph | None = None
     failure: Failure | None = None
@@ -148,6 +150,14 @@ def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph |
     if state.query != query or state.graph is None or state.succeeded_at is None:
         return None
     return state.graph if now - state.succeeded_at < MAX_AGE else None
+
+
+NOT_ANSWERED = Condition(
+    type="RetrievedUpdates",
+    status="Unknown",
+    reason="NotAnsweredYet",
+    message="The update service has not answered yet for this address, channel, architecture and version.",
+)
 
 
 def retrieved_updates(failure: Failure | None) -> Condition:

@@ -85,6 +85,7 @@ def look(observed: Observed, now: datetime) -> View:
             architecture=observed.facts.architecture,
             now=now,
             prometheus=observed.prometheus,
+            spec_changed=status.observed_generation != observed.cluster_version.metadata.generation,
         ),
         history=history,
     )
