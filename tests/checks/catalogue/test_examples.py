@@ -79,6 +79,7 @@ ACCEPTED_FOR = (
     '{type: ReleaseAccepted, status: "True", '
     """message: 'Payload loaded version="4.17.30" image="example.com/r@sha256:5" architecture="%s"'}"""
 )
+WITH_APP_LABEL = 'worker-0, labels: {node-role.kubernetes.io/app: ""}'
 PENDING_SINCE = 'kube-system, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
@@ -2343,6 +2344,58 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("constraints: no priority", "SecurityContextConstraintsPreferred", (("priority: 20", "priority: 0"),)),
+    Row("constraints: for some", "SecurityContextConstraintsPreferred", (("system:authenticated", "system:admins"),)),
+    Row(
+        "constraints: open in every cluster",
+        "SecurityContextConstraintsPreferred",
+        (("backup-vendor", "restricted-v2"),),
+    ),
+    Row(
+        "constraints: without priority, but the platform runs under them",
+        "SecurityContextConstraintsPreferred",
+        (
+            (
+                "priority: 20",
+                "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: openshift-etcd, annotations: "
+                "{openshift.io/scc: backup-vendor}}\n---\napiVersion: security.openshift.io/v1\n"
+                "kind: SecurityContextConstraints\nmetadata: {name: backup-vendor}",
+            ),
+        ),
+        ("SecurityContextConstraintsPreferred-backup-vendor",),
+    ),
+    Row(
+        "constraints: a default one, opened by a binding",
+        "SecurityContextConstraintsPreferred",
+        (
+            ("backup-vendor", "anyuid"),
+            (
+                'groups: ["system:authenticated"]',
+                "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\n"
+                "roleRef: {kind: ClusterRole, name: 'system:openshift:scc:anyuid'}\n"
+                "subjects: [{kind: Group, name: 'system:serviceaccounts'}]",
+            ),
+        ),
+        ("SecurityContextConstraintsPreferred-anyuid",),
+    ),
+    Row("node selector: none", "PlatformNodeSelector", (("node-role.kubernetes.io/app=", '""'),)),
+    Row("node selector: all nodes have it", "PlatformNodeSelector", (("worker-0", WITH_APP_LABEL),)),
+    Row("node selector: of users", "PlatformNodeSelector", (("openshift-network-console", "shop"),)),
+    Row("node selector: without pods", "PlatformNodeSelector", (("openshift-network-console", "openshift-config"),)),
+    Row(
+        "node selector: replaced by an empty one",
+        "PlatformNodeSelector",
+        (("openshift-network-console", 'openshift-dns, annotations: {openshift.io/node-selector: ""}'),),
+    ),
+    Row(
+        "node selector: of the namespace",
+        "PlatformNodeSelector",
+        (
+            ("openshift-network-console", "openshift-dns, annotations: {openshift.io/node-selector: infra=}"),
+            ("node-role.kubernetes.io/app=", '""'),
+        ),
+        ("PlatformNodeSelector",),
+    ),
     Row("node configuration: the last attempt succeeded", "NodeConfigFailed", (("Failure", "Success"),)),
     Row("node configuration: no attempt", "NodeConfigFailed", (("status:", "spec:"),)),
     Row(

@@ -152,3 +152,15 @@ class Proxy(Object, frozen=True):
     """The singleton `cluster`: the proxy for connections from the cluster to the outside."""
 
     spec: ProxySpec = ProxySpec()
+
+
+class SchedulerSpec(Wire, frozen=True):
+    """`spec` of Scheduler; `default_node_selector` such as `a=b,c=` is for namespaces without a selector."""
+
+    default_node_selector: str = ""
+
+
+class Scheduler(Object, frozen=True):
+    """The singleton `cluster`: settings of the scheduler."""
+
+    spec: SchedulerSpec = SchedulerSpec()

@@ -105,6 +105,21 @@ RESOURCES.update(
             plural="machinehealthchecks",
             namespaced=True,
         ),
+        "runup.api.platform_v1.SecurityContextConstraints": Resource(
+            group="security.openshift.io",
+            version="v1",
+            kind="SecurityContextConstraints",
+            plural="securitycontextconstraints",
+            namespaced=False,
+        ),
+        "runup.api.cluster_settings_v1.Scheduler": _config("Scheduler", "schedulers"),
+        "runup.api.platform_v1.ClusterRoleBinding": Resource(
+            group="rbac.authorization.k8s.io",
+            version="v1",
+            kind="ClusterRoleBinding",
+            plural="clusterrolebindings",
+            namespaced=False,
+        ),
         "runup.api.platform_v1.NodeMaintenance": Resource(
             group="nodemaintenance.medik8s.io",
             version="v1beta1",

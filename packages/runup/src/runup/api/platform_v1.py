@@ -57,6 +57,28 @@ class VolumeAttachment(Object, frozen=True, kw_only=True):
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
+class SecurityContextConstraints(Object, frozen=True, kw_only=True):
+    """The settings that pods of certain users and groups may have on OpenShift, as far as admission orders them."""
+
+    priority: int | None = None
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class Named(Wire, frozen=True):
+    """A role or a subject of a binding: its kind and name."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class ClusterRoleBinding(Object, frozen=True, kw_only=True):
+    """The subjects that have a ClusterRole in all namespaces."""
+
+    role_ref: Named = Named()
+    subjects: tuple[Named, ...] = ()
+
+
 class NodeMaintenanceSpec(Wire, frozen=True):
     """`spec` of a NodeMaintenance."""
 

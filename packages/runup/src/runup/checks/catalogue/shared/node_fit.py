@@ -23,12 +23,16 @@ _TEMPORARY_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/",
 )
-_PROJECT_SELECTOR_ANNOTATION = "openshift.io/node-selector"
+PROJECT_SELECTOR = "openshift.io/node-selector"
 
 
 def project_selector(namespace: Namespace) -> dict[str, str]:
-    """Returns the node selector that OpenShift adds to the pods of the namespace."""
-    text = namespace.metadata.annotations.get(_PROJECT_SELECTOR_ANNOTATION, "")
+    """Returns the node selector that OpenShift adds to the pods of the namespace, without the cluster's default."""
+    return parse_selector(namespace.metadata.annotations.get(PROJECT_SELECTOR, ""))
+
+
+def parse_selector(text: str) -> dict[str, str]:
+    """Returns the labels that a node selector such as `a=b,c=` demands."""
     pairs = (pair.strip().partition("=") for pair in text.split(",") if "=" in pair)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
