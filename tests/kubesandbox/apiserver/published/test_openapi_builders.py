@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl
-
 import orjson
 from tests.documents import document
 
@@ -42,9 +40,8 @@ def test_patch_says_that_it_validates_fields() -> None:
 
 
 def _get(documents: OpenApiDocuments, address: str, etag: str = "") -> Response:
-    path, _, query = address.partition("?")
-    headers = {"if-none-match": etag} if etag else {}
-    found = documents.serve(Request(method="GET", path=path, query=dict(parse_qsl(query)), headers=headers))
+    headers = [("if-none-match", etag)] if etag else []
+    found = documents.serve(Request.parse("GET", address, headers))
     assert found is not None
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import orjson
 import pytest
@@ -13,9 +14,9 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubesandbox.apiserver.http.messages import Request, Response, parse_target
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.selectors import Selector
 from kubesandbox.apiserver.objects import watch_streams as watches
-from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Store
@@ -61,9 +62,8 @@ async def read_log(server: ApiServer, **query: str) -> Response:
     kind = server.kinds.find("", "v1", "pods")
     assert kind is not None
     logs = PodLogs(server.rest, server.clock, server.data / "pods")
-    return await logs.serve(
-        Request(method="GET", path=LOG, query=query, headers={}), parse_target("GET", LOG, query), kind
-    )
+    request = Request.parse("GET", f"{LOG}?{urlencode(query)}")
+    return await logs.serve(request, request.target, kind)
 
 
 async def next_chunk(stream: AsyncIterator[bytes]) -> bytes:

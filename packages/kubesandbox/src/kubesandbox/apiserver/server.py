@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import format_datetime
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -30,12 +29,14 @@ from kubesandbox.apiserver.access.audit import AuditLog
 from kubesandbox.apiserver.access.authn import Authenticator, TokenSigner, certificate_user
 from kubesandbox.apiserver.access.authz import Authorizer, Escalation
 from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
+from kubesandbox.apiserver.access.impersonation import impersonated_user
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.custom_kinds import Definitions
 from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
+from kubesandbox.apiserver.http.request_target import Target, endpoint_error, not_there
 from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
@@ -169,7 +170,7 @@ class ApiServer:
         if self.store.get(kind.storage, namespace, name) is None:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)
         elif not keep_existing:
-            target = messages.Target(
+            target = Target(
                 verb="update", group=kind.group, version=kind.version, namespace=namespace,
                 resource=kind.plural, name=name,
             )  # fmt: skip
@@ -206,13 +207,12 @@ class ApiServer:
     async def _serve_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         """Converts aiohttp's request and the response of the application."""
         raw._client_max_size = _TRANSPORT_LIMIT
-        headers = {name.lower(): value for name, value in raw.headers.items()}
-        # A request repeats this header for each group.
-        if "impersonate-group" in headers:
-            headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
-        request = messages.Request(method=raw.method, path=raw.path, query=dict(raw.query), headers=headers, body=body)
-        response = await self._app.handle(request, str(raw.rel_url), self._user_of_certificate(raw))
+        try:
+            request = messages.Request.parse(raw.method, raw.raw_path, raw.headers.items(), body)
+        except status_errors.ApiError as error:
+            return web.Response(status=400, text=f"400 Bad Request: {error.message}")
+        response = await self._app.handle(request, self._user_of_certificate(raw))
         # The Date header has the cluster's time, which need not be the machine's.
         now = self.clock.now()
         if now != self._date[0]:
@@ -284,64 +284,62 @@ class App:
     documents: Callable[[messages.Request], messages.Response | None]
 
     def __post_init__(self) -> None:
-        def authorize(request: messages.Request, target: messages.Target) -> None:
+        def authorize(request: messages.Request, target: Target) -> None:
             if request.user is not None:
                 self.authz.require(request.user, target)
 
         self.rest.patching.authorize = authorize
 
-    async def handle(self, request: messages.Request, uri: str, certificate: messages.User | None) -> messages.Response:
-        """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
+    async def handle(self, request: messages.Request, certificate: messages.User | None) -> messages.Response:
+        """Returns the response to one request, which is then in the audit log; never raises."""
         received = self.audit.now_text()
-        target = messages.parse_target(request.method, request.path, request.query)
-        user: messages.User | None = None
-        acting: messages.User | None = None
-        failure: status_errors.ApiError | None = None
         audit_id = request.header("audit-id") or new_uid()
+        failure: status_errors.ApiError | None = None
         try:
-            check_timeout(target, request.query)
-            user = self.authn.identify(request, certificate)
-            acting = self._impersonated_user(request, user)
-            request.user = acting or user
-            self.authz.require(request.user, target)
-            response = await self._dispatch_request(request, target)
+            self.audit.reserve()
+        except OSError as error:
+            return _not_audited(error)
+        try:
+            response = await self._respond(request, certificate)
         except status_errors.ApiError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - one bug must not take the server down
-            _LOG.exception("%s %s", request.method, uri)
+            _LOG.exception("%s %s", request.method, request.uri)
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = messages.json_response(failure.status(), failure.code, failure.headers)
-        extra = [("Audit-Id", audit_id)]
-        if not any(name == "Cache-Control" for name, _ in response.headers):
-            extra.append(("Cache-Control", "no-cache, private"))
-        extra += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings.sent()]
-        response = replace(response, headers=(*response.headers, *extra))
-        self.audit.write(
-            request,
-            target,
-            uri=uri,
-            status=response.status,
-            received=received,
-            stage="ResponseStarted" if response.stream else "ResponseComplete",
-            audit_id=audit_id,
-            user=user,
-            impersonated=acting,
-            reason=failure.reason if failure else "",
-            message=failure.message if failure else "",
-        )
+        response = replace(response, headers=(*response.headers, *_common_headers(request, response, audit_id)))
+        try:
+            self.audit.write(request, response=response, received=received, audit_id=audit_id, failure=failure)
+        except OSError as error:
+            return _not_audited(error)
         return response
 
-    async def _dispatch_request(self, request: messages.Request, target: messages.Target) -> messages.Response:
+    async def _respond(self, request: messages.Request, certificate: messages.User | None) -> messages.Response:
+        """Authenticates, authorizes and carries the request out. Raises ApiError."""
+        target = request.target
+        if target.fault:
+            return messages.text_response(f'Internal Server Error: "{request.uri}": {target.fault}\n', 500)
+        check_timeout(target, request.query)
+        request.sender = self.authn.identify(request, certificate)
+        # Until the rights to impersonate are known, the request is the sender's.
+        request.user = request.sender
+        request.user = impersonated_user(self.authz, request, request.sender) or request.sender
+        self.authz.require(request.user, target)
+        return await self._dispatch_request(request, target)
+
+    async def _dispatch_request(self, request: messages.Request, target: Target) -> messages.Response:
         """Returns the response of the handler for the path and verb. Raises ApiError."""
-        if not target.is_resource:
+        kind = self.kinds.find(target.group, target.version, target.resource) if target.is_resource else None
+        if kind is None or target.path.startswith("//"):
             return self._serve_document(request)
-        kind = self.kinds.find(target.group, target.version, target.resource)
-        if kind is None or not messages.is_custom_place(target, kind):
-            return self._serve_document(request)
-        if failure := messages.endpoint_error(request.method, target, kind):
+        if failure := endpoint_error(request.method, target, kind):
+            # The real server has no handler for such a path of a custom resource.
+            if kind.custom:
+                return self._serve_document(request)
             raise failure
-        if target.resource == "namespaces":
+        if not kind.namespaced:
+            # A namespace is in itself for authorization and the audit log, not in the store.
             target = msgspec.structs.replace(target, namespace="")
         if text := strategies.deprecation_warning(kind):
             request.warnings.append(text)
@@ -351,11 +349,15 @@ class App:
             accepted = messages.negotiate(request.header("accept"), messages.UNSTORED)
             return render_unstored(await review(request, target), accepted)
         self.collected.check_collected(request, target, kind)
-        return await self.rest.reading.known(lambda: self.rest.verbs[target.verb](request, target, kind))
+        if (handler := self.rest.verbs.get(target.verb)) is None:
+            raise status_errors.method_not_allowed()
+        return await self.rest.reading.known(lambda: handler(request, target, kind))
 
     def _serve_document(self, request: messages.Request) -> messages.Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
-        path = request.path.rstrip("/") or "/"
+        path = request.target.path.rstrip("/") or "/"
+        if path.startswith("//"):
+            return messages.text_response("404 page not found\n", 404)
         if (answer := messages.answer_probe(path, request.query)) is not None:
             return answer
         if path == "/":
@@ -374,32 +376,21 @@ class App:
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return document
             raise status_errors.method_not_allowed()
-        if messages.in_builtin_group(path):
-            kind = self.kinds.find(*messages.resource_of(path))
-            raise status_errors.method_not_allowed() if kind else messages.not_there()
+        if request.target.has_builtin_group:
+            raise not_there()
         return messages.text_response("404 page not found\n", 404)
 
-    # -- impersonation -----------------------------------------------------------------------------------------------
 
-    def _impersonated_user(self, request: messages.Request, user: messages.User) -> messages.User | None:
-        """Returns the user that the request's headers name, None without such headers. Raises ApiError."""
-        name = request.header("impersonate-user")
-        groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
-        if not name:
-            # Groups or a uid without a user are an error, as in k8s.io/apiserver's impersonation filter.
-            if groups or request.header("impersonate-uid"):
-                raise status_errors.internal("requested impersonation without impersonating a user")
-            return None
-        is_account = name.startswith("system:serviceaccount:") and name.count(":") == 3
-        namespace, account = name.split(":")[2:] if is_account else ("", name)
-        resource = "serviceaccounts" if is_account else "users"
-        attributes = messages.Target(verb="impersonate", resource=resource, namespace=namespace, name=account)
-        self.authz.require(user, attributes)
-        for group in groups:
-            self.authz.require(user, messages.Target(verb="impersonate", resource="groups", name=group))
-        # Impersonating a ServiceAccount adds its groups unless others are given.
-        if is_account and not groups:
-            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        if name != "system:anonymous" and "system:authenticated" not in groups:
-            groups = (*groups, "system:authenticated")
-        return messages.User(name, request.header("impersonate-uid"), groups)
+def _common_headers(request: messages.Request, response: messages.Response, audit_id: str) -> Iterator[tuple[str, str]]:
+    """Yields the headers that every response has."""
+    yield "Audit-Id", audit_id
+    if not any(name == "Cache-Control" for name, _ in response.headers):
+        yield "Cache-Control", "no-cache, private"
+    for text in request.warnings.sent():
+        yield "Warning", f"299 - {messages.encode_json(text).decode()}"
+
+
+def _not_audited(error: OSError) -> messages.Response:
+    _LOG.error("the audit log cannot be written: %s", error)
+    failure = status_errors.internal(f"the request cannot be audited: {error.strerror}")
+    return messages.json_response(failure.status(), failure.code)

@@ -57,7 +57,7 @@ class Authenticator:
             return user
         if certificate is not None:
             return certificate
-        if request.path.startswith(ANONYMOUS_PATHS):
+        if request.target.path.startswith(ANONYMOUS_PATHS):
             return ANONYMOUS
         raise unauthorized()
 

@@ -3,7 +3,7 @@
 `Authorizer`: a user and the attributes of their request (`Target`) in, allowed or not out. `system:masters` may do
 everything. Rules are read from the store on first use after a change, then cached by user. `Escalation` is called
 before a Role or a binding is stored: no user grants rights that they lack, unless they may `escalate` the role or
-`bind` it (k8s.io/kubernetes/pkg/registry/rbac).
+`bind` it (k8s.io/kubernetes/pkg/registry/rbac). An aggregationRule can gather any right, so that it needs all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Target, User
+from kubesandbox.apiserver.http.messages import User
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Event, Store
@@ -25,6 +29,11 @@ _ROLES = frozenset({"Role", "ClusterRole"})
 _BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
 # The metadata that the garbage collector changes, for which it needs none of the role's rights.
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
+# The rights that the writer of an aggregationRule needs (pkg/registry/rbac/clusterrole/policybased).
+_FULL_AUTHORITY: tuple[JSON, ...] = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
 _SHOWN = {
     "apiGroups": "APIGroups",
     "resources": "Resources",
@@ -48,7 +57,7 @@ class Rule:
         """Returns whether this rule allows the request; the caller checks the namespace in which the rule holds."""
         if "*" not in self.verbs and attributes.verb not in self.verbs:
             return False
-        if not attributes.resource:
+        if not attributes.is_resource:
             return any(covers_path(path, attributes.path) for path in self.paths)
         if "*" not in self.groups and attributes.group not in self.groups:
             return False
@@ -144,7 +153,7 @@ class Authorizer:
         if not self.allowed(user, attributes):
             reason = self.reason(user, attributes)
             more = f": {reason}" if reason else ""
-            if not attributes.resource:
+            if not attributes.is_resource:
                 why = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{more}'
                 raise status_errors.forbidden("", "", "", why)
             scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
@@ -164,14 +173,14 @@ class Authorizer:
     def _granting_binding(self, user: User, attributes: Target) -> _Binding | None:
         """Returns the first binding of the user that grants the request, None if none does."""
         for binding, rule, _ in self._rules_of(user):
-            holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
+            holds = not binding.namespace or (attributes.is_resource and binding.namespace == attributes.namespace)
             if holds and rule.allows(attributes):
                 return binding
         return None
 
     def _missing_roles(self, user: User, attributes: Target) -> Iterator[str]:
         for binding in self._bindings_of(user):
-            holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
+            holds = not binding.namespace or (attributes.is_resource and binding.namespace == attributes.namespace)
             if holds and not self.has_role(binding.role_kind, binding.role_name, binding.namespace):
                 yield f'{binding.role_kind.lower()}{_RBAC} "{binding.role_name}" not found'
 
@@ -216,19 +225,20 @@ class Authorizer:
         if kind == "Role":
             entry = self._store.get(f"roles{_RBAC}", namespace, name)
             return (entry.load().get("rules") or ()) if entry else ()
-        entry = self._store.get(f"clusterroles{_RBAC}", "", name)
-        if entry is None:
-            return ()
-        role = entry.load()
-        selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-        if not selectors:
-            return role.get("rules") or ()
-        # An aggregated role has the rules of all ClusterRoles with the labels of one of its selectors.
+        # An aggregated role has the rules of all ClusterRoles that one of its selectors matches, and of those that
+        # these gather (k8s.io/kubernetes/pkg/controller/clusterroleaggregation). Roles may select each other.
         rules: list[JSON] = []
-        label_sets = [selector.get("matchLabels") or {} for selector in selectors]
-        for entry in self._store.items(f"clusterroles{_RBAC}"):
-            if any(labels and labels.items() <= entry.labels.items() for labels in label_sets):
-                rules += self.role_rules("ClusterRole", entry.name, "")
+        names, known = [name], {name}
+        for each in names:
+            entry = self._store.get(f"clusterroles{_RBAC}", "", each)
+            role: JSON = entry.load() if entry is not None else {}
+            if not (selectors := _aggregation_selectors(role)):
+                rules += role.get("rules") or ()
+                continue
+            others = [one for one in self._store.items(f"clusterroles{_RBAC}") if one.name not in known]
+            gathered = [one.name for one in others if any(_selects(selector, one.labels) for selector in selectors)]
+            names += gathered
+            known.update(gathered)
         return rules
 
 
@@ -238,18 +248,24 @@ class Escalation:
     def __init__(self, authz: Authorizer) -> None:
         self._authz = authz
 
-    def check(self, user: User | None, kind: Kind, obj: JSON, old: JSON | None) -> None:
-        """Raises ApiError 403 if a write grants more than `user` has; the server itself (no user) may grant all."""
+    def check(self, options: WriteOptions, kind: Kind, obj: JSON, old: JSON | None) -> None:
+        """Raises ApiError 403 if a write grants more than its user has; the server itself (no user) may grant all."""
+        user = options.user
         if user is None or kind.group != _GROUP or "system:masters" in user.groups:
             return
         if old is not None and _without_bookkeeping(obj) == _without_bookkeeping(old):
             return
         namespace = meta(obj).get("namespace", "")
-        rules = self._granted_rules(user, kind, namespace, obj, is_new=old is None)
+        if kind.kind in _ROLES:
+            name = options.target.name if options.target is not None else ""
+            escalating = Target(verb="escalate", group=_GROUP, resource=kind.plural, namespace=namespace, name=name)
+            if self._authz.allowed(user, escalating):
+                return
+            rules = list(obj.get("rules") or ())
+        else:
+            rules = self._bound_rules(user, kind, namespace, obj)
         held = self._authz.rules(user, namespace)
-        parts = (part for rule in rules for part in _single_rules(rule))
-        missing = [part for part in parts if not any(_covers_part(rule, part) for rule in held)]
-        if missing:
+        if missing := _missing_rules(held, rules):
             groups = " ".join(json.dumps(group) for group in user.groups)
             why = (
                 f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
@@ -268,13 +284,13 @@ class Escalation:
             ]
             why += "\n".join(sorted(f"{{{text}}}" for text in texts))
             raise status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+        is_aggregated = kind.kind == "ClusterRole" and any(map(_aggregation_selectors, (obj, old or {})))
+        if is_aggregated and _missing_rules(held, _FULL_AUTHORITY):
+            why = "must have cluster-admin privileges to use the aggregationRule"
+            raise status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
 
-    def _granted_rules(self, user: User, kind: Kind, namespace: str, obj: JSON, *, is_new: bool) -> list[JSON]:
-        """Returns the rules that the writer must hold."""
-        if kind.kind in _ROLES:
-            name = "" if is_new else meta(obj).get("name", "")
-            attributes = Target(verb="escalate", group=_GROUP, resource=kind.plural, namespace=namespace, name=name)
-            return [] if self._authz.allowed(user, attributes) else list(obj.get("rules") or ())
+    def _bound_rules(self, user: User, kind: Kind, namespace: str, obj: JSON) -> list[JSON]:
+        """Returns the rules that the writer of a binding must hold."""
         if kind.kind not in _BINDINGS:
             return []
         ref = obj.get("roleRef") or {}
@@ -287,6 +303,23 @@ class Escalation:
             # Like the real server, the error names the resource that is written, not the missing role.
             raise status_errors.not_found(kind.plural, _GROUP, name)
         return list(self._authz.role_rules(role, name, namespace))
+
+
+def _aggregation_selectors(role: JSON) -> list[JSON]:
+    return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+
+
+def _selects(selector: JSON, labels: dict[str, str]) -> bool:
+    try:
+        return codec.convert(LabelSelector, selector).matches(labels)
+    except codec.DecodeError:  # of an object that was restored without validation
+        return False
+
+
+def _missing_rules(held: list[JSON], rules: Iterable[JSON]) -> list[JSON]:
+    """Returns the parts of `rules`, each of one verb on one resource or URL, that no rule of `held` grants."""
+    parts = (part for rule in rules for part in _single_rules(rule))
+    return [part for part in parts if not any(_covers_part(rule, part) for rule in held)]
 
 
 def _without_bookkeeping(obj: JSON) -> JSON:

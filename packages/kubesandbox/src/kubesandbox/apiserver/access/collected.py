@@ -16,7 +16,8 @@ import orjson
 
 from kubekit.kube.list_pages import INCOMPLETE
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Target
+from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Event, Store
 

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
 from kubesandbox.apiserver.access.authz import Authorizer
 from kubesandbox.apiserver.http.body import read_object
-from kubesandbox.apiserver.http.messages import Request, Response, Target, User, json_response
+from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, go_json
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, bad_request, invalid
@@ -72,7 +73,7 @@ class Reviews:
             attributes = Target(**{key: about.get(key, "") for key in keys})
         else:
             about = spec.get("nonResourceAttributes") or {}
-            attributes = Target(verb=about.get("verb", ""), path=about.get("path", ""))
+            attributes = Target(verb=about.get("verb", ""), path=about.get("path", ""), is_resource=False)
         status: JSON = {"allowed": self._authz.allowed(user, attributes)}
         if reason := self._authz.reason(user, attributes):
             status["reason"] = reason

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.objects.admission import CRD_FINALIZER
 from kubesandbox.apiserver.objects.object_deletion import DeleteOptions

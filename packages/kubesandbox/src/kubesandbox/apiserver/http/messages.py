@@ -1,33 +1,25 @@
 """A request and its response, independent of any web framework, so that handlers are plain functions of values.
 
-With them are what a request means before a handler is called: the resource that its path names (`Target`), as
-k8s.io/apiserver's RequestInfo has it; the errors that go-restful returns for a path or method; the representation that
-the client accepts; and the answers of the health probes.
+With them are the representation that the client accepts, and the answers of the health probes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-import msgspec
 import orjson
 
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
+from kubesandbox.apiserver.http.list_options import Query
+from kubesandbox.apiserver.http.request_target import Target, parse_target, split_uri
 
 JSON_TYPE = "application/json"
 # The answer to a subresource that creates nothing to show.
 CREATED: status_errors.JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-# Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
-_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
-_COLLECTION = frozenset({"GET", "POST", "DELETE"})
-_ITEM = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 _JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
 _META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
 _CHECKS = ("ping", "log", "etcd")
@@ -97,23 +89,45 @@ class Warnings(list[str]):
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """A request. `headers` has lower-case names; `query` holds the last value of each parameter."""
+    """A request. `target` is what its path means; `headers` has each value of a header by its lower-case name."""
 
     method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
+    uri: str  # as it was sent, for the logs
+    target: Target
+    query: Query
+    headers: Mapping[str, Sequence[str]]
     _: KW_ONLY
     body: bytes = b""
+    # Of the object in the body, for the audit log.
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    # Who sent it, and in whose name it is carried out.
+    sender: User | None = None
     user: User | None = None
     # Collected while handling, sent as Warning headers.
     warnings: Warnings = field(default_factory=Warnings)
     # Collected by admission, written to the audit log.
     annotations: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def parse(cls, method: str, uri: str, headers: Iterable[tuple[str, str]] = (), body: bytes = b"") -> Self:
+        """Parses a request, the one time that this is done. Raises ApiError 400 for a path that is not escaped well.
+
+        Bytes that are not UTF-8 are surrogates in `uri` and `headers`, and U+FFFD afterwards.
+        """
+        path, query = split_uri(uri := _as_utf8(uri))
+        values: dict[str, list[str]] = {}
+        for name, value in headers:
+            values.setdefault(name.lower(), []).append(_as_utf8(value))
+        target = parse_target(method, path, query)
+        return cls(method=method, uri=uri, target=target, query=query, headers=values, body=body)
+
     def header(self, name: str) -> str:
-        """Returns a header's value, or ""."""
-        return self.headers.get(name, "")
+        """Returns a header's first value, or ""."""
+        return next(iter(self.headers.get(name, ())), "")
+
+
+def _as_utf8(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,130 +142,30 @@ class Response:
     stream: AsyncIterator[bytes] | None = None
 
 
+def encode_json(value: Any) -> bytes:
+    """Returns `value` as JSON; a text that is not UTF-8 has question marks in place of what cannot be encoded."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(_replace_unencodable(value))
+
+
+def _replace_unencodable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_replace_unencodable(key): _replace_unencodable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replace_unencodable(item) for item in value]
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
 def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with `obj` as JSON."""
-    return Response(status=status, body=orjson.dumps(obj), headers=headers)
+    return Response(status=status, body=encode_json(obj), headers=headers)
 
 
 def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with plain text, for health endpoints and unknown paths."""
     return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8", headers=headers)
-
-
-def is_true(value: str) -> bool:
-    """Returns whether a query flag is set, as apimachinery reads it: any value but "", `0` and `false`."""
-    return value.lower() not in {"", "0", "false"}
-
-
-class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The target of a request, or the subject of an authorization.
-
-    For a non-resource request `resource` is "" and `verb` the method in lower case.
-    """
-
-    verb: str
-    path: str = ""
-    group: str = ""
-    version: str = ""
-    namespace: str = ""
-    resource: str = ""
-    subresource: str = ""
-    name: str = ""
-    rest: str = ""
-
-    @property
-    def is_resource(self) -> bool:
-        """Reports whether the path names a resource."""
-        return bool(self.resource)
-
-    @property
-    def full_resource(self) -> str:
-        """The resource with its subresource, such as `pods/log`, or `pods`."""
-        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-
-
-def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
-    """Parses a path. Never fails: a path of another form is a non-resource target."""
-    parts = [part for part in path.split("/") if part]
-    verb = _VERBS.get(method)
-    if len(parts) >= 3 and parts[0] == "api":
-        group, version, parts = "", parts[1], parts[2:]
-    elif len(parts) >= 4 and parts[0] == "apis":
-        group, version, parts = parts[1], parts[2], parts[3:]
-    else:
-        verb = None
-    if verb is None:
-        return Target(verb=method.lower(), path=path)
-    # The deprecated form /api/v1/watch/..., which is still served.
-    if parts[0] == "watch" and len(parts) > 1:
-        verb, parts = "watch", parts[1:]
-    namespace = ""
-    if parts[0] == "namespaces" and len(parts) > 1:
-        namespace = parts[1]
-        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
-            parts = parts[2:]
-    resource, name, subresource = (*parts, "", "")[:3]
-    if verb == "get" and not name:
-        # A single object cannot be watched by its path; clients watch the list with a field selector.
-        verb = "watch" if is_true(query.get("watch", "")) else "list"
-    elif verb == "delete" and not name:
-        verb = "deletecollection"
-    if verb in {"list", "watch"} and not name:
-        # Rights to the one object that a field selector admits are rights to such a list.
-        terms = (term.strip().partition("=") for term in query.get("fieldSelector", "").split(",") if "!=" not in term)
-        name = next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
-    return Target(
-        verb=verb, path=path, group=group, version=version, namespace=namespace, resource=resource,
-        subresource=subresource, name=name, rest="/".join(parts[3:]),
-    )  # fmt: skip
-
-
-def in_builtin_group(path: str) -> bool:
-    """Returns whether a path is below `/api/` or below a built-in group's version."""
-    parts = [part for part in path.split("/") if part]
-    if parts[:1] == ["api"]:
-        return len(parts) > 1
-    return parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in BUILTIN_GROUPS
-
-
-def endpoint_error(method: str, target: Target, kind: Kind) -> status_errors.ApiError | None:
-    """Returns the error of a request that is not valid for `kind`, or None."""
-    if kind.custom:
-        return None
-    if kind.namespaced:
-        # The name of a list is its field selector's: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
-        in_place = bool(target.namespace or not target.name) or target.path.rstrip("/").endswith(f"/{target.resource}")
-    else:
-        in_place = not target.namespace or kind.resource == "namespaces"
-    if target.rest or not in_place:
-        return not_there()
-    if target.subresource:
-        return None  # checked by the handler of subresources
-    methods = _ITEM if target.name else _COLLECTION
-    if method not in methods or (kind.namespaced and not target.namespace and not target.name and method != "GET"):
-        # Reviews accept POST on any path, also on one with a namespace or name.
-        return None if target.verb == "create" and kind.verbs == ("create",) else status_errors.method_not_allowed()
-    return None if target.verb in kind.verbs else status_errors.method_not_allowed()
-
-
-def is_custom_place(target: Target, kind: Kind) -> bool:
-    """Returns whether a path can hold objects of a custom kind; True for built-in kinds."""
-    if not kind.custom:
-        return True
-    if kind.namespaced:
-        return bool(target.namespace) or (not target.name and target.verb in {"list", "watch"})
-    return not target.namespace
-
-
-def resource_of(path: str) -> tuple[str, str, str]:
-    """Returns group, version and resource of a resource path, whatever the method."""
-    target = parse_target("GET", path, {})
-    return target.group, target.version, target.resource
-
-
-def not_there() -> status_errors.ApiError:
-    """Returns the 404 of a path in a built-in group."""
-    return status_errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
 class Form(Enum):
@@ -312,7 +226,7 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
     raise refusal()
 
 
-def answer_probe(path: str, query: Mapping[str, str]) -> Response | None:
+def answer_probe(path: str, query: Query) -> Response | None:
     """Returns the answer to a path of a probe or of one of its checks, or None for another path."""
     probe, _, check = path[1:].partition("/")
     checks = _PROBES.get(probe)

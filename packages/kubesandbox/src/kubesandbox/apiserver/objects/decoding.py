@@ -12,8 +12,9 @@ from operator import itemgetter
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http import body
-from kubesandbox.apiserver.http.messages import Request, Target
+from kubesandbox.apiserver.http.messages import Request
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.apply import why_invalid
@@ -59,6 +60,8 @@ class Decoding:
         if options.validation != "Ignore" and type_.endswith("yaml"):
             faults += filter(None, [body.yaml_duplicates(request.body)])
         _report_faults(request, faults, options, lambda text: status_errors.bad_request(f"{why}: {text}"))
+        # A copy: what the server adds is not the client's.
+        request.metadata = dict(pruned.get("metadata") or {})
         return pruned
 
     def patched(

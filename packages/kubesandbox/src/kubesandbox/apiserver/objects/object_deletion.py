@@ -5,20 +5,20 @@ In: a request, or a kind, a name and DeleteOptions. Out: whether the object is g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
-from kubesandbox.apiserver.http.messages import Request, Response, Target, json_response
-from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
+from kubesandbox.apiserver.http.list_options import Query, invalid_options, not_supported, parse_number
+from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.query_parameters import dry_run_faults
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import IMPORTED, JSON, is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
-from kubesandbox.apiserver.objects.reading import Reading
-from kubesandbox.apiserver.objects.selectors import parse_selector
+from kubesandbox.apiserver.objects.reading import Reading, read_listing
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
 from kubesandbox.apiserver.policies.evaluation import Write
@@ -64,8 +64,7 @@ class Deleting:
 
     async def delete_collection(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles DELETE of all objects that a selector matches."""
-        listing = list_options(request.query, watch=False)
-        selector = parse_selector(kind, listing.label_selector, listing.field_selector)
+        _, selector = read_listing(target, kind, watch=False)
         options = replace(read_options(request), collection=True)
         entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
         selected = [entry for entry in entries if not selector or selector.matches(entry)]
@@ -157,14 +156,17 @@ def read_options(request: Request) -> DeleteOptions:
     if request.body:
         value = _READERS.get(media_type(request), decode_json)(request.body)
         body = value if isinstance(value, dict) else {}
-    return replace(options_of(body, request.query), request=request)
+    # The real server reads the query only if there is no body.
+    query = Query() if request.body else request.query
+    return replace(options_of(body, query), request=request)
 
 
-def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:
-    """Returns DeleteOptions from their API form. Raises ApiError 422."""
-    query = query or {}
+def options_of(body: JSON, query: Query) -> DeleteOptions:
+    """Returns DeleteOptions from their API form. Raises ApiError 400 or 422."""
     policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
-    orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or [*filter(None, [query.get("dryRun")])]
+    orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or query.all_of("dryRun")
+    if "orphanDependents" in query:
+        orphans = query.flag("orphanDependents")
     faults = []
     if policy and orphans is not None:
         text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
@@ -175,8 +177,7 @@ def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOpti
         raise invalid_options("DeleteOptions", faults)
     if not policy and orphans is not None:
         policy = "Orphan" if orphans else "Background"
-    grace_text = query.get("gracePeriodSeconds") or ""
-    grace_s = body.get("gracePeriodSeconds", int(grace_text) if grace_text.lstrip("-").isdigit() else None)
+    grace_s = body.get("gracePeriodSeconds", parse_number(query, "gracePeriodSeconds"))
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         policy=policy,

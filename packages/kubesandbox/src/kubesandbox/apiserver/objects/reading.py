@@ -20,11 +20,12 @@ import yaml
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.go_syntax import json_error
-from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, Target, negotiate
-from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
+from kubesandbox.apiserver.http.list_options import ListOptions, check_list_options
+from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, negotiate
+from kubesandbox.apiserver.http.request_target import Target
+from kubesandbox.apiserver.http.selectors import FieldTerm, Selector, selector_of
 from kubesandbox.apiserver.metadata import JSON, encoder_of, list_bytes
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
 from kubesandbox.apiserver.published.tables.columns import Tables
@@ -79,8 +80,7 @@ class Reading:
 
     def list_(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles GET of a list, or of one page of it."""
-        options = list_options(request.query, watch=False)
-        selector = parse_selector(kind, options.label_selector, options.field_selector)
+        options, selector = read_listing(target, kind, watch=False)
         rv, candidates = self._listed_entries(kind, target.namespace, options)
         remaining_count = 0
         if options.limit and not selector:
@@ -129,22 +129,19 @@ class Reading:
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a watch with a streaming response."""
         accepted = negotiate(request.header("accept"), stream=True)
-        options = list_options(request.query, watch=True)
-        fields = options.field_selector
-        if target.name:
-            fields = ",".join(filter(None, (fields, f"metadata.name={target.name}")))
+        options, selector = read_listing(target, kind, watch=True)
         include = request.query.get("includeObject", "")
         # None begins with the existing objects.
         since = options.resource_version or None
-        if "sendInitialEvents" in request.query:
+        if options.initial_events is not None:
             since = None if options.initial_events else (since or self._store.rv)
         watch = Watch(
             kind=kind,
             namespace=target.namespace,
-            selector=parse_selector(kind, options.label_selector, fields),
+            selector=selector,
             since=since,
             bookmarks=options.bookmarks,
-            initial_bookmark=options.initial_events and options.bookmarks,
+            initial_bookmark=bool(options.initial_events and options.bookmarks),
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
             form=f"{accepted.form.value}/{accepted.version}/{include}",
             seen=lambda entry: self._schemas.as_read(kind, entry),
@@ -175,6 +172,19 @@ class Reading:
         """Ends all watches, so that a shutdown does not wait for them."""
         for watcher in tuple(self._watchers):
             watcher.stop()
+
+
+def read_listing(target: Target, kind: Kind, *, watch: bool) -> tuple[ListOptions, Selector]:
+    """Returns the options and the selector of a list, watch or deletecollection. Raises ApiError 400 or 422."""
+    options = target.list_options
+    check_list_options(options, watch=watch)
+    selector = selector_of(kind, options.labels, options.fields)
+    if not target.name:
+        return options, selector
+    # The user has the right to the object of this name (k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource).
+    if selector.fields and options.exact_name != target.name:
+        raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return options, Selector(selector.labels, selector.fields or (FieldTerm("metadata.name", target.name),))
 
 
 def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:

@@ -16,8 +16,9 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
 from kubesandbox.apiserver.http.go_syntax import json_error
-from kubesandbox.apiserver.http.messages import Request, Response, Target
+from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 import orjson
 
+from kubesandbox.apiserver.http.selectors import Selector
 from kubesandbox.apiserver.metadata import JSON, encoder_of
 from kubesandbox.apiserver.objects.schemas import Unconverted
-from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError, expired, too_large_resource_version
 from kubesandbox.apiserver.store import Entry, Event, Expired, Store

@@ -14,8 +14,9 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response, Target, User
+from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import (
     IMPORTED,
@@ -74,7 +75,7 @@ class Writing:
         self._decoding, self._reading, self._clock = decoding, reading, clock
         # The server sets these three once it is assembled. Each raises ApiError to deny a write.
         # Privilege escalation: the user, the kind, the new object and the old one.
-        self.guard: Callable[[User | None, Kind, JSON, JSON | None], None] | None = None
+        self.guard: Callable[[WriteOptions, Kind, JSON, JSON | None], None] | None = None
         # ValidatingAdmissionPolicies: they add warnings, and annotations of the audit log.
         self.policies: Callable[[Write, list[str], dict[str, str]], None] | None = None
         # ResourceQuotas, which charge a write that they allow.
@@ -128,7 +129,7 @@ class Writing:
 
     def _check_escalation(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
-            self.guard(options.user, kind, obj, old)
+            self.guard(options, kind, obj, old)
 
     def _prepare_new(self, kind: Kind, obj: JSON, *, restored: bool = False) -> JSON:
         now = self._clock.now()

@@ -237,7 +237,8 @@ class OpenApiDocuments:
 
         A request with an outdated hash is redirected to the present document (like kube-openapi's handler3).
         """
-        path, key = request.path, request.path.removeprefix("/openapi/v3/")
+        path = request.target.path
+        key = path.removeprefix("/openapi/v3/")
         if path in ("/openapi/v2", "/openapi/v3"):
             form = MEDIA_TYPE if path == "/openapi/v2" and is_wanted(request.header("accept")) else path
             return self._whole_document(form).answer(request)

@@ -17,8 +17,8 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.quantity import add_quantities, parse_quantity
 from kubekit.rules.pod_requests import is_pod_level, qos_class, total_of_containers
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Target
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, Store

@@ -15,8 +15,9 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.body import media_type
-from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, json_response, not_there
+from kubesandbox.apiserver.http.messages import CREATED, Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.http.request_target import Target, not_there
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.objects.views import from_stored

@@ -19,8 +19,9 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.clock import Clock
 from kubekit.rules import eviction_rules
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import CREATED, Request, Response, Target, is_true, json_response
+from kubesandbox.apiserver.http.messages import CREATED, Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
+from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import options_of
 from kubesandbox.apiserver.objects.rest import Rest
@@ -147,8 +148,8 @@ class PodLogs:
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         query = request.query
         container = _choose_container(pod, query.get("container", ""))
-        follow = is_true(query.get("follow", ""))
-        if is_true(query.get("previous", "")):
+        follow = query.flag("follow")
+        if query.flag("previous"):
             raise status_errors.bad_request(
                 f'previous terminated container "{container}" in pod "{target.name}" not found'
             )

@@ -10,7 +10,7 @@ from kubekit.lang.cel_types import DYN, CelType, type_faults
 from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
 from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, selector_faults
 
 JSON = dict[str, Any]
 
@@ -29,6 +29,8 @@ def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
     for index, rule in enumerate(obj.get("rules") or ()):
         yield from _role_rule_faults(rule, f"rules[{index}]", namespaced=False)
     aggregation = obj.get("aggregationRule")
+    for index, selector in enumerate((aggregation or {}).get("clusterRoleSelectors") or ()):
+        yield from selector_faults(selector, f"aggregationRule.clusterRoleSelectors[{index}]")
     if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
         why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         yield field.required("aggregationRule.clusterRoleSelectors", why)

@@ -59,31 +59,46 @@ class Selector:
         return all((field_value(entry, term.path) == term.value) is term.equal for term in self.fields)
 
 
-def parse_selector(kind: Kind, label_text: str, field_text: str) -> Selector:
-    """Returns both selectors of a request. Raises ApiError 400."""
-    return Selector(parse_labels(label_text), parse_fields(kind, field_text))
+def selector_of(kind: Kind, labels: tuple[Requirement, ...], fields: tuple[FieldTerm, ...]) -> Selector:
+    """Returns both parsed selectors for one kind. Raises ApiError 400 for a field that the kind does not support."""
+    for term in fields:
+        if term.path not in _ALWAYS and term.path not in kind.fields:
+            # The real server's message depends on whether the kind has its own field label conversion function.
+            if kind.custom or kind.fields:
+                raise bad_request(f"field label not supported: {term.path}")
+            raise bad_request(
+                f'"{term.path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
+    return Selector(labels, fields)
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 
-def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
-    """Parses `metadata.name=x,status.phase!=Running`. Raises ApiError 400, also for an unsupported field."""
+def parse_field_terms(text: str) -> tuple[FieldTerm, ...]:
+    """Parses `metadata.name=x,status.phase!=Running` (k8s.io/apimachinery/pkg/fields). Raises ApiError 400."""
     terms = []
-    # A backslash escapes commas in field selectors (k8s.io/apimachinery/pkg/fields).
-    for part in filter(None, re.split(r"(?<!\\),", text)):
-        operator = next((op for op in ("!=", "==", "=") if op in part), "")
-        if not operator:
+    # A backslash escapes the character after it, so that an escaped comma does not end a term.
+    for part in sorted(re.findall(r"(?:\\.|[^\\,]|\\$)+", text, re.DOTALL)):
+        found = re.search("!=|==|=", part)
+        if found is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        path, _, value = part.partition(operator)
-        path = path.strip()
-        if path not in _ALWAYS and path not in kind.fields:
-            # The real server's message depends on whether the kind has its own field label conversion function.
-            if kind.custom or kind.fields:
-                raise bad_request(f"field label not supported: {path}")
-            raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
-        terms.append(FieldTerm(path, re.sub(r"\\([\\,=])", r"\1", value), equal=operator != "!="))
+        value = _unescape_value(part[found.end() :])
+        terms.append(FieldTerm(part[: found.start()], value, equal=found[0] != "!="))
     return tuple(terms)
+
+
+def _unescape_value(text: str) -> str:
+    """Returns a term's value without its backslashes (fields.UnescapeValue). Raises ApiError 400."""
+
+    def unescape(found: re.Match[str]) -> str:
+        if found[1] and found[1] in "\\,=":
+            return found[1]
+        if found[0] == "=":
+            raise bad_request("invalid field selector: unescaped character in value: 61")
+        raise bad_request(f"invalid field selector: invalid escape sequence: {found[0]}")
+
+    return re.sub(r"\\(.?)|=", unescape, text, flags=re.DOTALL)
 
 
 def field_value(entry: Entry, path: str) -> str:
