@@ -20,6 +20,7 @@ from tests.advice.control.test_prometheus import asking, quiet, rounds, until
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
 from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
+from kubekit.http.proxies import Egress
 from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.oci.layers import Pick
@@ -543,7 +544,7 @@ def test_a_catalog_that_cannot_be_read_says_why() -> None:
 async def test_a_signature_of_a_web_server(api: ScriptedApi, code: int, expected: bytes | None) -> None:
     """Or that there is none."""
     api.answers(reply({}, code))
-    assert await fetch_signature(f"{api.url}/s", None) == expected
+    assert await fetch_signature(f"{api.url}/s", None, Egress()) == expected
 
 
 @pytest.mark.parametrize("code", [400, 403, 500])
@@ -551,17 +552,17 @@ async def test_a_web_server_that_refuses_a_signature(api: ScriptedApi, code: int
     """Is told by its status."""
     api.answers(reply({}, code))
     with pytest.raises(aiohttp.ClientPayloadError, match=f"unexpected HTTP status: {code}"):
-        await fetch_signature(f"{api.url}/s", None)
+        await fetch_signature(f"{api.url}/s", None, Egress())
 
 
 async def test_a_signature_on_disk(tmp_path: Path) -> None:
     """Read one byte beyond the limit, so that what is too large shows; a space in its name is none in the address."""
     file = tmp_path / "a b"
     file.write_bytes(b"x" * (MAX_SIGNATURE_BYTES + 100))
-    found = await fetch_signature(file.as_uri(), None)
+    found = await fetch_signature(file.as_uri(), None, Egress())
     assert found is not None
     assert len(found) == MAX_SIGNATURE_BYTES + 1
-    assert await fetch_signature((tmp_path / "other").as_uri(), None) is None
+    assert await fetch_signature((tmp_path / "other").as_uri(), None, Egress()) is None
 
 
 @pytest.mark.parametrize(

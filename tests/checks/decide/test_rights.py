@@ -32,7 +32,10 @@ spec:
 
 
 # Where images are asked for, and which addresses are the Services', which is every target's business.
-MIRRORS = {"imagedigestmirrorsets", "imagetagmirrorsets", "imagecontentsourcepolicies", "networks", "servicecidrs"}
+MIRRORS = {
+    *("imagedigestmirrorsets", "imagetagmirrorsets", "imagecontentsourcepolicies"),
+    *("networks", "servicecidrs", "proxies"),
+}
 
 
 def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:

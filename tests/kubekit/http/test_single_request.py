@@ -15,7 +15,8 @@ import pytest
 from tests.kubekit.oci.registries import self_signed
 
 from kubekit.http.addresses import AddressPolicy, Deadline, ForbiddenAddress
-from kubekit.http.single_request import Proxy, proxy_url_for, send_once
+from kubekit.http.proxies import Proxy
+from kubekit.http.single_request import send_once
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Serve = Callable[[socket.socket, list[bytes]], None]
@@ -197,38 +198,94 @@ def test_a_proxy_may_be_asked_by_tls(tmp_path: Path) -> None:
     assert got[0].startswith(b"GET http://h.invalid/x HTTP/1.1\r\nHost: h.invalid\r\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "proxy"),
-    [
-        ("http://p:3128", Proxy("http", "p", 3128)),
-        ("http://p/", Proxy("http", "p", 80)),
-        ("https://p", Proxy("https", "p", 443)),
-        ("p:3128", Proxy("http", "p", 3128)),
-        ("http://[::1]:3128", Proxy("http", "::1", 3128)),
-        ("http://user@p:1", Proxy("http", "p", 1)),
-        ("http://user:a%40b@p:1", Proxy("http", "p", 1, "Basic " + base64.b64encode(b"user:a@b").decode())),
-    ],
-)
-def test_how_a_proxy_is_named(text: str, proxy: Proxy) -> None:
-    """By a URL, or by host and port."""
-    assert Proxy.parse(text) == proxy
+@pytest.mark.parametrize("login", ["", "ann:word@"], ids=["nobody", "with a password"])
+def test_tls_goes_through_a_proxy_that_speaks_tls(tmp_path: Path, login: str) -> None:
+    """Each is verified by its own context; the proxy sees no request and the server no password of the proxy."""
+    certificates, sides = {}, {}
+    for name in ("127.0.0.1", "127.0.0.9"):
+        (tmp_path / name).mkdir()
+        certificates[name] = files = self_signed(name, tmp_path / name)
+        sides[name] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        sides[name].load_cert_chain(*files)
+    big = b"x" * 300_000
+
+    def relay(source: ssl.SSLSocket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve(caller: socket.socket, got: list[bytes]) -> None:
+        with sides["127.0.0.1"].wrap_socket(caller, server_side=True) as outer:
+            got.append(outer.recv(65536))
+            outer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            near, far = socket.socketpair()
+            threading.Thread(target=relay, args=(outer, near), daemon=True).start()
+
+            def back() -> None:
+                with suppress(OSError):
+                    while data := near.recv(65536):
+                        outer.sendall(data)
+
+            backward = threading.Thread(target=back)
+            backward.start()
+            with sides["127.0.0.9"].wrap_socket(far, server_side=True) as secure:
+                got.append(secure.recv(65536))
+                secure.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + big)
+            backward.join(60)
+
+    with listening(serve) as (port, got):
+        answer = send_once(
+            "GET",
+            urlsplit("https://127.0.0.9/x"),
+            {},
+            context=ssl.create_default_context(cafile=str(certificates["127.0.0.9"][0])),
+            deadline=within(),
+            proxy=Proxy.parse(f"https://{login}127.0.0.1:{port}"),
+            proxy_context=ssl.create_default_context(cafile=str(certificates["127.0.0.1"][0])),
+        )
+        assert answer.read() == big
+        answer.close()
+    assert got[0].startswith(b"CONNECT 127.0.0.9:443 HTTP/1.1\r\n")
+    assert (b"Proxy-Authorization: Basic " + base64.b64encode(b"ann:word") in got[0]) is bool(login)
+    assert got[1].startswith(b"GET /x HTTP/1.1\r\nHost: 127.0.0.9\r\n")
+    assert b"Proxy-Authorization" not in got[1]
 
 
-@pytest.mark.parametrize(
-    "text", ["socks5://u:secret@p:1080", "http://u:secret@p:99999", "http://u:secret@", "http://[u"]
-)
-def test_what_names_no_proxy(text: str) -> None:
-    """The error has the way out, and no password."""
-    with pytest.raises(OSError, match=r"a URL such as http://proxy\.example:3128") as caught:
-        Proxy.parse(text)
-    assert "secret" not in str(caught.value)
+def test_a_proxy_whose_certificate_is_not_trusted_gets_no_password(tmp_path: Path) -> None:
+    """The server's own authorities do not count for the proxy."""
+    certificate, key = self_signed("127.0.0.1", tmp_path)
+    side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    side.load_cert_chain(certificate, key)
+
+    def serve(caller: socket.socket, got: list[bytes]) -> None:
+        with suppress(OSError), side.wrap_socket(caller, server_side=True) as outer:
+            got.append(outer.recv(65536))
+
+    with listening(serve) as (port, got), pytest.raises(ssl.SSLCertVerificationError):
+        send_once(
+            "GET",
+            urlsplit("https://127.0.0.9/x"),
+            {},
+            context=ssl.create_default_context(cafile=str(certificate)),
+            deadline=within(),
+            proxy=Proxy.parse(f"https://ann:word@127.0.0.1:{port}"),
+            proxy_context=ssl.create_default_context(),
+        )
+    assert got == []
 
 
-def test_the_environment_names_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for a scheme, and none for the hosts that it leaves out, with their ports or without."""
-    monkeypatch.setenv("https_proxy", "http://p:1")
-    monkeypatch.setenv("no_proxy", "near.example,far.example:5000")
-    hosts = ["other.example", "near.example", "near.example:5000", "far.example", "far.example:5000"]
-    assert [proxy_url_for("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
-    monkeypatch.delenv("http_proxy", raising=False)
-    assert proxy_url_for("http", "other.example") == ""
+def test_a_proxy_that_asks_for_a_password_is_named() -> None:
+    """With what its URL must have."""
+    with (
+        listening(lambda caller, _: (caller.recv(9999), caller.sendall(b"HTTP/1.1 407 no\r\n\r\n"))) as (port, _),  # type: ignore[arg-type, return-value]
+        pytest.raises(OSError, match=r"407 from the proxy .*; the proxy's URL must have a user and a password"),
+    ):
+        send_once(
+            "GET",
+            urlsplit("https://h.invalid/"),
+            {},
+            context=ssl.create_default_context(),
+            deadline=within(),
+            proxy=Proxy.parse(f"127.0.0.1:{port}"),
+        )

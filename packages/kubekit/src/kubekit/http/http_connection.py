@@ -13,9 +13,11 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 from itertools import chain
+from typing import Any, TypeVar, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+T = TypeVar("T")
 # Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions.
 MAX_HEAD = 128 * 1024
 MAX_HEADERS = 256  # maximum number of headers of one answer, trailers included
@@ -54,7 +56,7 @@ class Connection:
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = _as_sent(self._server_name)
-            secure = self._context.wrap_socket(plain, server_hostname=name) if self._context else plain
+            secure = _handshake(plain, self._context, name) if self._context else plain
         except BaseException:
             plain.close()
             raise
@@ -91,6 +93,65 @@ class Connection:
         if self._open is not None:
             self._open[0].close()
             self._open = None
+
+
+class _NestedTls:
+    """TLS to a server inside the TLS connection to a proxy, which the `ssl` module does not do for sockets.
+
+    It has the methods of a socket that `Connection` and `Answer` call.
+    """
+
+    def __init__(self, outer: ssl.SSLSocket, context: ssl.SSLContext, server_name: str | bytes) -> None:
+        self._outer = outer
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+        self._run(self._tls.do_handshake)
+
+    def settimeout(self, seconds: float) -> None:
+        """Limits each wait for the proxy."""
+        self._outer.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        """Sends all of `data`."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._run(self._tls.write, rest) :]
+
+    def recv_into(self, buffer: bytearray) -> int:
+        """Reads what has arrived into `buffer`, at least one byte; returns how many, 0 at the end."""
+        try:
+            return cast("int", self._run(self._tls.read, len(buffer), buffer))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return 0
+
+    def close(self) -> None:
+        """Closes the connection to the proxy."""
+        self._outer.close()
+
+    def _run(self, operation: Callable[..., T], *arguments: Any) -> T:
+        """Returns the result of `operation`, after as many reads from the proxy as it needs."""
+        while True:
+            try:
+                return operation(*arguments)
+            except ssl.SSLWantReadError:
+                self._flush()
+                if data := self._outer.recv(_CHUNK):
+                    self._incoming.write(data)
+                else:
+                    self._incoming.write_eof()
+            finally:
+                self._flush()
+
+    def _flush(self) -> None:
+        if data := self._outgoing.read():
+            self._outer.sendall(data)
+
+
+def _handshake(plain: socket.socket, context: ssl.SSLContext, name: str | bytes) -> socket.socket:
+    """Returns `plain` with TLS on it, after the handshake."""
+    if isinstance(plain, ssl.SSLSocket):
+        return cast("socket.socket", _NestedTls(plain, context, name))
+    return context.wrap_socket(plain, server_hostname=name)
 
 
 class Headers:

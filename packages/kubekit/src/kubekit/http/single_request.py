@@ -1,62 +1,22 @@
 """Sends one request on a connection of its own: through a proxy or not, to allowed addresses, within a deadline.
 
-Redirects and retries are the caller's. Proxies are those of the environment (`https_proxy`, `http_proxy`, `no_proxy`,
-in upper or lower case), read as Python's urllib reads them, which keeps `HTTP_PROXY` from CGI programs.
+Redirects and retries are the caller's, and so is the choice of a proxy (`kubekit.http.proxies`).
 """
 
 from __future__ import annotations
 
-import base64
 import socket
 import ssl
 import string
 from collections.abc import Iterable, Mapping
-from urllib.parse import SplitResult, quote, unquote, urlsplit
-
-import msgspec
+from urllib.parse import SplitResult, quote
 
 from kubekit.http.addresses import AddressPolicy, Deadline, connect_allowed
 from kubekit.http.http_connection import Answer, Connection
-
-_PORTS = {"http": 80, "https": 443}
-
-
-class Proxy(msgspec.Struct, frozen=True):
-    """A proxy; `authorization` is the header that it wants, empty for none."""
-
-    scheme: str
-    host: str
-    port: int
-    authorization: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Proxy:
-        """Returns the proxy that a variable names, as a URL or as `host:port`. Raises OSError for anything else."""
-        try:
-            parts = urlsplit(text if "://" in text else f"http://{text}")
-            default = _PORTS[parts.scheme]
-            host, port = parts.hostname, parts.port or default
-        except (ValueError, KeyError):
-            host, port = None, 0
-        if not host:
-            # Not the text itself, which may have a password.
-            raise OSError("the environment's proxy is not a URL such as http://proxy.example:3128")
-        if not (parts.username and parts.password):
-            return cls(parts.scheme, host, port)
-        login = f"{unquote(parts.username)}:{unquote(parts.password)}"
-        return cls(parts.scheme, host, port, f"Basic {base64.b64encode(login.encode()).decode()}")
-
-
-def proxy_url_for(scheme: str, host: str) -> str:
-    """Returns the environment's proxy for a URL of `scheme`, "" for a host (with or without port) in `no_proxy`."""
-    # Imported here because it takes longer than the rest of this client, and reads nothing but the environment.
-    import urllib.request
-
-    proxy = urllib.request.getproxies().get(scheme, "")
-    return proxy if proxy and not urllib.request.proxy_bypass(host) else ""
-
+from kubekit.http.proxies import Proxy
 
 _ANYWHERE = AddressPolicy()
+_WANTS_LOGIN = 407
 # The body arrives as it is, and the server need not keep the connection.
 _HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}
 
@@ -71,11 +31,13 @@ def send_once(
     deadline: Deadline,
     reach: AddressPolicy = _ANYWHERE,
     proxy: Proxy | None = None,
+    proxy_context: ssl.SSLContext | None = None,
 ) -> Answer:
     """Returns the answer with its head read; the caller closes it.
 
     A body in pieces needs its Content-Length in `headers`. With a proxy, which resolves names itself, `reach` is kept
-    only for an address that is written in the URL. Raises OSError, ForbiddenAddress among them, or ValueError for a
+    only for an address that is written in the URL. `proxy_context` verifies a proxy that speaks TLS; without it
+    `context` does. Raises OSError, ForbiddenAddress among them, or ValueError for a
     URL that cannot be sent.
     """
     host, secure = url.hostname or "", url.scheme == "https"
@@ -88,9 +50,9 @@ def send_once(
     if proxy is None:
         sock = connect_allowed(host, port, reach, deadline)
     elif secure:
-        sock = _open_tunnel(host, port, proxy, deadline)
+        sock = _open_tunnel(host, port, proxy=proxy, context=proxy_context or context, deadline=deadline)
     else:
-        sock = _connect_to_proxy(proxy, context, deadline)
+        sock = _connect_to_proxy(proxy, proxy_context or context, deadline)
         target = f"http://{url.netloc.rpartition('@')[2]}{target}"
         request_headers |= _proxy_authorization(proxy)
     sock.settimeout(deadline.wait_s())
@@ -105,7 +67,7 @@ def send_once(
 
 
 def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:
-    """Returns a connection to a proxy that is asked for a plain http URL."""
+    """Returns a connection to a proxy, over TLS if its URL says so. Raises OSError."""
     sock = connect_allowed(proxy.host, proxy.port, _ANYWHERE, deadline)
     if proxy.scheme != "https" or context is None:
         return sock
@@ -117,9 +79,11 @@ def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: De
         raise
 
 
-def _open_tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
-    """Returns a tunnel to `host` for TLS; the proxy is asked without TLS, as by urllib. Raises OSError."""
-    sock = connect_allowed(proxy.host, proxy.port, _ANYWHERE, deadline)
+def _open_tunnel(
+    host: str, port: int, *, proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline
+) -> socket.socket:
+    """Returns a tunnel to `host` for TLS. Raises OSError."""
+    sock = _connect_to_proxy(proxy, context, deadline)
     # The `Host` of this request is the server's and not the proxy's (RFC 9110, 9.3.6).
     connection = Connection(host, port, None, host)
     connection.begin(sock, deadline.wait_s)
@@ -127,7 +91,8 @@ def _open_tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> sock
         literal = f"[{host}]" if ":" in host else host
         answer = connection.send("CONNECT", f"{literal}:{port}", _proxy_authorization(proxy).items(), None)
         if not 200 <= answer.status < 300:
-            raise OSError(f"Tunnel connection failed: {answer.status} from the proxy {proxy.host}:{proxy.port}")
+            hint = "; the proxy's URL must have a user and a password" if answer.status == _WANTS_LOGIN else ""
+            raise OSError(f"Tunnel connection failed: {answer.status} from the proxy {proxy.host}:{proxy.port}{hint}")
     except BaseException:
         connection.close()
         raise

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.http.addresses import AddressPolicy, Network
+from kubekit.http.proxies import Egress
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.credentials import Credentials
 from kubekit.oci.reference import Reference, parse
@@ -124,15 +125,17 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     `inner` are the hosts (with port) that may be at inward addresses: of this machine, link-local, or of `services`,
     the networks of the cluster's Services. None, the default, is for references that an administrator wrote: whichever
     host they name may be there. A set is for references of other people, such as those of a namespace's objects.
-    `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are reached over
-    plain HTTP besides loopback; certificates of `unchecked` hosts are not verified. `timeout_s` is for one wait;
-    `request_s` is for a whole request, from the connection through its redirects to the last byte, and a blob gets as
-    much more as it needs at `slowest_bytes_s`. `wait(seconds)` is called before another attempt and, with 0, between
-    pieces: if it returns True, the request is abandoned, so that another thread can end a pull.
+    `egress` has the proxies and the certificate authorities, to which `ca_file` adds others. `plain_http` are hosts
+    (with port) that are reached over plain HTTP besides loopback; certificates of `unchecked` hosts are not verified.
+    `timeout_s` is for one wait; `request_s` is for a whole request, from the connection through its redirects to the
+    last byte, and a blob gets as much more as it needs at `slowest_bytes_s`. `wait(seconds)` is called before another
+    attempt and, with 0, between pieces: if it returns True, the request is abandoned, so that another thread can end a
+    pull.
     """
 
     credentials: Credentials = msgspec.field(default_factory=Credentials)
     mirrors: tuple[Mirror, ...] = ()
+    egress: Egress = Egress()
     ca_file: str = ""
     plain_http: frozenset[str] = frozenset()
     unchecked: frozenset[str] = frozenset()

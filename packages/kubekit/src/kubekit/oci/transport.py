@@ -21,7 +21,7 @@ import kubekit
 from kubekit.http import http_date
 from kubekit.http.addresses import Deadline, ForbiddenAddress, connect_allowed
 from kubekit.http.http_connection import Answer, Incomplete
-from kubekit.http.single_request import Proxy, proxy_url_for, send_once
+from kubekit.http.single_request import send_once
 from kubekit.lang.text import cut
 from kubekit.oci import registry_errors as errors
 from kubekit.oci.access import Access
@@ -195,25 +195,28 @@ class Transport:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
         reference, reads = request.reference, request.method in _READS
         registry = urlsplit(self._repository_url(reference)).netloc
-        # This machine and listed hosts are reached directly, all others through the environment's proxies.
+        # This machine and listed hosts are reached directly, all others through the proxies.
         direct = self._access.is_plain(url.netloc)
+        checked = reference.host not in self._access.unchecked
         headers = {"User-Agent": kubekit.product, **request.headers}
         request_headers = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
-            proxy = "" if direct else proxy_url_for(url.scheme, url.netloc)
-            # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
-            tls = url.scheme == "https" or proxy.lower().startswith("https:") or self._access.ca_file
             try:
+                proxy = None if direct else self._access.egress.proxy_for(url)
+                # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
+                tls = url.scheme == "https" or self._access.ca_file
+                proxy_tls = proxy is not None and proxy.scheme == "https"
                 with _open_body(request.body) as (body, length):
                     answer = send_once(
                         request.method,
                         url,
                         {**headers, **request_headers, **length},
                         body,
-                        context=self._tls_context(reference.host) if tls else None,
+                        context=self._tls_context(checked=checked) if tls else None,
                         deadline=deadline,
                         reach=self._access.reach(url.netloc, registry, redirected=bool(hop)),
-                        proxy=Proxy.parse(proxy) if proxy else None,
+                        proxy=proxy,
+                        proxy_context=self._tls_context(checked=True) if proxy_tls else None,
                     )
             except ForbiddenAddress as error:
                 if hop or url.netloc != registry:
@@ -237,10 +240,10 @@ class Transport:
                 request_headers = {}
         raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
 
-    def _tls_context(self, host: str) -> ssl.SSLContext:
-        checked = host not in self._access.unchecked
+    def _tls_context(self, *, checked: bool) -> ssl.SSLContext:
+        """Returns the context for servers whose certificate is verified, or for others. Raises Unreachable."""
         if checked not in self._tls:
-            context = ssl.create_default_context() if checked else _unverifying_context()
+            context = self._access.egress.context() if checked else _unverifying_context()
             if checked and (ca_file := self._access.ca_file):
                 try:
                     context.load_verify_locations(cafile=ca_file)

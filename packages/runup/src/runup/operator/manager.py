@@ -37,6 +37,7 @@ from runup.clusterversion.decide.reconcile import NAME
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
+from runup.process.cluster_egress import EgressWatch
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
 from runup.process.leader_election import cancel, restart_on_error
@@ -158,7 +159,13 @@ class Manager(LeaderProcess):
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
-        service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
+
+        def on_egress_change() -> None:
+            service.ask_again()
+            wake()
+
+        egress = EgressWatch(client, self._clock, on_egress_change)
+        service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca, egress=egress.current)
         prometheus = Prometheus(
             self._options.prometheus_url,
             self._config.auth,
@@ -166,12 +173,24 @@ class Manager(LeaderProcess):
             wake,
             ca_file=self._options.prometheus_ca,
             hosted=self._options.hypershift,
+            egress=egress.current,
         )
         images = ReleaseImages(
-            client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
+            client,
+            architecture=self._options.architecture,
+            plain_http=self._options.plain_http_registries,
+            egress=egress.current,
         )
         verifier: Callable[[], Verifier | None] = lambda: own_release.verifier(self.caches.feature_gate())  # noqa: E731
-        checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self.custom_stores)
+        checks = ReleaseChecks(
+            client,
+            verifier,
+            self._clock,
+            wake,
+            images=images,
+            custom_stores=self.custom_stores,
+            egress=egress.current,
+        )
         reports = self._options.report_folder or Path(facts.place.report_dir)
         reader = ReportReader(reports, self._clock, wake, on_unremovable=_log_unremovable)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
@@ -204,7 +223,7 @@ class Manager(LeaderProcess):
         )
         # Reflectors run without leading, too: a new leader then has filled caches.
         tasks = [asyncio.create_task(restart_on_error(reflector.run, self._clock)) for reflector in following]
-        tasks.append(asyncio.create_task(restart_on_error(reader.run, self._clock)))
+        tasks += [asyncio.create_task(restart_on_error(run, self._clock)) for run in (reader.run, egress.run)]
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
         tasks.append(asyncio.create_task(restart_on_error(installer.run, self._clock)))
 

@@ -13,7 +13,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -21,13 +21,14 @@ import aiohttp
 import msgspec
 
 from kubekit.http.addresses import Address, AddressPolicy, ForbiddenAddress, address_of
-from kubekit.http.single_request import proxy_url_for
+from kubekit.http.proxies import Egress
 from kubekit.oci.access import is_loopback
 
 MAX_REDIRECTS = 10
 # Characters of a redirect's target that messages quote.
 _SHOWN = 100
 _REDIRECTS = {301, 302, 303, 307, 308}
+_ENVIRONMENT = Egress()
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -44,11 +45,13 @@ async def fetch(
     limit: int,
     headers: Mapping[str, str] | None = None,
     authorization: str = "",
+    egress: Egress = _ENVIRONMENT,
     context: ssl.SSLContext | None = None,
 ) -> Page:
     """Sends GET to `url`, with redirects, headers and body `within_s`. Raises ClientError, OSError, TimeoutError.
 
-    `authorization` is sent to the named server, over TLS, and to none that it redirects to.
+    `authorization` is sent to the named server, over TLS, and to none that it redirects to. `context` counts instead of
+    the authorities of `egress`.
     """
     try:
         loopback, location = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
@@ -61,7 +64,12 @@ async def fetch(
                 # machine, of the link or of a cloud's metadata.
                 reach = AddressPolicy(not hop, loopback)
                 answer = await _fetch_once(
-                    location, reach, limit=limit, headers={**(headers or {}), **request_headers}, context=context
+                    location,
+                    reach,
+                    limit=limit,
+                    headers={**(headers or {}), **request_headers},
+                    egress=egress,
+                    context=context,
                 )
                 if isinstance(answer, Page):
                     return answer
@@ -80,14 +88,20 @@ def is_same_server(location: str, url: str) -> bool:
     return (requested.scheme, requested.netloc) == ("https", first.netloc)
 
 
-@cache
-def _default_context() -> ssl.SSLContext:
-    """Returns the context with the machine's certificate authorities, read once."""
-    return ssl.create_default_context()
+@lru_cache(maxsize=2)
+def _context_of(egress: Egress) -> ssl.SSLContext:
+    """Returns the context with the authorities of `egress`, which takes long to make."""
+    return egress.context()
 
 
 async def _fetch_once(
-    url: str, reach: AddressPolicy, limit: int, headers: Mapping[str, str], context: ssl.SSLContext | None
+    url: str,
+    reach: AddressPolicy,
+    *,
+    limit: int,
+    headers: Mapping[str, str],
+    egress: Egress,
+    context: ssl.SSLContext | None,
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
@@ -97,16 +111,27 @@ async def _fetch_once(
         reach.check(host)
     except ForbiddenAddress as error:
         raise _forbidden(address_of(host) or host) from error
+    proxy = egress.proxy_for(parts)
+    # Through a tunnel the server must not see the login; a plain request is the proxy's itself.
+    login = {"Proxy-Authorization": proxy.authorization} if proxy is not None and proxy.authorization else {}
+    tunnels = parts.scheme == "https"
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(AddressPolicy() if proxy_url_for(parts.scheme, host) else reach),
-        ssl=context if context is not None else await asyncio.to_thread(_default_context),
+        socket_factory=_factory(reach if proxy is None else AddressPolicy()),
+        ssl=context if context is not None else await asyncio.to_thread(_context_of, egress),
     )
     async with (
         # The caller limits the time of the whole fetch.
         aiohttp.ClientSession(
-            connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=None), trust_env=True
+            connector=connector,
+            headers=headers if tunnels else {**headers, **login},
+            timeout=aiohttp.ClientTimeout(total=None),
         ) as session,
-        session.get(url, allow_redirects=False) as response,
+        session.get(
+            url,
+            allow_redirects=False,
+            proxy=proxy.url if proxy is not None else None,
+            proxy_headers=login if tunnels else None,
+        ) as response,
     ):
         location = response.headers.get("Location", "")
         if response.status in _REDIRECTS and location:

@@ -15,6 +15,7 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.files import stamp_of
 from runup import __version__
 from runup.process import http_fetch
+from runup.process.cluster_egress import EgressSource, environment_egress
 
 # What many thousand alerts take. The answer to a query of one sample takes a few hundred bytes.
 MAX_BYTES = 8 << 20
@@ -25,15 +26,26 @@ FAILURES = (aiohttp.ClientError, KubeError, OSError, TimeoutError)
 class Monitoring:
     """A client of the server at `url`, which has no path and is empty if there is no server.
 
-    `auth` provides the credential, `ca_file` further certificate authorities; `asker` is the user agent's name.
+    `auth` provides the credential, `ca_file` the authorities for its certificate instead of those
+    of `egress`; `asker` is the user agent's name.
     """
 
-    def __init__(self, url: str, auth: Auth, clock: Clock, *, asker: str, ca_file: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        auth: Auth,
+        clock: Clock,
+        *,
+        asker: str,
+        ca_file: str = "",
+        egress: EgressSource = environment_egress,
+    ) -> None:
         self.url = url.rstrip("/")
         self._auth = auth
         self._clock = clock
         self._headers = {"Accept": "application/json", "User-Agent": f"{asker}/{__version__}"}
         self._ca_file = ca_file
+        self._egress = egress
         self._context: tuple[object, ssl.SSLContext] | None = None
 
     async def get(
@@ -41,7 +53,9 @@ class Monitoring:
     ) -> bytes:
         """Returns the body of an answer, `limit` bytes at most, whose status is one of `statuses`. Raises FAILURES."""
         limit = MAX_BYTES if limit is None else limit
-        context = await asyncio.to_thread(self._trusted) if self.url.startswith("https:") else None
+        context = None
+        if self._ca_file and self.url.startswith("https:"):
+            context = await asyncio.to_thread(self._trusted)
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
         page = await http_fetch.fetch(
             self.url + path,
@@ -49,6 +63,7 @@ class Monitoring:
             limit=limit,
             headers=self._headers,
             authorization=credential.authorization,
+            egress=await self._egress(),
             context=context,
         )
         if len(page.body) > limit:
@@ -64,9 +79,9 @@ class Monitoring:
     def _trusted(self) -> ssl.SSLContext:
         """Returns a context with the authorities now in their file: a mounted file changes while the process runs."""
         try:
-            stamp = stamp_of(Path(self._ca_file)) if self._ca_file else None
+            stamp = stamp_of(Path(self._ca_file))
             if self._context is None or self._context[0] != stamp:
-                self._context = stamp, ssl.create_default_context(cafile=self._ca_file or None)
+                self._context = stamp, ssl.create_default_context(cafile=self._ca_file)
         except OSError as error:
             raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
         return self._context[1]

@@ -17,6 +17,7 @@ from kubekit.api import codec
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
+from runup.process.cluster_egress import EgressSource, environment_egress
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.process.threads import in_thread
 from runup.updatestatus.decide.alerts import PATH as ALERTS
@@ -33,7 +34,8 @@ TELL_S = 1.0
 class Prometheus:
     """The client of Prometheus. `url` is without the path, empty if there is none, `ca_file` adds a CA.
 
-    `hosted`: many clusters share it, and a query must select one of them. `alerts`: whether alerts are read, too.
+    `hosted`: many clusters share it, and a query must select one of them. `alerts`: whether alerts are read,
+    too. `egress` returns how the server is reached.
     """
 
     def __init__(
@@ -46,9 +48,10 @@ class Prometheus:
         ca_file: str = "",
         hosted: bool = False,
         alerts: bool = True,
+        egress: EgressSource = environment_egress,
     ) -> None:
         self.state = promql.PrometheusState(configured=bool(url))
-        self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
+        self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file, egress=egress)
         self._clock = clock
         self._on_change = on_change
         self._with_alerts = alerts

@@ -6,7 +6,6 @@ A failed query keeps the last graph of the same query: `runup.advice.decide` dec
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,25 +17,45 @@ from runup import __version__
 from runup.advice.decide.graph import MAX_BYTES, BadGraph, Graph, derive_advice, parse_graph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable_message
 from runup.process import http_fetch, threads
+from runup.process.cluster_egress import EgressSource, environment_egress
 
 # Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
 
 
 class UpdateService:
-    """The client of the update service. `on_change` is called after each answer, `ca_file` adds a CA for https."""
+    """The client of the update service. `on_change` is called after each answer, `ca_file` adds a CA for https.
 
-    def __init__(self, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+    `egress` returns how the service is reached.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        on_change: Callable[[], None],
+        *,
+        ca_file: str = "",
+        egress: EgressSource = environment_egress,
+    ) -> None:
         self.state = ServiceState()
         self._clock = clock
         self._on_change = on_change
         self._ca_file = ca_file
+        self._egress = egress
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, query: Query) -> None:
         """Starts `query`, unless the same query is in progress; another one in progress is cancelled."""
         if self.state.asking and self.state.query == query:
             return
+        self._start(query)
+
+    def ask_again(self) -> None:
+        """Starts the last query again: the way to the service has changed."""
+        if self.state.query is not None:
+            self._start(self.state.query)
+
+    def _start(self, query: Query) -> None:
         if self._task is not None:
             self._task.cancel()
         # The answer to another query (channel, architecture, ID) does not count for this one.
@@ -83,9 +102,12 @@ class UpdateService:
 
     async def _get_page(self, uri: str) -> tuple[int, bytes]:
         """Returns status code and body of a GET. Raises aiohttp.ClientError, also for a body that is too large."""
-        context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
+        egress = await self._egress()
+        context = egress.context(self._ca_file) if self._ca_file and uri.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
-        page = await http_fetch.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
+        page = await http_fetch.fetch(
+            uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, egress=egress, context=context
+        )
         if len(page.body) > MAX_BYTES:
             raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
         return page.status, page.body

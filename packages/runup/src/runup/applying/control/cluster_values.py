@@ -21,6 +21,7 @@ from runup.applying.control.object_watches import WATCH_S
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.applying.decide.task import Task
 from runup.process import leader_election, tls_profile
+from runup.process.cluster_egress import PROXY
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"
@@ -30,7 +31,7 @@ def _config(kind: str, plural: str) -> Resource:
     return Resource(group="config.openshift.io", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
-PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "infrastructures")
+INFRASTRUCTURE = _config("Infrastructure", "infrastructures")
 
 
 class ClusterValuesWatcher:

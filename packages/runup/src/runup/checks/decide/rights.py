@@ -32,13 +32,14 @@ MAX_READS = 500
 MAX_NAMESPACES = 20
 MAX_BYTES = 256 * 1024
 # The preflight process itself reads these: the running version, the gates that select checks, image mirrors, and which
-# addresses are the Services'.
+# addresses are the Services', and the proxy before registries.
 _ALWAYS = (
     *(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate))),
     Right("config.openshift.io", "imagedigestmirrorsets"),
     Right("config.openshift.io", "imagetagmirrorsets"),
     Right("operator.openshift.io", "imagecontentsourcepolicies"),
     Right("config.openshift.io", "networks"),
+    Right("config.openshift.io", "proxies"),
     Right("networking.k8s.io", "servicecidrs"),
 )
 _GROUP = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*)?")

@@ -21,6 +21,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.http import addresses, single_request
+from kubekit.http.proxies import Egress
 from kubekit.kube import calls, reviews, transport
 from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound, message_of
 from kubekit.kube.client_sync import SyncClient
@@ -184,9 +185,17 @@ def _try_urls(urls: tuple[str, ...]) -> dict[str, str]:
 def _try_url(url: str) -> str:
     """Returns "" if the URL answers within LIMIT_S seconds, whatever its status, else the error."""
     try:
-        context = ssl.create_default_context() if url.startswith("https:") else None
-        deadline = addresses.Deadline.after(LIMIT_S, LIMIT_S)
-        single_request.send_once("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
+        parts, egress = urlsplit(url), Egress()
+        proxy = egress.proxy_for(parts)
+        tls = parts.scheme == "https" or (proxy is not None and proxy.scheme == "https")
+        single_request.send_once(
+            "HEAD",
+            parts,
+            {},
+            context=egress.context() if tls else None,
+            deadline=addresses.Deadline.after(LIMIT_S, LIMIT_S),
+            proxy=proxy,
+        ).close()
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted here ({error.verify_message})"
     except (OSError, ValueError) as error:

@@ -23,6 +23,7 @@ from runup.api.config_v1 import SignatureStore
 from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
+from runup.process.cluster_egress import EgressSource, environment_egress
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.control.signatures import read_config_maps, read_store, store_signatures
 from runup.release.decide.release_metadata import MetadataError, parse_image_references
@@ -41,7 +42,7 @@ class ReleaseChecks:
     """The checks of release images; `states` is keyed by pull spec.
 
     `verifier()` is None if the running release has no verification ConfigMap. `custom_stores()` returns
-    `spec.signatureStores`: None if unset.
+    `spec.signatureStores`: None if unset. `egress` returns how stores are reached.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ReleaseChecks:
         images: ReleaseImages,
         custom_stores: Callable[[], Sequence[SignatureStore] | None] = lambda: None,
         within_s: float = WITHIN_S,
+        egress: EgressSource = environment_egress,
     ) -> None:
         self.states: dict[str, ReleaseCheck] = {}
         self._client = client
@@ -63,6 +65,7 @@ class ReleaseChecks:
         self._images = images
         self._custom_stores = custom_stores
         self._within_s = within_s
+        self._egress = egress
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, image: str) -> None:
@@ -203,7 +206,7 @@ class ReleaseChecks:
             verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
         own_stores = [SignatureStore(url=url) for url in stores]
         for store in own_stores if custom is None else custom:
-            async for signature in read_store(self._client, store, verification):
+            async for signature in read_store(self._client, store, verification, self._egress):
                 yield signature
 
 

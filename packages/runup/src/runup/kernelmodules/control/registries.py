@@ -24,6 +24,7 @@ from kubekit.kube.client import Client
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials
 from kubekit.oci.registry_errors import BadCredentials
+from runup.process.cluster_egress import read_egress
 from runup.release.control import registry_access
 
 NETWORKS = Resource(group="config.openshift.io", version="v1", kind="Network", plural="networks", namespaced=False)
@@ -105,8 +106,8 @@ class ClusterRegistries(msgspec.Struct, frozen=True):
     """Registries with the credentials and mirrors of the cluster's nodes.
 
     The Module's pull secret (else the builder's) comes first, then the cluster's; `also` comes last, such as a command
-    line's credential file. Inner registries are those of `also`, those that it reaches by plain HTTP, and the mirrors:
-    an administrator named each of them.
+    line's credential file. Proxies and authorities are the cluster's. Inner registries are those of `also`, those that
+    it reaches by plain HTTP, and the mirrors: an administrator named each of them.
     """
 
     client: Client
@@ -132,6 +133,7 @@ class ClusterRegistries(msgspec.Struct, frozen=True):
             credentials=Credentials(tuple(files)),
             mirrors=mirrors,
             inner=listed | hosts_of(place for mirror in mirrors for place in mirror.mirrors),
+            egress=await read_egress(self.client, notes),
             services=self.also.services or await service_networks(self.client, notes),
             timeout_s=min(self.also.timeout_s, ANSWER_S),
         )

@@ -16,6 +16,7 @@ from kubekit.kube.client import Client
 from kubekit.oci import reference, registry, registry_errors
 from kubekit.oci.access import Access
 from runup.api.preflight_reads_v1 import FILE as READS_FILE
+from runup.process.cluster_egress import EgressSource, environment_egress
 from runup.process.threads import in_thread
 from runup.release.control import registry_access
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
@@ -49,15 +50,21 @@ class ReleaseUnreadable(Exception):
 class ReleaseImages:
     """A reader of release images with the registry settings of `client`'s cluster.
 
-    `architecture` selects the image of a manifest list.
+    `architecture` selects the image of a manifest list; `egress` returns how registries are reached.
     """
 
     def __init__(
-        self, client: Client, *, architecture: str = "amd64", plain_http: frozenset[str] = frozenset()
+        self,
+        client: Client,
+        *,
+        architecture: str = "amd64",
+        plain_http: frozenset[str] = frozenset(),
+        egress: EgressSource = environment_egress,
     ) -> None:
         self._client = client
         self._architecture = architecture
         self._plain_http = plain_http
+        self._egress = egress
 
     async def version(self, image: str) -> str:
         """Returns the version of the release in `image`; raises ReleaseUnreadable."""
@@ -113,8 +120,9 @@ class ReleaseImages:
         except registry_errors.OciError as error:
             way_out = _WAYS_OUT.get(type(error), "name a release image")
             raise ReleaseUnreadable(_failure_text(error.message, way_out, notes, instead)) from error
-        except DecodeError as error:
-            message = f"an answer of the API server could not be read: {error}"
+        except (DecodeError, OSError) as error:
+            is_answer = isinstance(error, DecodeError)
+            message = f"an answer of the API server could not be read: {error}" if is_answer else str(error)
             raise ReleaseUnreadable(_failure_text(message, "it is read again", notes, instead)) from error
         finally:
             # Ends the waits of the thread, which cannot be cancelled.
@@ -125,6 +133,7 @@ class ReleaseImages:
         return Access(
             credentials=await registry_access.cluster_credentials(self._client, notes),
             mirrors=await registry_access.cluster_mirrors(self._client, notes),
+            egress=await self._egress(),
             plain_http=self._plain_http,
             timeout_s=ANSWER_S,
             wait=stop.wait,

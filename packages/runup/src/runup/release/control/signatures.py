@@ -22,11 +22,13 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
+from kubekit.http.proxies import Egress
 from kubekit.kube import api_errors, calls
 from kubekit.kube.client import Client
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification, Verified
 from runup.api.config_v1 import SignatureStore
 from runup.process import http_fetch, threads
+from runup.process.cluster_egress import EgressSource
 
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"
@@ -53,7 +55,9 @@ async def read_config_maps(client: Client, verification: Verification) -> Signat
                 yield f"ConfigMap {config_map.metadata.name}/{key}", bytes_of(value)
 
 
-async def read_store(client: Client, store: SignatureStore, verification: Verification) -> Signatures:
+async def read_store(
+    client: Client, store: SignatureStore, verification: Verification, egress: EgressSource
+) -> Signatures:
     """Yields the signatures of a store, numbered from 1, until one is missing or the store does not answer."""
     try:
         context = await _authorities(client, store.ca.name) if store.ca.name else None
@@ -64,7 +68,7 @@ async def read_store(client: Client, store: SignatureStore, verification: Verifi
     for number in range(1, MAX_SIGNATURES + 1):
         url = f"{folder}/signature-{number}"
         try:
-            signature = await fetch_signature(url, context)
+            signature = await fetch_signature(url, context, await egress())
         # The store does not answer, so the other numbers are not tried.
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             verification.note(f"{url}: {reason_of(error)}")
@@ -102,7 +106,7 @@ def reason_of(error: Exception) -> str:
     return str(error) or (f"no answer within {TIMEOUT_S:g} s" if isinstance(error, TimeoutError) else repr(error))
 
 
-async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | None:
+async def fetch_signature(url: str, context: ssl.SSLContext | None, egress: Egress) -> bytes | None:
     """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
@@ -116,7 +120,7 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
                 return None
 
         return await threads.in_thread(read, f"read {url}")
-    page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
+    page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, egress=egress, context=context)
     if page.status == 404:
         return None
     if page.status >= 400:
