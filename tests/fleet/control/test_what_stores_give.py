@@ -208,3 +208,12 @@ def test_what_becomes_of_a_task() -> None:
     ]
     with pytest.raises(KeyboardInterrupt):
         result_of(stopped)
+
+
+def test_no_link_of_a_folder_of_this_machine_is_followed(tmp_path: Path) -> None:
+    """It could lead to a file that only the reader may read."""
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "version.json").write_text("{}")
+    (tmp_path / "dump" / "nodes.yaml").symlink_to("/proc/self/environ")
+    with fetch_dump(f"file://{tmp_path}/dump") as folder:
+        assert [file.name for file in folder.iterdir()] == ["version.json"]

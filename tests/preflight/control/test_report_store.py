@@ -71,6 +71,17 @@ def test_the_newest_until_a_time_and_of_a_target(tmp_path: Path) -> None:
     assert found(NOON) is None
 
 
+def test_no_report_is_read_through_a_link_out_of_the_store(tmp_path: Path) -> None:
+    """It could lead to a file that only the reader may read; the link is named, and does not count as a report."""
+    file = store.keep(tmp_path / "store", "a", REPORT, NOON)
+    file.rename(tmp_path / "outside.json")
+    file.symlink_to(tmp_path / "outside.json")
+    (kept,) = store.reports_of(tmp_path / "store", "a")
+    with pytest.raises(Terminal, match="a link that leads out of") as caught:
+        kept.report()
+    assert str(file) in caught.value.message
+
+
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     """A file that is no report is named when it is read, and one of another name is not read at all."""
     file = store.keep(tmp_path, "a", REPORT, NOON)

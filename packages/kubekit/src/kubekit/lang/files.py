@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,8 +25,38 @@ MIB = 1024 * 1024
 MAX_BYTES = 64 * MIB
 
 
+# The folder of `links_inside`; empty outside of such a block.
+_ROOT: ContextVar[str] = ContextVar("_ROOT", default="")
+
+
+@contextmanager
+def links_inside(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes `read_limited` refuse files of `folder` that are links out of it, until the block ends.
+
+    Others fill such a folder: a link could lead to a file that only the reader may read, such as `/proc/self/environ`.
+    The folder itself may be a link, and links within it may be absolute.
+    """
+    token = _ROOT.set(os.path.abspath(folder))  # noqa: PTH100
+    try:
+        yield
+    finally:
+        _ROOT.reset(token)
+
+
+def _leads_out(path: str, root: str) -> bool:
+    """Returns whether a path below `root` is or passes a link that leads to a place outside of it."""
+    real_root = os.path.realpath(root)
+    is_below = path.startswith(root.rstrip(os.sep) + os.sep)
+    return is_below and os.path.commonpath((real_root, os.path.realpath(path))) != real_root
+
+
 def read_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
-    """Returns the file's content. Raises OSError as reading does, and EFBIG if it has more than `limit` bytes."""
+    """Returns the file's content. Raises OSError as reading does, and EFBIG if it has more than `limit` bytes.
+
+    Within `links_inside`, raises EXDEV for a link that leads out of that folder.
+    """
+    if (root := _ROOT.get()) and _leads_out(os.path.abspath(path), root):  # noqa: PTH100
+        raise OSError(errno.EXDEV, f"it is a link that leads out of {root}", os.fspath(path))
     with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is not needed to talk to a cluster
         # A sparse file is refused before memory for what it claims to hold is asked for.
         data = b"" if os.fstat(file.fileno()).st_size > limit else file.read(limit + 1)

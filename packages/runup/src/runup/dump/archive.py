@@ -1,7 +1,8 @@
 """Unpacks a dump that is a tar archive (must-gather's, or the Insights operator's), compressed or not.
 
 The archive is unpacked into a temporary folder for as long as it is read. Only members that may hold objects are
-unpacked, up to a size limit, and never outside of that folder.
+unpacked, up to a size limit, and never outside of that folder. Links in an archive are ignored; those in a folder are
+followed inside it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import lzma
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from kubekit.lang.files import remove_tree
+from kubekit.lang.files import links_inside, remove_tree
 from kubekit.oci.tar import Archive, BadTar, GzipStream
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import BadDump
@@ -47,7 +48,9 @@ def open_dump(path: Path, also: tuple[str, ...] = ()) -> Iterator[Path]:
     if not path.is_file() or path.suffix in SUFFIXES:
         if path.is_dir():
             check_folder(path)
-        yield path
+        # A single file is one that the user named, also where it is a link.
+        with nullcontext() if path.is_file() else links_inside(path if path.is_dir() else path.parent):
+            yield path
         return
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
     try:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from kubekit.error_types import InputError
-from kubekit.lang.files import read_limited
+from kubekit.lang.files import links_inside, read_limited
 from runup.api.clusterversion_json import JSON, mapping, mappings, text
 
 MARK = "-cv.yaml"
@@ -114,7 +114,11 @@ def _open_dump(path: str) -> Iterator[str]:
     """Yields the folder of a dump; one that is packed is unpacked until the block ends. Raises InputError."""
     if not os.path.exists(path):
         raise InputError(f"there is no {path}; give the folder of a must-gather, or of another dump")
-    if os.path.isdir(path) or path.endswith(_SUFFIXES):
+    if os.path.isdir(path):
+        with links_inside(path):
+            yield path
+        return
+    if path.endswith(_SUFFIXES):
         yield path
         return
     from pathlib import Path
@@ -166,10 +170,12 @@ def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
 
 
 def _contents_of(file: str) -> bytes:
-    """Returns the content of a file. Raises InputError for one that is too large."""
+    """Returns the content of a file, none of a link out of the dump. Raises InputError for one that is too large."""
     try:
         return read_limited(file)
     except OSError as error:
+        if error.errno == errno.EXDEV:
+            return b""
         if error.errno != errno.EFBIG:
             raise
         raise InputError(f"{file}: {error.strerror}; give a dump without it, or of fewer namespaces") from error

@@ -19,7 +19,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import read_limited
+from kubekit.lang.files import links_inside, read_limited
 from kubekit.lang.yaml_events import item_lines
 from runup.checks.decide.stored_manifests import Manifest, Manifests
 
@@ -52,7 +52,8 @@ def read_manifests(typed: Iterable[str]) -> Manifests:
             problems.append(f"{name} holds no YAML or JSON file")
         for file in files:
             try:
-                text = read_limited(file, MAX_BYTES).decode("utf-8")
+                with links_inside(path):
+                    text = read_limited(file, MAX_BYTES).decode("utf-8")
             except (OSError, ValueError) as error:
                 problems.append(f"{file} ({error})")
             else:

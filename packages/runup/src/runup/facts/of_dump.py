@@ -17,6 +17,7 @@ from runup.dump import archive
 from runup.dump import dump_objects as objects
 from runup.dump.documents import identity
 from runup.dump.dump_files import find
+from runup.dump.dump_limits import read_dump_file
 from runup.dump.load import Dump
 from runup.facts.target_release import TargetRelease
 from runup.process.clusterversion_client import ACCEPTED
@@ -110,8 +111,8 @@ def find_places(dump: Path, wanted_resources: Collection[ReportedResource]) -> d
         layout, places_by_text = find(folder), dict[str, Place]()
         for file in layout.files:
             try:
-                data = file.read_bytes()
-            except OSError:
+                data = read_dump_file(file)
+            except (OSError, ValueError):
                 continue
             # Most files have none of the objects: only those that name one are decoded.
             if not any(name in data for name in names):

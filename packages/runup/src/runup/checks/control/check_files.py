@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.error_types import InputError
-from kubekit.lang.files import read_limited
+from kubekit.lang.files import links_inside, read_limited
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import cases, rights
 from runup.checks.decide.cases import BadCases, Cases
@@ -37,18 +37,19 @@ def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
 
     Raises InputError if one does not exist or is empty.
     """
-    paths: list[Path] = []
+    files_read: list[CheckFile] = []
     for path in map(Path, words):
         if path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
             if not files:
                 raise InputError(f"{path} contains no YAML or JSON file")
-            paths += files
+            with links_inside(path):
+                files_read += map(_read, files)
         elif path.is_file():
-            paths.append(path)
+            files_read.append(_read(path))
         else:
             raise InputError(f"{path}: there is no such file or folder")
-    return tuple(map(_read, paths))
+    return tuple(files_read)
 
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:

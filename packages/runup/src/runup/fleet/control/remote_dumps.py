@@ -143,10 +143,12 @@ def _error_text(error: Exception) -> str:
 
 
 def _fetch_folder(store: Any, path: str, into: Path, address: str) -> None:
-    """Fetches what may hold objects from a folder of the store."""
+    """Fetches what may hold objects from a folder of the store; links are ignored, as those of an archive."""
     bytes_left, files = MAX_BYTES, 0
     into.mkdir()
-    for name in store.find(path):
+    for name, info in store.find(path, detail=True).items():
+        if info.get("islink") or info.get("type") == "link":  # of `file://`; of `sftp://`
+            continue
         inner = PurePosixPath(name.removeprefix(path.rstrip("/")).lstrip("/"))
         if ".." in inner.parts or not archive.may_hold_objects(inner):
             continue

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.error_types import Terminal
-from kubekit.lang.files import read_limited, write_new
+from kubekit.lang.files import links_inside, read_limited, write_new
 from runup.preflight.decide.stored_reports import same_findings
 from runup.report.report import FORMAT, BadReport, Report, is_of, read
 
@@ -46,7 +46,8 @@ class StoredReport(msgspec.Struct, frozen=True):
 
     def report(self) -> Report:
         """Returns the report. Raises Terminal if the file cannot be used."""
-        return read_file(self.path)
+        with links_inside(self.path.parents[1]):
+            return read_file(self.path)
 
 
 def failed_report(target: str, problem: str, now: datetime) -> Report:
@@ -126,7 +127,7 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
         if files:
             # The name as a stored report has it; the folder's name if the report cannot be read.
             name = None
-            with suppress(OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            with links_inside(folder), suppress(OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 name = msgspec.json.decode(read_limited(files[-1]), type=dict).get("cluster")
             names.add(str(name or cluster_folder.name))
     return tuple(sorted(names))
