@@ -33,11 +33,12 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.updatestatus import watch_command as status_watch
 from runup.dump.documents import objects_in
+from runup.rehearse.decide.drain_inputs import KINDS
 from runup.sandbox import crds
 from runup.updatestatus.control import live_status as read_cluster
 from runup.updatestatus.control import live_status as status_live
 from runup.updatestatus.control import status_reading as compute_status
-from runup.updatestatus.control.status_files import mock
+from runup.updatestatus.control.status_files import READS, mock
 from runup.updatestatus.control.status_reading import parse_moment
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.freshness import CONFIRMED_AT, LEASE, NAMESPACE
@@ -142,6 +143,38 @@ def test_from_live_objects(server: Server, run: Run) -> None:
         "Unable to fetch alerts, ignoring alerts in 'Update Health':  no token is currently in use for this session\n"
     )
     assert run(*words, "--details=all").out == expected("detailed-output")
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["computed", "the controller's object"])
+def test_a_collected_dump_reports_the_same(
+    server: Server, run: Run, tmp_path: Path, stored: bool, request: pytest.FixtureRequest
+) -> None:
+    """In the middle of an update, with a component that cannot act; `dump collect` takes all that is read."""
+    if stored:
+        request.getfixturevalue("report")
+    namespace, name = "openshift-machine-config-operator", "machine-config-controller-1"
+    client, pods = server.client, resource_of(Pod)
+    client.send(calls.apply(resource_of(Namespace), {"metadata": {"name": namespace}}, field_manager="t", force=True))
+    account = {"metadata": {"name": "default", "namespace": namespace}}
+    client.send(calls.apply(resource_of(ServiceAccount), account, field_manager="t", force=True))
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    container = {"name": "c", "image": "x", "imageID": "", "ready": False, "restartCount": 9, "state": waiting}
+    spec = {"containers": [{"name": "c", "image": "x"}]}
+    status = {"phase": "Running", "containerStatuses": [container]}
+    create(client, pods, {"metadata": {"name": name, "namespace": namespace}, "spec": spec, "status": status})
+    try:
+        words = ("--mock-now", NOW, "--details=all")
+        live = run("upgrade", "status", "--kubeconfig", server.kubeconfig, *words)
+        run("dump", "collect", tmp_path / "mine", "--kubeconfig", server.kubeconfig)
+    finally:
+        client.send(calls.delete(pods, name, namespace))
+    dumped = run("upgrade", "status", "--dump", tmp_path / "mine", *words)
+    assert (dumped.code, dumped.out) == (0, live.out)
+    assert ("machine-config-controller cannot act" in live.out) is not stored
+    configs = json.loads((tmp_path / "mine" / "machineconfigs.machineconfiguration.openshift.io.json").read_text())
+    assert {key for item in configs["items"] for key in item} <= {"apiVersion", "kind", "metadata"}
+    collected = {row["resource"] for row in json.loads((tmp_path / "mine" / "runup-dump.json").read_text())["kinds"]}
+    assert {resource.name for resource, _ in READS} | {kind.resource.name for kind in KINDS} <= collected
 
 
 @pytest.mark.usefixtures("report")
@@ -565,8 +598,8 @@ def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
     (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
     ran = run("upgrade", "status", "--dump", folder)
     assert "worker        Excluded     0% (0/3)" in ran.out
-    told = "how old the update status controller's report is could not be told: Leases, which tell it, are not read"
-    assert ran.err.endswith(f"warning: {told} from a dump\n")
+    told = "how old the update status controller's report is could not be told: the dump has no Lease, which tells it"
+    assert ran.err.endswith(f"warning: {told}\n")
     current, _ = current_of(run("upgrade", "status", "--dump", folder, "-o", "json").out)
     assert (current["status"], current["reason"]) == ("Unknown", "CannotDetermine")
 

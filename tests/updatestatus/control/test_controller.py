@@ -159,7 +159,8 @@ async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
         assert process.metrics.registry.get_sample_value("update_status_leading") == 0
         first = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
         assert process.metrics.registry.get_sample_value("update_status_leading") == 1
-        kinds = [insight.type for insight in insights(first)]
+        # Its times are fixed, so that nothing has moved for long.
+        kinds = [insight.type for insight in insights(first) if insight.type != "Health"]
         assert {kind: kinds.count(kind) for kind in set(kinds)} == {
             "ClusterVersion": 1,
             "ClusterOperator": 2,

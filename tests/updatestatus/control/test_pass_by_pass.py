@@ -31,12 +31,14 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, trim_operator, trim_version
+from runup.updatestatus.control.component_objects import WatchedComponents
 from runup.updatestatus.control.controller import (
     KEY,
     DrainingPods,
     Metrics,
     Now,
     PodsOfNode,
+    Sources,
     Timing,
     UpdateStatusController,
     observe,
@@ -73,6 +75,7 @@ class Scene:
         self.keeper.cache.replace([], "1")
         self.drains = DrainingPods(self.client, self.clock, lambda: None)
         self.alerts = Alerts("", Static(), self.clock, lambda: None)
+        self.components = WatchedComponents(self.client, self.clock, lambda: None)
         self.api.answers(self.answer)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -96,7 +99,7 @@ class Scene:
     async def handle(self) -> list[str]:
         """One pass; the lines of the log."""
         with capture_logs() as logs:
-            await self.controller.handle(KEY, self.keeper, self.drains, self.alerts)
+            await self.controller.handle(KEY, self.keeper, Sources(self.drains, self.alerts, self.components))
         return [line["event"] for line in logs]
 
     @property

@@ -114,6 +114,7 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     message: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(Object, frozen=True, kw_only=True):

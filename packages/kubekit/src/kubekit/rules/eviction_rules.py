@@ -12,6 +12,8 @@ from enum import Enum
 
 import msgspec
 
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules.owners import Owner, controller_of
 
@@ -121,6 +123,22 @@ class BudgetNow(msgspec.Struct, frozen=True, kw_only=True):
 def is_current(budget: PodDisruptionBudget) -> bool:
     """Returns whether the status is of the present spec; otherwise the API server allows no disruption."""
     return budget.status.observed_generation >= budget.metadata.generation
+
+
+def cannot_be_computed(budget: PodDisruptionBudget) -> Condition | None:
+    """Returns the condition that says that the disruption controller fails to compute the status, or None.
+
+    It then lets the budget allow nothing (kubernetes, pkg/controller/disruption, failSafe).
+    """
+    allowed = find(budget.status.conditions, "DisruptionAllowed")
+    return allowed if allowed and allowed.reason == "SyncFailed" else None
+
+
+FIX_NOT_COMPUTED = (
+    "The disruption controller cannot compute a budget with a share or maxUnavailable for pods whose owner has no "
+    "scale: give those that are not computed a number as minAvailable, or delete them for the time of the update."
+)
+"""The remedy for a budget that `cannot_be_computed` (pkg/controller/disruption, getExpectedPodCount)."""
 
 
 def budget_now(budget: PodDisruptionBudget, *, disrupted: int = 0) -> BudgetNow:

@@ -96,8 +96,9 @@ class Dump:
 def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
     """Reads the dump at `path`, packed or not; raises BadDump.
 
-    `only`, if given, limits the files of a tree to these resources. With `any_kubernetes`, a dump of a cluster
-    without a ClusterVersion is one, too. With `packs` the items of large lists are packed (`large_lists.unpacked`).
+    `only`, if given, limits the files of a tree to these resources; Leases are read only if it names them. With
+    `any_kubernetes`, a dump of a cluster without a ClusterVersion is one, too. With `packs` the items of large lists
+    are packed (`large_lists.unpacked`).
     """
     with archive.open_dump(path) as folder:
         return load(find(folder), only, any_kubernetes=any_kubernetes, packs=packs)
@@ -124,7 +125,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         problems += contents.problems
         broken |= {file} if contents.problems else set()
         for raw in contents.objects:
-            if raw["kind"] in SKIPPED_KINDS:
+            if raw["kind"] in SKIPPED_KINDS and not (raw["kind"] == "Lease" and "leases" in only):
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:

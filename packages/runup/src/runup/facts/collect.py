@@ -26,6 +26,7 @@ from runup.dump.dump_files import COLLECTED
 from runup.facts.listers import Lister, Refused, WantedKind
 
 JSON = dict[str, Any]
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
 
 
@@ -72,7 +73,8 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
             for namespace in kind.namespaces or ("",):
                 listing = lister.listed(resource, namespace, kind.selector)
                 gaps += listing.incomplete
-                lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
+                items = [_without_content(item) for item in listing.items] if kind.metadata_only else listing.items
+                lists.append((namespace, _list_document(resource, items, listing.resource_version)))
         except Refused as refused:
             last_error = refused
             if refused.state != ABSENT:
@@ -87,6 +89,14 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
         )
     message = "" if last_error.state == ABSENT else last_error.message
     return CollectedKind(name=kind.name, state=last_error.state, message=message)
+
+
+def _without_content(item: JSON) -> JSON:
+    """Returns the object with its metadata alone, and without the annotation that may hold a copy of its content."""
+    metadata = {key: value for key, value in item.get("metadata", {}).items() if key != "managedFields"}
+    notes = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    kept: JSON = {key: item[key] for key in ("apiVersion", "kind") if key in item}
+    return {**kept, "metadata": {**metadata, "annotations": notes}}
 
 
 def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:

@@ -165,12 +165,14 @@ class WantedKind:
 
     `versions`: its resource in the versions that checks read; the first one that is served is listed. `namespaces`: the
     only ones that are read; none means all. `lookup`: only the objects that others refer to are read, by name.
+    `metadata_only`: the content of the objects is dropped, because it holds secrets.
     """
 
     versions: tuple[Resource, ...]
     namespaces: tuple[str, ...] = ()
     selector: str = ""
     lookup: Lookup | None = None
+    metadata_only: bool = False
 
     @property
     def name(self) -> str:
@@ -178,14 +180,22 @@ class WantedKind:
         return self.versions[0].name
 
 
-def kinds_read_by(checks: Iterable[Check], operator_namespace: str) -> tuple[WantedKind, ...]:
-    """Returns the kinds that `checks` read, by name, and those that every check needs.
+# A rendered configuration holds the pull secret, and may hold passwords and keys.
+_METADATA_ONLY = frozenset({"machineconfigs.machineconfiguration.openshift.io"})
 
-    The ConfigMaps of `operator_namespace` say which risks are accepted.
+
+def kinds_read_by(
+    checks: Iterable[Check], operator_namespace: str, further: Iterable[tuple[Resource, str]] = ()
+) -> tuple[WantedKind, ...]:
+    """Returns the kinds that `checks` read, by name, those that every check needs, and `further` ones.
+
+    Each of `further` is a resource and the namespace that it is read in, empty for all. The ConfigMaps of
+    `operator_namespace` say which risks are accepted.
     """
     # Each resource with the namespace that it is limited to, empty for all.
     reads: list[tuple[Resource, str]] = [(resource_of(ClusterVersion), ""), (resource_of(FeatureGate), "")]
     reads.append((resource_of(ConfigMap), operator_namespace))
+    reads += further
     for resource in (resource for check in checks for resource in check.reads):
         reads.append((resource, namespace_of(resource)))
         if isinstance(resource, Lookup) and resource.of is not None:
@@ -210,6 +220,7 @@ def kinds_read_by(checks: Iterable[Check], operator_namespace: str) -> tuple[Wan
             # Of several selectors none can be sent: one list is for all who read the kind.
             next(iter(selectors)) if len(selectors) == 1 else "",
             lookups[0] if len(lookups) == len(rows) else None,
+            metadata_only=rows[0][0].name in _METADATA_ONLY,
         )
         kinds.append(kind)
     # What is looked up by name comes after what names it.

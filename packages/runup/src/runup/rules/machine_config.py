@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 
 from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition
 from kubekit.rules.node_rules import is_windows
 from runup.api.machineconfig_v1 import MachineConfigPool
 
@@ -113,6 +114,33 @@ def allowed_unavailable(pool: MachineConfigPool) -> int:
 def machines_behind(pool: MachineConfigPool) -> int:
     """Returns how many machines of the pool lack its configuration, by the counts of its status."""
     return pool.status.machine_count - pool.status.updated_machine_count
+
+
+# The specific types come first: they say what is wrong, and `Degraded` is only their sum (machine-config-operator,
+# `pkg/controller/node/status.go`). BuildFailed is what older releases have for ImageBuildDegraded.
+_FIRST_DEGRADED, _DEGRADED, _BUILD_FAILED = ("NodeDegraded", "RenderDegraded"), "Degraded", "BuildFailed"
+
+
+def degraded_conditions(pool: MachineConfigPool) -> list[Condition]:
+    """Returns the conditions that say whether the pool is degraded, whatever their status, specific ones first."""
+    rank = {type_: place for place, type_ in enumerate(_FIRST_DEGRADED)} | {_DEGRADED: len(_FIRST_DEGRADED) + 1}
+    conditions = [
+        each for each in pool.status.conditions if each.type.endswith(_DEGRADED) or each.type == _BUILD_FAILED
+    ]
+    return sorted(conditions, key=lambda condition: rank.get(condition.type, len(_FIRST_DEGRADED)))
+
+
+def degradations(pool: MachineConfigPool) -> list[Condition]:
+    """Returns the conditions by which the pool is degraded; the sum `Degraded` only if there is no other."""
+    degraded = [condition for condition in degraded_conditions(pool) if condition.status == "True"]
+    return [condition for condition in degraded if condition.type != _DEGRADED] or degraded
+
+
+def is_moving(node: Node) -> bool:
+    """Returns whether the node was given another configuration than the one it has, and so is updated now."""
+    annotations = node.metadata.annotations
+    desired = annotations.get(DESIRED_CONFIG, "")
+    return bool(desired) and desired != annotations.get(CURRENT_CONFIG, "")
 
 
 def is_drain_wanted(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""The command `runup dump collect`: copies what the checks read from a cluster into a folder or an archive."""
+"""The command `runup dump collect`: copies what runup reads of a cluster into a folder or an archive."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     from runup.facts.listers import ClientLister, ProgramLister, kinds_read_by
     from runup.facts.target_release import python_checks
     from runup.process.names import operator_namespace
+    from runup.rehearse.decide import drain_inputs
+    from runup.updatestatus.control import status_files
 
     if not all(redact):
         raise click.UsageError("--redact: the word is empty")
@@ -67,7 +69,9 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise click.UsageError(f"{name!r} cannot be the name of a new folder")
     folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
-    wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
+    # What the checks read, `upgrade status`, and the simulation of drains with its forecast.
+    further = (*status_files.READS, *((kind.resource, "") for kind in drain_inputs.KINDS))
+    wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace(), further)
     progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:

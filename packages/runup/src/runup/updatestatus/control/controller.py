@@ -25,15 +25,16 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.rules.machine_config import is_drain_wanted
+from runup.rules.machine_config import is_drain_wanted, is_moving
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
+from runup.updatestatus.control.component_objects import WatchedComponents
 from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 from runup.updatestatus.decide.assess import Room, assess, next_change_s
 from runup.updatestatus.decide.finding import LEVELS
 from runup.updatestatus.decide.memory import insights_of
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, is_under_way, readable, sort_pools
 from runup.updatestatus.decide.waiting import held_up_nodes
 
 _VALUES = {"True": 1, "False": 0}
@@ -266,6 +267,15 @@ class Now:
         return self.clock.now() if self.fixed else None
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the controller reads besides its watches."""
+
+    drains: DrainingPods
+    alerts: Alerts
+    components: WatchedComponents
+
+
 class UpdateStatusController:
     """The control loop: `run` works until cancelled, and sources call `on_change`.
 
@@ -302,20 +312,20 @@ class UpdateStatusController:
         """Queues a pass after the UpdateStatus object changed, by this controller or another client."""
         self._queue.add_after(KEY, max(self._timing.quiet_s, self._not_before - self._clock.monotonic()))
 
-    async def run(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
+    async def run(self, keeper: UpdateStatusStore, sources: Sources) -> None:
         """Processes keys until cancelled."""
         self.on_change()
         while True:
             key = await self._queue.get()
             try:
-                await self.handle(key, keeper, drains, alerts)
+                await self.handle(key, keeper, sources)
             finally:
                 self._queue.done(key)
 
-    async def handle(self, key: str, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
+    async def handle(self, key: str, keeper: UpdateStatusStore, sources: Sources) -> None:
         """Runs one pass and retries it after an error; an unexpected error must not end the controller."""
         try:
-            await self._pass(keeper, drains, alerts)
+            await self._pass(keeper, sources)
         except Conflict as error:
             log.debug("decided on an old version", error=str(error))
         except (KubeError, DecodeError) as error:
@@ -330,7 +340,7 @@ class UpdateStatusController:
         self._changed = True
         self._queue.add_rate_limited(key)
 
-    async def _pass(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
+    async def _pass(self, keeper: UpdateStatusStore, sources: Sources) -> None:
         """Runs one pass, unless it is too early for one: observes, assesses, and writes what changed."""
         if self._is_too_early(keeper):
             return
@@ -344,13 +354,16 @@ class UpdateStatusController:
         previous = await keeper.read()
         snapshot = observe(
             self._caches,
-            alerts=alerts.state,
-            draining_pods=drains.pods(),
-            unread_pods=drains.undecoded(),
-            drains_read=drains.read(),
+            alerts=sources.alerts.state,
+            draining_pods=sources.drains.pods(),
+            unread_pods=sources.drains.undecoded(),
+            drains_read=sources.drains.read(),
         )
-        drained = (node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
-        drains.follow(drained, at_once=held_up_nodes(previous))
+        snapshot = sources.components.state.within(snapshot)
+        nodes = readable(snapshot.nodes)
+        moving = [node.metadata.name for node in nodes if is_drain_wanted(node) or is_moving(node)]
+        sources.drains.follow(moving, at_once=held_up_nodes(previous))
+        sources.components.follow(bool(moving) or is_under_way(snapshot))
         status = self._assess_timed(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)

@@ -30,14 +30,14 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.process import clusterversion_client as clusters
 from runup.process.lease_age import LeaseRecord
-from runup.rules.machine_config import is_drain_wanted
-from runup.updatestatus.control import status_reading, thanos
+from runup.rules.machine_config import is_drain_wanted, is_moving
+from runup.updatestatus.control import component_objects, status_reading, thanos
 from runup.updatestatus.decide import freshness
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.read_status import report as read_report
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, is_under_way, sort_pools
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -56,7 +56,8 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     partly: dict[str, str] = {}
     nodes = _try(lambda: _list_objects(client, Node, undecodable, partly), refused)
     pools = _try(lambda: _list_objects(client, MachineConfigPool, undecodable, partly), refused)
-    draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
+    known_nodes = nodes if isinstance(nodes, tuple) else ()
+    draining = [node.metadata.name for node in known_nodes if is_drain_wanted(node) or is_moving(node)]
     # Alerts are printed only during an update. Workers may go on after the control plane, so the request could be
     # spared only if the history ended long ago, and that is not worth a rule.
     snapshot = Snapshot(
@@ -88,7 +89,10 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
         else (),
     )
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
-    return replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
+    snapshot = replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
+    if draining or is_under_way(snapshot):
+        return component_objects.read_once(client, refused).within(snapshot)
+    return snapshot
 
 
 def _list_objects(

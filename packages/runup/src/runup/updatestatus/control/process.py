@@ -23,7 +23,8 @@ from runup.process.leader_election import cancel, restart_on_error
 from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
-from runup.updatestatus.control.controller import DrainingPods, Metrics, Now, Timing, UpdateStatusController
+from runup.updatestatus.control.component_objects import WatchedComponents
+from runup.updatestatus.control.controller import DrainingPods, Metrics, Now, Sources, Timing, UpdateStatusController
 from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.freshness import LEASE, NAMESPACE, confirmation
 
@@ -83,13 +84,17 @@ class Process(LeaderProcess):
         keeper = UpdateStatusStore(client, clock, controller.on_echo)
         self._store_lacks = lambda: keeper.lacking
         drains = DrainingPods(client, clock, controller.on_change)
+        components = WatchedComponents(client, clock, controller.on_change)
         alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
         following = [reflector.run for reflector in (*reflectors(client, self.caches, clock), keeper.reflector)]
-        tasks = [asyncio.create_task(restart_on_error(run, clock)) for run in (*following, drains.run, alerts.run)]
+        tasks = [
+            asyncio.create_task(restart_on_error(run, clock))
+            for run in (*following, drains.run, alerts.run, components.run)
+        ]
 
         async def work() -> None:
             with self.metrics.leading.track_inprogress():
-                await controller.run(keeper, drains, alerts)
+                await controller.run(keeper, Sources(drains, alerts, components))
 
         try:
             await self.lead(

@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import resource_of
-from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.error_types import InputError
 from kubekit.lang.files import read_limited
 from kubekit.lang.gotext import EPOCH, datetime_of_ns, to_ns
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.platform_v1 import CertificateSigningRequest
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.names import cluster_name
-from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, machines_behind
+from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, is_moving, machines_behind
+from runup.rules.update_components import LEASES, NAMESPACES
 from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
+from runup.updatestatus.decide import freshness
 from runup.updatestatus.decide.alerts import Alert, Unreadable, read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
@@ -40,22 +43,30 @@ MARK = "-cv.yaml"
 # The fraction of a second (ns) that oc adds to the time of its own examples.
 MOCK_FRACTION_NS = 368975
 
-# Plural names of the kinds that a report reads from a dump; must-gather names its files and folders by them.
-_KINDS = tuple(
-    resource_of(kind).plural
-    for kind in (
-        ClusterVersion,
-        ClusterOperator,
-        MachineConfigPool,
-        MachineConfig,
-        Node,
-        Deployment,
-        Pod,
-        PodDisruptionBudget,
-        UpdateStatus,
-        Infrastructure,
-    )
+# The leases of components, and that of the controller, which tells how old its report is.
+_LEASES = (*LEASES, (freshness.NAMESPACE, freshness.LEASE))
+READS: tuple[tuple[Resource, str], ...] = (
+    *(
+        (resource_of(kind), "")
+        for kind in (
+            ClusterVersion,
+            ClusterOperator,
+            MachineConfigPool,
+            MachineConfig,
+            Node,
+            Deployment,
+            Pod,
+            PodDisruptionBudget,
+            CertificateSigningRequest,
+            UpdateStatus,
+            Infrastructure,
+        )
+    ),
+    *((resource_of(Lease), namespace) for namespace in dict.fromkeys(namespace for namespace, _ in _LEASES)),
 )
+"""All that a report is made of, each kind with the namespace that it is read in, empty for all; a dump collects it."""
+# Names of files and folders of a must-gather.
+_KINDS = frozenset(resource.plural for resource, _ in READS)
 _STATUSES = ("True", "False", "Unknown")
 
 
@@ -189,21 +200,41 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
         (infrastructure.status for infrastructure in objects.of(Infrastructure)), InfrastructureStatus()
     )
     name = cluster_name(infrastructure, cluster)
-    if stored_status is not None:
-        # Imported here because it brings a client's errors; most dumps have no such object.
-        from runup.updatestatus.control.status_reading import age_sentence, with_current_condition
-        from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
+    if stored_status is None:
+        status_object = complete_status(_snapshot(cluster, objects), now)
+        return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
+    # Imported here because it brings a client's errors; most dumps have no such object.
+    from runup.updatestatus.control.status_reading import age_sentence, read_instead, with_current_condition
 
-        age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
-        notes.append(f"warning: {age_sentence(age)}\n")
-        return StatusReading(
-            obj=with_current_condition(stored_status, age, datetime_of_ns(now)),
-            now_ns=now,
-            notes=tuple(notes),
-            cluster=name,
-        )
-    snapshot = _snapshot(cluster, objects)
-    return StatusReading(obj=complete_status(snapshot, now), now_ns=now, notes=tuple(notes), cluster=name)
+    age = _age_of_report(dump_content, datetime_of_ns(now))
+    doubt = age_sentence(age)
+    if age.state == freshness.OLD:
+        doubt = f"{doubt}. So the report is made of the objects of the dump"
+        computed = complete_status(_snapshot(cluster, objects), now, stored_status=stored_status)
+        status_object = read_instead(computed, doubt, age, datetime_of_ns(now))
+    else:
+        status_object = with_current_condition(stored_status, age, datetime_of_ns(now))
+    notes += [f"warning: {doubt}\n"] if doubt else []
+    return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
+
+
+def _age_of_report(dump_content: Dump, now: datetime) -> freshness.Freshness:
+    """Returns how old the controller's report in a dump is, by its Lease if the dump has it."""
+    lease = next(
+        (
+            obj
+            for obj in dump_content.objects
+            if obj["kind"] == "Lease"
+            and (obj["metadata"].get("namespace"), obj["metadata"]["name"]) == (freshness.NAMESPACE, freshness.LEASE)
+        ),
+        None,
+    )
+    if lease is None:
+        return freshness.Freshness(freshness.UNKNOWN, None, "the dump has no Lease, which tells it")
+    try:
+        return freshness.freshness(codec.convert(freshness.LeaseRecord, lease), now)
+    except codec.DecodeError as error:
+        return freshness.Freshness(freshness.UNKNOWN, None, f"Lease {freshness.LEASE} could not be read: {error}")
 
 
 class _Objects:
@@ -227,9 +258,12 @@ class _Objects:
     def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
         """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
         objects = self.of(kind)
+        return objects if objects or self.is_complete(kind) else Unreadable(_ABSENT)
+
+    def is_complete(self, kind: type[Object]) -> bool:
+        """Returns whether the dump proves that it has all objects of `kind`."""
         resource = resource_of(kind)
-        is_complete = (resource.group, resource.plural) in self._dump.collected.whole
-        return objects if objects or is_complete else Unreadable(_ABSENT)
+        return (resource.group, resource.plural) in self._dump.collected.whole
 
     def incomplete(self) -> dict[str, str]:
         """Returns the snapshot fields of which the dump holds only a part, each with the reason."""
@@ -244,7 +278,15 @@ class _Objects:
 _ABSENT = "the dump holds none"
 _KIND_OF = {
     kind.__name__: (resource_of(kind).group, kind.__name__)
-    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
+    for kind in (
+        ClusterOperator,
+        MachineConfigPool,
+        Node,
+        MachineConfig,
+        Pod,
+        PodDisruptionBudget,
+        CertificateSigningRequest,
+    )
 }
 _FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
@@ -254,13 +296,15 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
     draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
+    moving_nodes = draining | {node.metadata.name for node in readable(nodes) if is_moving(node)}
     moving = (machines_behind(pool) > 0 for pool in readable(pools))
     updating = is_progressing(cluster) or any(moving)
-    # Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
+    # A cluster has no such Deployment if all are known, or if it has no ClusterOperator of that name either.
     matching = (
         deployment for deployment in readable(deployments) if deployment.metadata.name == MACHINE_CONFIG_OPERATOR
     )
-    expected = updating and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
+    expected = updating and not objects.is_complete(Deployment)
+    expected = expected and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
     return Snapshot(
         cluster_version=cluster,
         cluster_operators=_by_name(operators),
@@ -269,9 +313,16 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         machine_configs=objects.known(MachineConfig),
         machine_config_operator=next(matching, Unreadable(_ABSENT) if expected else None),
         pending_pods=_select_known(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
-        draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in moving_nodes, matters=bool(moving_nodes)),
         pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
+        # Where the pods could not be read, that is said of the pending ones.
+        component_pods=_select_known(pods, lambda pod: pod.metadata.namespace in NAMESPACES, matters=False),
+        component_deployments=tuple(
+            deployment for deployment in readable(deployments) if deployment.metadata.namespace in NAMESPACES
+        ),
+        leases=tuple(lease for lease in objects.of(Lease) if (lease.metadata.namespace, lease.metadata.name) in LEASES),
+        certificate_requests=objects.of(CertificateSigningRequest),
     )
 
 

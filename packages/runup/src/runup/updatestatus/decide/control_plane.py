@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -154,11 +154,21 @@ def assess_operators(operators: Sequence[ClusterOperator], version: str, image: 
     return [operator_state(operator, version, image) for operator in operators if is_of_payload(operator)]
 
 
+def has_version(operators: Iterable[ClusterOperator], name: str, version: str) -> bool:
+    """Returns whether the operator `name` reports `version` as its own."""
+    return any(
+        entry.name == "operator" and entry.version == version
+        for operator in operators
+        if operator.metadata.name == name
+        for entry in operator.status.versions
+    )
+
+
 def operator_state(operator: ClusterOperator, version: str, image: str | None) -> OperatorState:
     """Returns the state of one operator on its way to `version`."""
     conditions = operator.status.conditions
     versions = operator.status.versions
-    updated = any(entry.name == "operator" and entry.version == version for entry in versions)
+    updated = has_version((operator,), operator.metadata.name, version)
     if operator.metadata.name == MACHINE_CONFIG and image is not None:
         # A migration to another architecture keeps the version, so only the image shows whether it is done.
         own_version = next((entry.version for entry in versions if entry.name == "operator-image"), None)

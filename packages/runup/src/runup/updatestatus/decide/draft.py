@@ -10,10 +10,11 @@ import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
-from runup.rules.machine_config import is_drain_wanted
+from runup.rules.machine_config import is_drain_wanted, is_moving
+from runup.rules.update_components import component_troubles
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
-from runup.updatestatus.decide import health
+from runup.updatestatus.decide import health, stuck
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.alerts import Unreadable
@@ -33,6 +34,8 @@ INPUTS = {
     "pending_pods": "pending Pods",
     "draining_pods": "Pods of nodes that are being drained",
     "pod_disruption_budgets": "PodDisruptionBudgets",
+    "component_pods": "Pods of the components that carry out the update",
+    "certificate_requests": "CertificateSigningRequests",
 }
 """Snapshot fields that are reported if they cannot be read, each with its name in messages."""
 
@@ -60,7 +63,19 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     are_known = not (isinstance(listed, Unreadable) or isinstance(nodes, Unreadable) or isinstance(configs, Unreadable))
     if cluster is not None and are_known:
         versions = states.versions_of(readable(configs))
-        pools = states.assess_pools(readable(listed), readable(nodes), versions, states.target_of(cluster))
+        if not snapshot.as_oc:
+            versions = states.with_derived_versions(
+                versions,
+                readable(listed),
+                readable(configs),
+                cluster=cluster,
+                operator_updated=plane.has_version(
+                    readable(snapshot.cluster_operators), plane.MACHINE_CONFIG, cluster.status.desired.version
+                ),
+            )
+        pools = states.assess_pools(
+            readable(listed), readable(nodes), versions, states.target_of(cluster), as_oc=snapshot.as_oc
+        )
     is_updating = (cluster is not None and is_progressing(cluster)) or any(not pool.is_complete for pool in pools)
     state: plane.ControlPlaneState | None = None
     operators = snapshot.cluster_operators
@@ -93,6 +108,8 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         ),
         *_input_findings(snapshot, unreadable, is_updating=is_updating),
     ]
+    if is_updating and cluster is not None and not snapshot.as_oc:
+        findings += _stuck_findings(snapshot, cluster, pools, state, memory=memory, now=now, known=findings)
     # Each finding is once in a layer, because lists of the API are keyed by uid.
     unique: dict[tuple[str, str], Finding] = {}
     for finding in filter(health.is_complete, findings):
@@ -111,6 +128,34 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     )
 
 
+def _stuck_findings(
+    snapshot: Snapshot,
+    cluster: ClusterVersion,
+    pools: Sequence[PoolState],
+    state: plane.ControlPlaneState | None,
+    *,
+    memory: PreviousStatus,
+    now: datetime,
+    known: Sequence[Finding],
+) -> Iterator[Finding]:
+    """Yields what does not move and is not explained by the findings that are `known`."""
+    drains = {finding.identity or finding.resources[0].name for finding in known if finding.check in waits.OF_DRAINS}
+    components = component_troubles(
+        readable(snapshot.component_pods), snapshot.component_deployments, snapshot.leases, now
+    )
+    further = [
+        finding
+        for finding in stuck.stuck_findings(snapshot, pools, state, components=components, memory=memory, now=now)
+        if finding.check != stuck.NODE_LATE or finding.identity not in drains
+    ]
+    yield from further
+    explained = any(
+        finding.impact == terms.UPDATE_STALLED or finding.check == waits.OPERATOR_SLOW for finding in (*known, *further)
+    )
+    if not explained:
+        yield from stuck.no_progress(cluster, pools, state, snapshot, memory=memory, now=now)
+
+
 def _input_findings(
     snapshot: Snapshot, unreadable: Sequence[tuple[str, str]], *, is_updating: bool
 ) -> Iterator[Finding]:
@@ -125,8 +170,13 @@ def _input_findings(
             reference=terms.DOCS + "inputunreadable",
             identity=inputs,
         )
-    draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
-    is_needed = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
+    draining = any(is_drain_wanted(node) or is_moving(node) for node in readable(snapshot.nodes))
+    is_needed = {
+        "pending_pods": is_updating,
+        "certificate_requests": is_updating,
+        "draining_pods": draining,
+        "pod_disruption_budgets": draining,
+    }
     for field, inputs in INPUTS.items():
         if field in snapshot.incomplete and is_needed.get(field, True):
             what = f"{inputs[0].upper()}{inputs[1:]}"

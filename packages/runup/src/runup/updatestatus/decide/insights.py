@@ -111,6 +111,9 @@ def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     }
     state = "AllNodesUpdated" if pool.is_complete else "Paused" if pool.paused else "NoProblems"
     healthy: ConditionValues = (terms.HEALTHY, "True", state if pool.total else "NoNodes", "")
+    if pool.degradations:
+        types = ", ".join(each.type for each in pool.degradations)
+        healthy = (terms.HEALTHY, "False", "PoolDegraded", f"The pool has {types}")
     if pool.degraded:
         healthy = (terms.HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
     member = api.MachineConfigPoolInsight(

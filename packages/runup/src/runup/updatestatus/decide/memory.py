@@ -6,7 +6,7 @@ every drain, and equal input gives an equal object.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -92,6 +92,14 @@ class PreviousStatus:
         old = self.insight(layer, uid)
         updating = find(old.node.conditions, UPDATING) if old and old.node else None
         return updating.last_transition_time if updating and updating.status == "True" else None
+
+    def last_movements(self) -> Iterator[datetime]:
+        """Yields the times at which condition Updating of an operator, a pool or a node is known to have changed."""
+        for insight in self._insights.values():
+            member = insight.cluster_operator or insight.machine_config_pool or insight.node
+            updating = find(member.conditions, UPDATING) if member else None
+            if updating is not None and updating.last_transition_time:
+                yield updating.last_transition_time
 
     def findings_of(self, checks: Collection[str]) -> dict[str, list[HealthInsight]]:
         """Returns the previous findings of `checks` by the name of the object that they name first."""

@@ -13,6 +13,7 @@ import msgspec
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition
 from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -49,6 +50,7 @@ SERIOUS_AFTER = {
     machine_config.DISK_PRESSURE: timedelta(minutes=1),
     machine_config.NETWORK_UNAVAILABLE: timedelta(minutes=1),
 }
+PRESSURES = ("DiskPressure", "MemoryPressure", "PIDPressure")
 # A node that is being updated normally has these.
 _HARMLESS_REASONS = frozenset({machine_config.UNSCHEDULABLE, machine_config.DAEMON_BUSY})
 
@@ -85,7 +87,8 @@ def _rank(order: tuple[str, ...], value: str) -> int:
 class NodeState(NodeSummary, frozen=True, kw_only=True):
     """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains.
 
-    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell.
+    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell; `ready_since` is
+    when its condition Ready changed last. `desired` is the MachineConfig that it should have.
     """
 
     estimate_s: int | None
@@ -93,6 +96,13 @@ class NodeState(NodeSummary, frozen=True, kw_only=True):
     reason: str
     troubles: tuple[machine_config.UnavailableReason, ...]
     drain_begun: datetime | None = None
+    cordoned_at: datetime | None = None
+    ready: str = ""
+    ready_since: datetime | None = None
+    ready_text: str = ""
+    desired: str = ""
+    pressure: str = ""
+    pressed_since: datetime | None = None
 
     def is_serious(self, now: datetime) -> bool:
         """Reports whether one of its troubles has lasted longer than such troubles usually do."""
@@ -149,11 +159,19 @@ def count(nodes: Sequence[NodeSummary]) -> Counts:
 
 
 class PoolState(Counts, frozen=True, kw_only=True):
-    """A pool with its nodes in the given order, and their counts."""
+    """A pool with its nodes in the given order, and their counts.
+
+    `degradations` are the conditions by which it is degraded, `allowed` the number of nodes that may be unavailable at
+    once, `wanted` the MachineConfig that its nodes should have, `began` the time since when it is updating.
+    """
 
     name: str
     paused: bool
     nodes: tuple[NodeState, ...]
+    degradations: tuple[Condition, ...] = ()
+    allowed: int = 1
+    wanted: str = ""
+    began: datetime | None = None
 
     @property
     def is_control_plane(self) -> bool:
@@ -209,10 +227,45 @@ def versions_of(configs: Sequence[MachineConfig]) -> dict[str, str]:
     return {name: version for name, version in release_versions if version}
 
 
+def with_derived_versions(
+    versions: Mapping[str, str],
+    pools: Sequence[MachineConfigPool],
+    configs: Sequence[MachineConfig],
+    *,
+    cluster: ClusterVersion,
+    operator_updated: bool,
+) -> dict[str, str]:
+    """Returns `versions` with the target's version for pools' configurations that do not name their release.
+
+    Releases up to 4.7 and others do not annotate them. Such a configuration is the target's if the machine-config
+    operator has the target's version, if the update has completed, or if it was rendered since the update began.
+    """
+    history = cluster.status.history
+    if not history or not history[0].version:
+        return dict(versions)
+    newest = history[0]
+    made = {config.metadata.name: config.metadata.creation_timestamp for config in configs}
+    derived = dict(versions)
+    for name in {pool.spec.configuration.name for pool in pools} - {""} - versions.keys():
+        created = made.get(name)
+        is_new = created is not None and created >= newest.started_time
+        if is_new or operator_updated or newest.state == "Completed":
+            derived[name] = newest.version
+    return derived
+
+
 def assess_pools(
-    pools: Sequence[MachineConfigPool], nodes: Sequence[Node], versions: Mapping[str, str], target: Target
+    pools: Sequence[MachineConfigPool],
+    nodes: Sequence[Node],
+    versions: Mapping[str, str],
+    target: Target,
+    *,
+    as_oc: bool = True,
 ) -> tuple[PoolState, ...]:
-    """Returns the state of every pool, in the order of `pools`; a node that belongs to none is left out."""
+    """Returns the state of every pool, in the order of `pools`; a node that belongs to none is left out.
+
+    `as_oc` keeps two faults of oc: see `node_state`.
+    """
     selectors = [pool.spec.node_selector for pool in pools if pool.spec.node_selector]
     keys = sorted(
         {key for selector in selectors for key in selector.match_labels}
@@ -228,7 +281,9 @@ def assess_pools(
         if (name := pool_by_labels[values]) is not None:
             members[name].append(node)
     return tuple(
-        pool_state(pool, tuple(node_state(node, pool, versions, target) for node in members[pool.metadata.name]))
+        pool_state(
+            pool, tuple(node_state(node, pool, versions, target, as_oc=as_oc) for node in members[pool.metadata.name])
+        )
         for pool in pools
     )
 
@@ -236,12 +291,25 @@ def assess_pools(
 def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolState:
     """Returns the pool's nodes and their counts."""
     return PoolState(
-        name=pool.metadata.name, paused=pool.spec.paused, nodes=nodes, **msgspec.structs.asdict(count(nodes))
+        name=pool.metadata.name,
+        paused=pool.spec.paused,
+        nodes=nodes,
+        degradations=tuple(machine_config.degradations(pool)),
+        allowed=machine_config.allowed_unavailable(pool),
+        wanted=pool.spec.configuration.name,
+        began=_began(pool),
+        **msgspec.structs.asdict(count(nodes)),
     )
 
 
-def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target) -> NodeState:
-    """Returns the state of a node of `pool` on its way to `target`."""
+def node_state(
+    node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target, *, as_oc: bool = True
+) -> NodeState:
+    """Returns the state of a node of `pool` on its way to `target`.
+
+    With `as_oc`, a node whose daemon has not begun is in phase Updated, though it has the old version, and a node whose
+    current configuration does not name its release is never updating.
+    """
     annotations = node.metadata.annotations
     current = annotations.get(machine_config.CURRENT_CONFIG, "")
     desired = annotations.get(machine_config.DESIRED_CONFIG, "")
@@ -252,7 +320,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
     updated = bool(current_version) and current_version == target.version and settled
     updating = (
         not updated
-        and bool(current_version and desired_version)
+        and bool(desired_version and (current_version or not as_oc))
         and desired_version == target.version
         and not same_config
         and on_target
@@ -260,7 +328,14 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
     degraded = bool(desired) and machine_config.is_stuck(node)
     troubles, unavailable = machine_config.availability(node, pool)
     phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
+    if phase == UPDATED and not updated and not as_oc:
+        phase = UPDATING
     assessment, estimate = _BY_PHASE[phase]
+    # The taint tells when the node was cordoned; before its pool began to update it was for another reason.
+    began, ready = _began(pool), find(node.status.conditions, "Ready")
+    cordons = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key)
+    cordoned_at = next((moment for moment in cordons if moment is not None), None)
+    pressed = next((each for each in node.status.conditions if each.type in PRESSURES and each.status == "True"), None)
     message = ""
     # While the daemon updates a node, it is meant to be unavailable. Degraded comes last: it is the graver state.
     if unavailable and not updating:
@@ -280,17 +355,21 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         degraded=degraded,
         reason=annotations.get(machine_config.REASON, ""),
         troubles=troubles,
-        drain_begun=_cordoned_at(node, pool) if phase == DRAINING else None,
+        drain_begun=cordoned_at if phase == DRAINING and began and cordoned_at and cordoned_at >= began else None,
+        cordoned_at=cordoned_at,
+        ready=ready.status if ready else "",
+        ready_since=ready.last_transition_time if ready else None,
+        ready_text=": ".join(text for text in (ready.reason, ready.message) if text) if ready else "",
+        desired=desired,
+        pressure=pressed.type if pressed else "",
+        pressed_since=pressed.last_transition_time if pressed else None,
     )
 
 
-def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
-    """Returns when the node was cordoned; None if it was before its pool began to update: then for another reason."""
-    began = find(pool.status.conditions, "Updating")
-    if began is None or began.status != "True" or began.last_transition_time is None:
-        return None
-    times = [taint.time_added for taint in node.spec.taints if taint.key == CORDON.key and taint.time_added]
-    return next((time for time in times if time >= began.last_transition_time), None)
+def _began(pool: MachineConfigPool) -> datetime | None:
+    """Returns when the pool began to update, None if it is not updating."""
+    updating = find(pool.status.conditions, "Updating")
+    return updating.last_transition_time if updating is not None and updating.status == "True" else None
 
 
 def _update_phase(annotations: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:

@@ -12,11 +12,13 @@ from typing import TypeVar
 import msgspec
 
 from kubekit.api.core_v1 import Node, Pod
-from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.rules.machine_config import CONTROL_PLANE_POOL, WORKER_POOL
+from runup.api.platform_v1 import CertificateSigningRequest
+from runup.rules.machine_config import CONTROL_PLANE_POOL, WORKER_POOL, machines_behind
 from runup.updatestatus.decide.alerts import Alert, Unreadable
+from runup.updatestatus.decide.control_plane import is_progressing
 
 T = TypeVar("T")
 
@@ -25,10 +27,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one moment. Pools, operators and nodes are in the order in which they are reported.
 
     machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None if the
-    cluster has none. pending_pods: pods of phase Pending; draining_pods: pods on nodes that are being drained.
+    cluster has none. pending_pods: pods of phase Pending; draining_pods: pods on nodes that are being updated.
     undecoded: objects that could not be decoded and are in none of these lists, as `Node worker-1`, with the reason.
     incomplete: fields that may not hold every object of the cluster, by name, with the reason. drains_read: the nodes
-    whose pods are in draining_pods, None if all are that are drained: pods are listed node by node, and not at once.
+    whose pods are in draining_pods, None if all are that are updated: pods are listed node by node, and not at once.
+    component_pods, component_deployments, leases: those of the components that carry out an update
+    (`runup.rules.update_components`); those that could not be read are only missing.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -44,6 +48,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     undecoded: tuple[tuple[str, str], ...] = ()
     incomplete: Mapping[str, str] = msgspec.field(default_factory=dict)
     drains_read: frozenset[str] | None = None
+    component_pods: tuple[Pod, ...] | Unreadable | None = None
+    component_deployments: tuple[Deployment, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
+
+    @property
+    def as_oc(self) -> bool:
+        """True for the example files of oc, which have no pods: they are assessed by oc's rules alone."""
+        return self.pending_pods is None
 
 
 LISTED = {
@@ -54,6 +67,7 @@ LISTED = {
     "pending_pods": "Pod",
     "draining_pods": "Pod",
     "pod_disruption_budgets": "PodDisruptionBudget",
+    "certificate_requests": "CertificateSigningRequest",
 }
 """The fields that are lists, with the kind of each."""
 
@@ -61,6 +75,13 @@ LISTED = {
 def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:
     """Returns the objects, none if they could not be read; for callers that need not report the difference."""
     return items if isinstance(items, tuple) else ()
+
+
+def is_under_way(snapshot: Snapshot) -> bool:
+    """Returns whether an update may be under way: ClusterVersion is progressing, or machines of a pool are behind."""
+    cluster = snapshot.cluster_version
+    progressing = not isinstance(cluster, Unreadable) and is_progressing(cluster)
+    return progressing or any(machines_behind(pool) > 0 for pool in readable(snapshot.machine_config_pools))
 
 
 def sort_pools(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, ...]:

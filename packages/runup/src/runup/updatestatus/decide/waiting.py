@@ -13,6 +13,7 @@ from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.rules import eviction_rules
 from kubekit.rules.owners import controller_of
+from kubekit.rules.pod_rules import BROKEN_REASONS, waiting_reason
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator, HealthInsight, ResourceRef, UpdateStatusStatus
 from runup.rules.platform_namespaces import is_system
@@ -20,7 +21,7 @@ from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, OperatorState
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.memory import PreviousStatus
-from runup.updatestatus.decide.nodes import PoolState
+from runup.updatestatus.decide.nodes import NodeState, PoolState
 
 OPERATOR_SLOW = "UpdateWaitsForOperator"
 POD_NOT_CREATED, RELEASE_NOT_LOADED = "PodStuckCreating", "ReleaseNotLoaded"
@@ -30,14 +31,6 @@ OPERATOR_PATIENCE = timedelta(minutes=30)
 MACHINE_CONFIG_PATIENCE = timedelta(minutes=90)
 # The time that pulling a large image on a busy node may take.
 POD_PATIENCE = timedelta(minutes=10)
-# Waiting reasons that do not pass by waiting.
-# Set by the kubelet for images and container configurations that it cannot use.
-_FATAL_WAITS = frozenset(
-    {
-        "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
-        "CreateContainerError", "RunContainerError",
-    }
-)  # fmt: skip
 _MAX_PODS_NAMED = 12
 
 
@@ -107,7 +100,7 @@ def pending_pod_findings(pods: Sequence[Pod], started: datetime | None, now: dat
             owner = f"{controller.kind} {owner}" if controller else owner
             groups.setdefault((namespace, owner, _why_waiting(pod)[0]), []).append(pod)
     for (namespace, owner, reason), stuck in sorted(groups.items()):
-        fatal = reason in _FATAL_WAITS
+        fatal = reason in BROKEN_REASONS
         messages = list(dict.fromkeys(text for pod in stuck if (text := _why_waiting(pod)[1])))
         node_names = sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name})
         place = f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. "
@@ -137,11 +130,9 @@ def _pod_name(pod: Pod) -> str:
 
 def _why_waiting(pod: Pod) -> tuple[str, str]:
     """Returns the reason and message of a pod's waiting container, a fatal one first, else why it is not scheduled."""
-    states = [status.state.waiting for status in pod.status.container_statuses]
-    waits = [(wait.reason, wait.message) for wait in states if wait and wait.reason]
-    worst = next((wait for wait in waits if wait[0] in _FATAL_WAITS), waits[0] if waits else None)
-    if worst:
-        return worst
+    reason, message = waiting_reason(pod)
+    if reason:
+        return reason, message
     scheduled = find(pod.status.conditions, "PodScheduled")
     if scheduled and scheduled.status == "False":
         return scheduled.reason, scheduled.message
@@ -169,8 +160,9 @@ def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     )
 
 
-DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
-_OF_DRAINS = frozenset({DRAIN_BLOCKED, POD_NOT_ENDED})
+DRAIN_BLOCKED, POD_NOT_ENDED, POD_ENDS_LATE = "DrainBlocked", "PodStuckTerminating", "PodEndsLate"
+OF_DRAINS = frozenset({DRAIN_BLOCKED, POD_NOT_ENDED, POD_ENDS_LATE})
+_BY_NODE = frozenset({DRAIN_BLOCKED, POD_ENDS_LATE})
 
 # The usual duration of a drain: the estimate of the phase Draining.
 DRAIN_PATIENCE = timedelta(minutes=10)
@@ -189,13 +181,13 @@ def drain_findings(
     now: datetime,
     read_nodes: frozenset[str] | None = None,
 ) -> Iterator[Finding]:
-    """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end.
+    """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end, or not soon.
 
     They count from the beginning of the drain, which neither a restart of the controller nor a pod that goes changes:
     the time since a budget is exhausted is not the age of the drain. The findings of a node that is not in
     `read_nodes` (None: all are) are kept until its pods are listed again: not known yet is not over.
     """
-    blocked_since, earlier_findings = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
+    blocked_since, earlier_findings = memory.findings(DRAIN_BLOCKED), memory.findings_of(OF_DRAINS)
     by_namespace: dict[str, list[PodDisruptionBudget]] = {}
     for budget in budgets:
         by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
@@ -226,6 +218,7 @@ def drain_findings(
                 drain_began_at = min(moments, default=memory.stamp if memory.was_watched else None)
                 yield _drain_finding(node.name, pool, held_pods=blocked, since=drain_began_at, now=now)
             yield from _never_ending(by_node[node.name], pool, now)
+            yield from _ending_late(node, by_node[node.name], pool, now)
 
 
 def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
@@ -242,14 +235,14 @@ def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime)
         since=old.started_at,
         scope=old.scope.type,
         resources=old.scope.resources,
-        identity=node if old.check == DRAIN_BLOCKED else "",
+        identity=node if old.check in _BY_NODE else "",
         pool=pool.layer,
     )
 
 
 def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
     """Returns the nodes whose drains are held up according to `previous`: they are examined first."""
-    return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(_OF_DRAINS))
+    return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(OF_DRAINS))
 
 
 def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
@@ -293,6 +286,47 @@ def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterat
         )
 
 
+def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
+    """Yields a finding if pods of the node may take longer to end than a drain usually does.
+
+    The deletionTimestamp of a pod is the end of its grace period.
+    """
+    ends = [(pod.metadata.deletion_timestamp, pod) for pod in pods if pod.metadata.deletion_timestamp]
+    late = sorted(((due, pod) for due, pod in ends if due - now > DRAIN_PATIENCE), key=lambda each: each[0])
+    if not late:
+        return
+    begun = min((time for time in (node.drain_begun, *(_deleted_at(pod) for _, pod in late)) if time), default=None)
+    long = begun is not None and now - begun > DRAIN_PATIENCE
+    names = [_pod_name(pod) for _, pod in late]
+    last = late[-1][0]
+    texts = [
+        f"pod {_pod_name(pod)} may take until {due:%Y-%m-%dT%H:%M:%SZ}, by its grace period of "
+        f"{pod.metadata.deletion_grace_period_seconds or 0} s"
+        for due, pod in late[:_MAX_PODS_NAMED]
+    ]
+    yield Finding(
+        check=POD_ENDS_LATE,
+        level=terms.ERROR if long else terms.WARNING,
+        impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
+        summary=f"The drain of node {node.name} waits for {terms.name_or_number('pod', names)}, until "
+        f"{last:%Y-%m-%dT%H:%M:%SZ} at the latest",
+        description=f"The drain waits until evicted pods have ended: {'; '.join(texts)}. A pod that may be "
+        "interrupted can be deleted at once: `oc delete pod NAME -n NAMESPACE --grace-period=0 --force`.",
+        reference=terms.DOCS + "podendslate",
+        since=begun,
+        scope=pool.scope,
+        resources=(terms.node_ref(node.name), *(_pod_ref(pod) for _, pod in late[:_MAX_PODS_NAMED])),
+        identity=node.name,
+        pool=pool.layer,
+    )
+
+
+def _deleted_at(pod: Pod) -> datetime | None:
+    """Returns when the deletion of a pod was requested."""
+    due, grace_s = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
+    return due - timedelta(seconds=grace_s) if due and grace_s else None
+
+
 def _drain_finding(
     node: str,
     pool: PoolState,
@@ -309,7 +343,10 @@ def _drain_finding(
         # Since when the budget has allowed no disruption, if it says so.
         allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
         clause = ""
-        if not eviction_rules.is_current(budget):
+        if failed := eviction_rules.cannot_be_computed(budget):
+            why = ": ".join(text for text in (failed.reason, failed.message) if text)
+            clause = f", not computed: {why}"
+        elif not eviction_rules.is_current(budget):
             clause = ", its status older than its spec"
         elif allowed is not None and allowed.status == "False" and allowed.last_transition_time is not None:
             clause = f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
@@ -325,6 +362,13 @@ def _drain_finding(
         eviction_rules.refusal_of(eviction_rules.budget_now(budget), ready=True) is None for budget in budgets.values()
     ):
         why = f"{who} cover {whom}, and no pod is evicted that more than one covers"
+    remedy = (
+        "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
+        "delete the pods that may be interrupted."
+    )
+    if failed := next(filter(None, map(eviction_rules.cannot_be_computed, budgets.values())), None):
+        why += f" (not computed: {failed.reason})"
+        remedy = f"{eviction_rules.FIX_NOT_COMPUTED} Or delete the pods that may be interrupted."
     budget_ref = partial(ResourceRef, group="policy", resource="poddisruptionbudgets")
     return Finding(
         check=DRAIN_BLOCKED,
@@ -332,8 +376,7 @@ def _drain_finding(
         impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
         summary=f"Node {node} cannot be drained: {why}",
         description=f"The machine-config daemon waits until these pods may be evicted: {'; '.join(texts)}{more}. "
-        "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
-        "delete the pods that may be interrupted.",
+        + remedy,
         reference=terms.DOCS + "drainblocked",
         since=since,
         scope=pool.scope,

@@ -16,11 +16,10 @@ Source of the rule: openshift/cluster-machine-approver; kubernetes, `certificate
 from __future__ import annotations
 
 from runup.api.platform_v1 import CertificateSigningRequest
-from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, names, risk, since_text
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk, since_text
+from runup.rules.certificate_requests import unanswered
 
 NAME = "CertificateRequestsPending"
-SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
-ANSWERS = ("Approved", "Denied", "Failed")
 EXAMPLE = """
 apiVersion: certificates.k8s.io/v1
 kind: CertificateSigningRequest
@@ -31,16 +30,8 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the kubelets' certificate requests that nobody has answered."""
-    waiting = [
-        request
-        for request in snapshot.all(CertificateSigningRequest)
-        if request.spec.signer_name in SIGNERS
-        and not any(condition.type in ANSWERS for condition in request.status.conditions)
-        and request.metadata.creation_timestamp is not None
-        and context.now - request.metadata.creation_timestamp >= DOWN_PATIENCE
-    ]
+    waiting = unanswered(snapshot.all(CertificateSigningRequest), context.now)
     if waiting:
-        waiting.sort(key=lambda request: request.metadata.name)
         oldest = min(request.metadata.creation_timestamp for request in waiting if request.metadata.creation_timestamp)
         who = names(sorted({request.spec.username or request.metadata.name for request in waiting}))
         yield risk(

@@ -12,13 +12,16 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import count
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, is_degraded
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, is_degraded
 from runup.checks.catalogue.nodes.shared.pools import machines_behind_text as behind_text
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.writing import DEGRADED_PATIENCE, Findings, cause, condition_text, declared, risk, severity_after
+from runup.rules.machine_config import degradations, degraded_conditions
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"
+# Conditions whose reasons tell by themselves what they are about; others are named.
+_COMMON = ("NodeDegraded", "RenderDegraded", "Degraded")
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
@@ -31,18 +34,17 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 def _degraded_findings(pool: MachineConfigPool, context: Context) -> Findings:
     """Yields the finding that a pool is degraded, or that it is not known."""
     name, status = pool.metadata.name, pool.status
-    conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
-    degraded = [condition for condition in conditions if condition.status == "True"]
+    conditions = degraded_conditions(pool)
+    degraded = degradations(pool)
     undecided = [condition for condition in conditions if condition.status == "Unknown"]
     machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
     machines_text = machines if status.degraded_machine_count else ""
     fix = f"Repair what `oc describe mcp {name}` names; an update cannot finish on a degraded pool."
     if degraded:
         first, *others = degraded
-        # Degraded itself is the sum of the others, and no cause (machine-config-operator,
-        # pkg/controller/node/status.go).
-        more = [each for each in others if each.type != "Degraded" and cause(each) not in (cause(first), "")]
-        causes = condition_text(first) + "".join(f" {each.type}{condition_text(each)}" for each in more)
+        more = [each for each in others if cause(each) not in (cause(first), "")]
+        kind = "" if first.type in _COMMON else f": {first.type}"
+        causes = kind + condition_text(first) + "".join(f" {each.type}{condition_text(each)}" for each in more)
         since = first.last_transition_time
         yield risk(
             f"{DEGRADED}-{name}",

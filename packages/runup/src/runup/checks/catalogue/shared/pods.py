@@ -20,24 +20,11 @@ from kubekit.api.pod_parts import ListedPod, PlacedPod, PodOwner, PodTraits
 from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED, needs_eviction
 from kubekit.rules.pod_requests import whole_number
+from kubekit.rules.pod_rules import BROKEN_REASONS
 from runup.checks.catalogue.shared.pod_security_levels import violated_level
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.writing import Slim, full_name
-
-# Reasons why a container does not run that waiting does not remove (kubelet, pkg/kubelet/images and kuberuntime).
-BROKEN = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "ErrImageNeverPull",
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "RunContainerError",
-    }
-)
 
 
 def _slim_pod(pod: ListedPod) -> PlacedPod:
@@ -190,10 +177,10 @@ def _shared_demands(
 
 
 def _waiting_container(containers: tuple[pod_parts.WaitingContainer, ...]) -> str:
-    """Returns the first container that waits for a reason in `BROKEN`, with the reason, or an empty string."""
+    """Returns the first container that waits for a reason in `BROKEN_REASONS`, with the reason, or an empty string."""
     for container in containers:
         waiting = container.state.waiting
-        if waiting is not None and waiting.reason in BROKEN:
+        if waiting is not None and waiting.reason in BROKEN_REASONS:
             return intern(f"{container.name}: {waiting.reason}")
     return ""
 

@@ -11,7 +11,15 @@ control plane the machine-config daemon does not drain.
 from __future__ import annotations
 
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import desired_healthy, is_of_virtual_machine, is_share, rule_of_budget, selects
+from kubekit.rules import eviction_rules
+from kubekit.rules.eviction_rules import (
+    cannot_be_computed,
+    desired_healthy,
+    is_of_virtual_machine,
+    is_share,
+    rule_of_budget,
+    selects,
+)
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.pods import PODS, is_drained
 from runup.checks.catalogue.shared.topology import control_plane
@@ -20,6 +28,10 @@ from runup.checks.writing import DOWN_PATIENCE, Applies, Context, Findings, Snap
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
+_FIX = (
+    "Let each allow at least one disruption (maxUnavailable: 1), run more replicas than minAvailable, or delete it for "
+    "the time of the update."
+)
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
@@ -36,7 +48,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     failing = [
         pdb
         for pdb in suspect
-        if (failed := pdbs.cannot_be_computed(pdb))
+        if (failed := cannot_be_computed(pdb))
         and failed.last_transition_time is not None
         and context.now - failed.last_transition_time >= DOWN_PATIENCE
         and not pdb.status.disruptions_allowed
@@ -61,8 +73,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             blocking,
             reason="NoDisruptionsAllowed",
             severity="critical",
-            fix="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
-            "minAvailable, or delete it for the time of the update.",
+            fix=" ".join(
+                [
+                    *([_FIX] if len(failing) < len(blocking) else []),
+                    *([eviction_rules.FIX_NOT_COMPUTED] if failing else []),
+                ]
+            ),
         )
     undecided = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown_reason(pdb))]
     if undecided:

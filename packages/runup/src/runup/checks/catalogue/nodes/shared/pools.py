@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.writing import Resource, Snapshot, Unreadable, count, resource_of
-from runup.rules.machine_config import PoolsOfNode, machines_behind, pools_of_node
+from runup.rules.machine_config import PoolsOfNode, degradations, machines_behind, pools_of_node
 
-# The specific types come first: they say what is wrong, Degraded only that something is.
-DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
 READS: tuple[Resource, ...] = (resource_of(MachineConfigPool), resource_of(Infrastructure))
 
 
@@ -35,8 +32,7 @@ def pools_of_nodes(node: Node, pools: tuple[MachineConfigPool, ...]) -> PoolsOfN
 
 def is_degraded(pool: MachineConfigPool) -> bool:
     """Returns whether the machine-config operator has given up on a machine of the pool, or on its configuration."""
-    conditions = pool.status.conditions
-    return pool.status.degraded_machine_count > 0 or any(status_of(conditions, t) == "True" for t in DEGRADED_TYPES)
+    return pool.status.degraded_machine_count > 0 or bool(degradations(pool))
 
 
 def machines_behind_text(pool: MachineConfigPool) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import is_current, selects, stays_on_node
+from kubekit.rules.eviction_rules import cannot_be_computed, is_current, selects, stays_on_node
 from runup.checks.catalogue.shared.pods import PODS, pods_by_namespace
 from runup.checks.writing import Snapshot, Unreadable, cause, since_suffix
 
@@ -21,15 +19,6 @@ def sorted_budgets(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruption
 def budget_name(pdb: PodDisruptionBudget) -> str:
     """Returns `namespace/name` of a budget."""
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
-
-
-def cannot_be_computed(pdb: PodDisruptionBudget) -> Condition | None:
-    """Returns the condition that says that the disruption controller fails to compute the status, or None.
-
-    It then lets the budget allow nothing (kubernetes, pkg/controller/disruption, failSafe).
-    """
-    allowed = find(pdb.status.conditions, "DisruptionAllowed")
-    return allowed if allowed and allowed.reason == "SyncFailed" else None
 
 
 def not_computed(pdb: PodDisruptionBudget) -> str:

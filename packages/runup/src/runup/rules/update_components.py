@@ -1,0 +1,164 @@
+"""Decides which components that carry out an update cannot act: their pods fail, none is wanted, or none leads.
+
+Sources: the manifests of openshift/cluster-version-operator, openshift/machine-config-operator and the operators of the
+control plane (names, namespaces, leases); client-go, `tools/leaderelection` (a lease that is not renewed is lost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+import msgspec
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.api.workloads_v1 import Deployment, Lease
+from kubekit.rules.eviction_rules import ENDED
+from kubekit.rules.pod_rules import PATIENCE, PodTrouble, trouble_of
+
+MACHINE_CONFIG_NAMESPACE = "openshift-machine-config-operator"
+DAEMON = "machine-config-daemon"
+# The namespace of the release's operator, and that of an operator which takes its place.
+_VERSION_NAMESPACES = ("openshift-cluster-version", "openshift-cluster-version-operator")
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A component that an update needs, in one of `namespaces`. `leases` are the namespaces and names of its Leases."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    effect: str
+    leases: tuple[tuple[str, str], ...] = ()
+
+
+COMPONENTS = (
+    Component(
+        name="cluster-version-operator",
+        namespaces=_VERSION_NAMESPACES,
+        effect="no component is updated",
+        leases=tuple((namespace, "version") for namespace in _VERSION_NAMESPACES),
+    ),
+    Component(
+        name="machine-config-operator",
+        namespaces=(MACHINE_CONFIG_NAMESPACE,),
+        effect="the machine config pools do not get the new release",
+        leases=((MACHINE_CONFIG_NAMESPACE, "machine-config"),),
+    ),
+    Component(
+        name="machine-config-controller",
+        namespaces=(MACHINE_CONFIG_NAMESPACE,),
+        effect="no node is given its new configuration",
+        leases=((MACHINE_CONFIG_NAMESPACE, "machine-config-controller"),),
+    ),
+    Component(name="etcd", namespaces=("openshift-etcd",), effect="the API stores nothing"),
+    Component(name="kube-apiserver", namespaces=("openshift-kube-apiserver",), effect="nothing can be read or written"),
+    Component(
+        name="kube-controller-manager",
+        namespaces=("openshift-kube-controller-manager",),
+        effect="pods and nodes are not replaced, and evicted pods do not come back",
+        leases=(("kube-system", "kube-controller-manager"),),
+    ),
+    Component(
+        name="kube-scheduler",
+        namespaces=("openshift-kube-scheduler",),
+        effect="evicted pods are placed on no node",
+        leases=(("openshift-kube-scheduler", "kube-scheduler"),),
+    ),
+)
+NAMESPACES = tuple(dict.fromkeys(namespace for component in COMPONENTS for namespace in component.namespaces))
+DEPLOYED_IN = (*_VERSION_NAMESPACES, MACHINE_CONFIG_NAMESPACE)
+"""The namespaces of the components that are Deployments; the others are static pods."""
+LEASES = tuple(lease for component in COMPONENTS for lease in component.leases)
+
+
+class ComponentTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A component that cannot act: why, since when if known, and its pods in trouble; not `stopped` if others can."""
+
+    component: Component
+    namespace: str
+    why: str
+    since: datetime | None
+    stopped: bool
+    pods: tuple[Pod, ...] = ()
+
+
+def is_pod_of(pod: Pod, name: str, namespace: str) -> bool:
+    """Returns whether a pod runs the component: it is named after it, and neither guards nor installs it."""
+    own, of_pod = pod.metadata.name, pod.metadata.namespace
+    return (
+        of_pod == namespace and own.startswith(f"{name}-") and not own.startswith((f"{name}-guard", f"{name}-operator"))
+    )
+
+
+def component_troubles(
+    pods: Iterable[Pod], deployments: Iterable[Deployment], leases: Iterable[Lease], now: datetime
+) -> Iterator[ComponentTrouble]:
+    """Yields the components that cannot act; a component whose objects are not among these counts as able to."""
+    pods = [pod for pod in pods if pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is None]
+    wanted = {(each.metadata.namespace, each.metadata.name): each for each in deployments}
+    known_leases = [(lease.metadata.namespace, lease.metadata.name, lease) for lease in leases]
+    for component in COMPONENTS:
+        own_leases = [lease for space, name, lease in known_leases if (space, name) in component.leases]
+        for namespace in component.namespaces:
+            own = [pod for pod in pods if is_pod_of(pod, component.name, namespace)]
+            deployment = wanted.get((namespace, component.name))
+            # A component may have had its lease in another namespace before.
+            lease = next((lease for lease in own_leases if lease.metadata.namespace == namespace), None)
+            lease = lease or (own_leases[0] if len(component.namespaces) == 1 and own_leases else None)
+            if (trouble := _trouble(component, namespace, own, deployment, lease=lease, now=now)) is not None:
+                yield trouble
+
+
+def _trouble(
+    component: Component,
+    namespace: str,
+    pods: Sequence[Pod],
+    deployment: Deployment | None,
+    *,
+    lease: Lease | None,
+    now: datetime,
+) -> ComponentTrouble | None:
+    """Returns why the component cannot act, the most certain reason first."""
+    trouble = partial(ComponentTrouble, component=component, namespace=namespace)
+    failing = [(pod, why) for pod in pods if (why := trouble_of(pod, now)) is not None]
+    in_part = None
+    if failing:
+        in_part = trouble(
+            why="; ".join(f"pod {pod.metadata.name} {why.why}" for pod, why in failing[:5]),
+            since=min((why.since for _, why in failing if why.since), default=None),
+            stopped=len(failing) == len(pods),
+            pods=tuple(pod for pod, _ in failing),
+        )
+        if in_part.stopped:
+            return in_part
+    found = _lacking(deployment, pods, now) if deployment is not None else None
+    found = found or (_leaderless(lease, now) if lease is not None else None)
+    return trouble(why=found.why, since=found.since, stopped=True) if found is not None else in_part
+
+
+def _lacking(deployment: Deployment, pods: Sequence[Pod], now: datetime) -> PodTrouble | None:
+    """Returns why a Deployment has no pod that could act: it is scaled to none, or none is made."""
+    name = deployment.metadata.name
+    if deployment.spec.replicas == 0:
+        return PodTrouble(f"Deployment {name} is scaled to 0 replicas")
+    available = find(deployment.status.conditions, "Available")
+    if pods or available is None or available.status != "False":
+        return None
+    since = available.last_transition_time
+    if since is not None and now - since < PATIENCE:
+        return None
+    failure = find(deployment.status.conditions, "ReplicaFailure")
+    message = failure.message if failure is not None and failure.status == "True" else available.message
+    return PodTrouble(f"Deployment {name} has no pod{f' ({message})' if message else ''}", since)
+
+
+def _leaderless(lease: Lease, now: datetime) -> PodTrouble | None:
+    """Returns why nobody leads: the lease is not renewed for longer than it lasts, and some minutes."""
+    renewed = lease.spec.renew_time
+    if renewed is None or now - renewed < max(timedelta(seconds=lease.spec.lease_duration_seconds), PATIENCE):
+        return None
+    name, holder = f"Lease {lease.metadata.namespace}/{lease.metadata.name}", lease.spec.holder_identity
+    held = f"held by {holder}" if holder else "held by nobody"
+    return PodTrouble(f"it has no leader: {name}, {held}, was last renewed at {renewed:%Y-%m-%dT%H:%M:%SZ}", renewed)

@@ -1,0 +1,156 @@
+"""Reads what shows whether the components that carry out an update can act: their pods, Deployments and leases.
+
+Also the certificate requests of kubelets. A command reads them once, the controller every half minute while an update
+is under way: leases change too often for a watch, and none of it matters in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.workloads_v1 import Deployment, Lease
+from kubekit.kube.api_errors import ApiError, KubeError
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from runup.api.platform_v1 import CertificateSigningRequest
+from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
+from runup.updatestatus.decide.alerts import Unreadable
+from runup.updatestatus.decide.snapshot import Snapshot
+
+REFRESH_S = 30.0
+# How often to check whether an update has begun.
+_STEP_S = 5.0
+
+
+class ListRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A list to read."""
+
+    kind: type[Object]
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+# Pods that run on every node are read of nodes that are being updated, not of all.
+_NOT_ON_EACH_NODE = f"k8s-app notin ({DAEMON}, kube-rbac-proxy-crio)"
+READS = (
+    *(
+        ListRead(
+            kind=Pod,
+            namespace=namespace,
+            label_selector=_NOT_ON_EACH_NODE if namespace == MACHINE_CONFIG_NAMESPACE else "",
+        )
+        for namespace in NAMESPACES
+    ),
+    *(ListRead(kind=Deployment, namespace=namespace) for namespace in DEPLOYED_IN),
+    *(ListRead(kind=Lease, namespace=space, field_selector=f"metadata.name={name}") for space, name in LEASES),
+    ListRead(kind=CertificateSigningRequest),
+)
+
+
+class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers; Deployments and leases that could not be read are only missing."""
+
+    pods: tuple[Pod, ...] | Unreadable | None = None
+    deployments: tuple[Deployment, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
+
+    def within(self, snapshot: Snapshot) -> Snapshot:
+        """Returns the snapshot with these objects."""
+        return msgspec.structs.replace(
+            snapshot,
+            component_pods=self.pods,
+            component_deployments=self.deployments,
+            leases=self.leases,
+            certificate_requests=self.certificate_requests,
+        )
+
+
+def read_once(client: SyncClient, refused: tuple[type[ApiError], ...]) -> ComponentObjects:
+    """Returns the objects now; errors of the types `refused` become answers, others are raised."""
+
+    def listed(read: ListRead) -> tuple[Object, ...] | Unreadable:
+        try:
+            return tuple(
+                client.listing(
+                    read.kind,
+                    read.namespace,
+                    label_selector=read.label_selector,
+                    field_selector=read.field_selector,
+                ).items
+            )
+        except refused as error:
+            return Unreadable(error.message)
+
+    return _objects([(read, listed(read)) for read in READS])
+
+
+def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) -> ComponentObjects:
+    def of(kind: type[Object]) -> Iterator[tuple[Object, ...] | Unreadable]:
+        return (answer for read, answer in answers if read.kind is kind)
+
+    def known(kind: type[Object]) -> tuple[Any, ...]:
+        return tuple(obj for answer in of(kind) if isinstance(answer, tuple) for obj in answer)
+
+    def all_of(kind: type[Object]) -> tuple[Any, ...] | Unreadable:
+        return next((answer for answer in of(kind) if isinstance(answer, Unreadable)), None) or known(kind)
+
+    return ComponentObjects(
+        pods=all_of(Pod),
+        deployments=known(Deployment),
+        leases=known(Lease),
+        certificate_requests=all_of(CertificateSigningRequest),
+    )
+
+
+class WatchedComponents:
+    """Keeps `state` up to date while `follow(True)`, and calls `on_change()` after a change."""
+
+    def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
+        self.state = ComponentObjects()
+        self._client = client
+        self._clock = clock
+        self._on_change = on_change
+        self._wanted = False
+        self._asked = float("-inf")
+
+    def follow(self, updating: bool) -> None:
+        """Sets whether an update is under way; otherwise nothing is read, and the last answers are dropped."""
+        self._wanted = updating
+        if not updating:
+            self.state = ComponentObjects()
+
+    async def run(self) -> None:
+        """Reads every `REFRESH_S` seconds until cancelled."""
+        while True:
+            if self._wanted and self._clock.monotonic() - self._asked >= REFRESH_S:
+                self._asked = self._clock.monotonic()
+                await self.ask()
+            await self._clock.sleep(_STEP_S)
+
+    async def ask(self) -> None:
+        """Reads everything once."""
+        answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]] = []
+        for read in READS:
+            try:
+                listing = await self._client.listing(
+                    read.kind,
+                    read.namespace,
+                    label_selector=read.label_selector,
+                    field_selector=read.field_selector,
+                )
+                answers.append((read, tuple(listing.items)))
+            except (KubeError, codec.DecodeError) as error:
+                answers.append((read, Unreadable(str(error))))
+        state = _objects(answers)
+        if self._wanted and state != self.state:
+            self.state = state
+            self._on_change()

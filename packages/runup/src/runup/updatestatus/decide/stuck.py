@@ -1,0 +1,434 @@
+"""Finds what an update does not get over: pools, nodes and components that do not move, and a lack of any progress.
+
+`oc` reports none of these states. They are decided by the rules that the checks before an update use, too
+(`runup.rules`, `kubekit.rules`). A text never contains an age, so that a finding stays equal while only time passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import pairwise
+
+from kubekit.api.core_v1 import Pod
+from kubekit.lang.text import count, timestamp
+from kubekit.rules.eviction_rules import ENDED
+from kubekit.rules.pod_rules import trouble_of
+from runup.api.config_v1 import ClusterVersion
+from runup.api.platform_v1 import CertificateSigningRequest
+from runup.api.update_v1alpha1 import ResourceRef
+from runup.rules import machine_config
+from runup.rules.certificate_requests import unanswered
+from runup.rules.update_components import DAEMON, MACHINE_CONFIG_NAMESPACE, ComponentTrouble, is_pod_of
+from runup.updatestatus.decide import control_plane as plane
+from runup.updatestatus.decide import finding as terms
+from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide.control_plane import ControlPlaneState, OperatorState
+from runup.updatestatus.decide.finding import Finding
+from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.nodes import NodeState, PoolState
+from runup.updatestatus.decide.snapshot import Snapshot, readable
+from runup.updatestatus.decide.waiting import DRAIN_PATIENCE
+
+POOL_DEGRADED, POOL_BLOCKED = "MachineConfigPoolDegraded", "MachineConfigPoolBlocked"
+NODE_LATE, NODE_AWAY, NODE_PRESSED = "NodeUpdateLate", "NodeNotBack", "NodeUnderPressure"
+CONFIG_MISSING, DAEMON_STUCK = "NodeConfigurationMissing", "MachineConfigDaemonCannotAct"
+COMPONENT_STUCK, OPERATOR_SILENT = "ComponentCannotAct", "ClusterOperatorSilent"
+CERTIFICATES, NO_PROGRESS = "CertificateRequestsPending", "UpdateMakesNoProgress"
+
+# How long a node may be in a phase. Without MachineConfigNodes only its cordon is dated, so the time of the drain is
+# contained in that of the later phases. Twice of it is an error. A pool whose earlier nodes took longer gets more.
+PHASE_LIMITS = {
+    states.DRAINING: timedelta(minutes=30),
+    states.UPDATING: timedelta(minutes=45),
+    states.REBOOTING: timedelta(minutes=45),
+}
+# How long a node may be without its kubelet: the firmware of a large server takes ten minutes.
+AWAY_LIMIT = timedelta(minutes=15)
+PRESSURE_PATIENCE = timedelta(minutes=1)
+# How long nothing at all may move, and the share of the last update's time that is allowed where that was longer.
+STILL_LIMIT, STILL_SHARE = timedelta(minutes=30), 1 / 3
+_NAMED = 12
+
+
+def stuck_findings(
+    snapshot: Snapshot,
+    pools: Sequence[PoolState],
+    state: ControlPlaneState | None,
+    *,
+    components: Iterable[ComponentTrouble],
+    memory: PreviousStatus,
+    now: datetime,
+) -> Iterator[Finding]:
+    """Yields the findings about everything that is being updated; `components` are those that cannot act."""
+    requests = unanswered(readable(snapshot.certificate_requests), now)
+    started = state.started if state is not None else None
+    configs = {config.metadata.name for config in readable(snapshot.machine_configs)}
+    if "machine_configs" in snapshot.incomplete:
+        configs = set()
+    daemons = [
+        pod
+        for pod in {
+            pod.metadata.name: pod for pod in (*readable(snapshot.draining_pods), *readable(snapshot.component_pods))
+        }.values()
+        if is_pod_of(pod, DAEMON, MACHINE_CONFIG_NAMESPACE)
+    ]
+    for pool in pools:
+        if pool.is_complete:
+            continue
+        yield from _degraded_pool(pool)
+        missing = list(_missing_configurations(pool, configs))
+        yield from missing
+        if not pool.paused and not missing:
+            yield from _blocked_pool(pool, now)
+        yield from _stuck_daemons(pool, daemons, now)
+        for node in pool.nodes:
+            yield from _stuck_node(node, pool, started=started, requests=requests, memory=memory, now=now)
+    yield from map(_component_finding, components)
+    yield from _silent_operators(state.operators if state is not None else ())
+    if requests:
+        yield _certificate_finding(requests)
+
+
+def _degraded_pool(pool: PoolState) -> Iterator[Finding]:
+    """Yields the finding that a pool is degraded, unless one of its degraded nodes says the same."""
+    causes = [each for each in pool.degradations if not (each.type == "NodeDegraded" and pool.degraded)]
+    if not causes or (pool.degraded and all(each.type == "Degraded" for each in causes)):
+        return
+    texts = [": ".join(text for text in (each.type, each.reason, each.message) if text) for each in causes]
+    yield Finding(
+        check=POOL_DEGRADED,
+        level=terms.ERROR,
+        impact=terms.UPDATE_STALLED,
+        summary=f"Machine config pool {pool.name} is degraded: "
+        + ", ".join(f"{each.type} ({each.reason})" if each.reason else each.type for each in causes),
+        description=f"{'; '.join(texts)}. The machine-config operator does not update the nodes of a pool in this "
+        f"state: mend what `oc describe mcp {pool.name}` names.",
+        reference=terms.DOCS + "machineconfigpooldegraded",
+        since=min((each.last_transition_time for each in causes if each.last_transition_time), default=None),
+        scope=pool.scope,
+        resources=(terms.pool_ref(pool.name),),
+        pool=pool.layer,
+    )
+
+
+def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
+    """Yields the finding that nodes of a pool use up its maxUnavailable, while none of them is being updated.
+
+    The machine-config operator counts a node that is cordoned or not ready as unavailable, whoever cordoned it
+    (pkg/controller/node/status.go, getUnavailableMachines).
+    """
+    waiting = [node for node in pool.nodes if node.phase == states.PENDING and node.desired != pool.wanted]
+    away = [node for node in pool.nodes if node.troubles]
+    if not waiting or len(away) < pool.allowed or any(node.updating for node in pool.nodes):
+        return
+    cordoned = [
+        node.name for node in away if any(each.reason == machine_config.UNSCHEDULABLE for each in node.troubles)
+    ]
+    texts = [f"{node.name} ({', '.join(each.reason for each in node.troubles)})" for node in away]
+    moments = [node.cordoned_at or node.ready_since for node in away]
+    known = [moment for moment in moments if moment is not None]
+    # The pool is held up since its last free place was taken, or since it has something to do.
+    since = max((time for time in (*sorted(known)[: pool.allowed], pool.began) if time is not None), default=None)
+    long = since is None or now - since > DRAIN_PATIENCE
+    names = [node.name for node in away]
+    remedy = "Bring those that are not ready back or remove them."
+    if cordoned:
+        remedy = f"Release those that are cordoned: `oc adm uncordon {' '.join(cordoned[:_NAMED])}`."
+    yield Finding(
+        check=POOL_BLOCKED,
+        level=terms.ERROR if long else terms.WARNING,
+        impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
+        summary=f"Machine config pool {pool.name} does not update its nodes: {terms.name_or_number('node', names)} "
+        f"{'uses' if len(names) == 1 else 'use'} up maxUnavailable {pool.allowed}"
+        + (f" ({'cordoned' if len(cordoned) == len(names) else 'not available'})" if len(names) == 1 else ""),
+        description=f"{count(len(waiting), 'node')} of the pool {'waits' if len(waiting) == 1 else 'wait'}. At most "
+        f"{pool.allowed} may be unavailable at a time, and unavailable are: {', '.join(texts[:_NAMED])}. {remedy}",
+        reference=terms.DOCS + "machineconfigpoolblocked",
+        since=since,
+        scope=pool.scope,
+        resources=(terms.pool_ref(pool.name), *map(terms.node_ref, names[:_NAMED])),
+        identity=pool.name,
+        pool=pool.layer,
+    )
+
+
+def _missing_configurations(pool: PoolState, configs: Collection[str]) -> Iterator[Finding]:
+    """Yields the findings that a pool, or one of its nodes, should have a MachineConfig that does not exist."""
+    if not configs:
+        return
+    users = {node.desired: (f"Node {node.name}", terms.node_ref(node.name)) for node in pool.nodes if not node.updated}
+    users |= {pool.wanted: (f"Machine config pool {pool.name}", terms.pool_ref(pool.name))}
+    for name, (who, ref) in sorted(users.items()):
+        if name and name not in configs:
+            yield Finding(
+                check=CONFIG_MISSING,
+                level=terms.ERROR,
+                impact=terms.UPDATE_STALLED,
+                summary=f"{who} cannot be updated: MachineConfig {name} does not exist",
+                description=f"{who} should have the configuration {name}, which the cluster does not have. The "
+                "machine-config daemon needs it; restore it, or set the node's annotation desiredConfig to the "
+                "configuration of its pool.",
+                reference=terms.DOCS + "nodeconfigurationmissing",
+                scope=pool.scope,
+                resources=(ref,),
+                pool=pool.layer,
+            )
+
+
+def _stuck_daemons(pool: PoolState, daemons: Iterable[Pod], now: datetime) -> Iterator[Finding]:
+    """Yields the finding that the machine-config daemon cannot act on nodes of the pool that are not updated."""
+    nodes = {node.name: node for node in pool.nodes if not node.updated}
+    # Pods of a node that is away are not ready either; that is reported of the node.
+    failing = [
+        (pod, trouble)
+        for pod in sorted(daemons, key=lambda pod: pod.metadata.name)
+        if (node := nodes.get(pod.spec.node_name)) and node.ready in ("True", "") and pod.status.phase not in ENDED
+        if (trouble := trouble_of(pod, now)) is not None
+    ]
+    if not failing:
+        return
+    on = [pod.spec.node_name for pod, _ in failing]
+    moving = any(nodes[name].updating for name in on)
+    texts = [f"on node {pod.spec.node_name} pod {pod.metadata.name} {trouble.why}" for pod, trouble in failing[:_NAMED]]
+    yield Finding(
+        check=DAEMON_STUCK,
+        level=terms.ERROR if moving else terms.WARNING,
+        impact=terms.UPDATE_STALLED if moving else terms.UPDATE_SPEED,
+        summary=f"The machine-config daemon cannot act on {terms.name_or_number('node', on)}",
+        description=f"{'; '.join(texts)}. A node is not updated without its daemon: see `oc logs -n "
+        f"{MACHINE_CONFIG_NAMESPACE} {failing[0][0].metadata.name} -c {DAEMON}`.",
+        reference=terms.DOCS + "machineconfigdaemoncannotact",
+        since=min((trouble.since for _, trouble in failing if trouble.since), default=None),
+        scope=pool.scope,
+        resources=(*map(terms.node_ref, on[:_NAMED]), *(_pod_ref(pod) for pod, _ in failing[:_NAMED])),
+        identity=f"daemons of {pool.name}",
+        pool=pool.layer,
+    )
+
+
+def _stuck_node(
+    node: NodeState,
+    pool: PoolState,
+    *,
+    started: datetime | None,
+    requests: Sequence[CertificateSigningRequest],
+    memory: PreviousStatus,
+    now: datetime,
+) -> Iterator[Finding]:
+    """Yields the findings about a node that is being updated: it is away, late, or under pressure."""
+    if not node.updating or node.degraded:
+        return
+    finding = partial(
+        Finding, scope=pool.scope, resources=(terms.node_ref(node.name),), pool=pool.layer, identity=node.name
+    )
+    if node.pressure and (node.pressed_since is None or now - node.pressed_since >= PRESSURE_PATIENCE):
+        yield finding(
+            check=NODE_PRESSED,
+            level=terms.WARNING,
+            impact=terms.UPDATE_SPEED,
+            summary=f"Node {node.name} reports {node.pressure} while it is updated",
+            description="The images of the release need several gigabytes of disk, and the kubelet evicts pods: make "
+            f"room on the node (`oc debug node/{node.name} -- chroot /host crictl rmi --prune`).",
+            reference=terms.DOCS + "nodeunderpressure",
+            since=node.pressed_since,
+        )
+    away = node.ready not in ("True", "")
+    if away:
+        since, limit = node.ready_since, max(AWAY_LIMIT, longest_of_earlier(pool))
+    else:
+        uid = terms.uid_of_object("node", node.name)
+        since = _phase_began(node, pool, started) or memory.node_updating_since(pool.layer, uid)
+        limit = max(PHASE_LIMITS[node.phase], 2 * longest_of_earlier(pool))
+    if since is None or now - since <= limit:
+        return
+    too_late = now - since > 2 * limit
+    summary, description = _away_texts(node, since, requests) if away else _late_texts(node, since, limit)
+    yield finding(
+        check=NODE_AWAY if away else NODE_LATE,
+        level=terms.ERROR if too_late else terms.WARNING,
+        impact=terms.UPDATE_STALLED if too_late else terms.UPDATE_SPEED,
+        summary=summary,
+        description=description,
+        reference=terms.DOCS + ("nodenotback" if away else "nodeupdatelate"),
+        since=since,
+    )
+
+
+def _away_texts(node: NodeState, since: datetime, requests: Sequence[CertificateSigningRequest]) -> tuple[str, str]:
+    """Returns the summary and description of a node whose kubelet is not ready while the node is updated."""
+    own = [each.metadata.name for each in requests if each.spec.username.endswith(f":{node.name}")]
+    asked = ""
+    if own:
+        asked = f" Its certificate requests wait for an answer: `oc adm certificate approve {' '.join(own)}`."
+    back = node.phase == states.REBOOTING
+    doing = "has not come back from its reboot" if back else f"is not ready in phase {node.phase} of its update"
+    why = node.ready_text.rstrip(".") or "no reason given"
+    return f"Node {node.name} {doing} ({why})", (
+        f"The kubelet has not been ready since {timestamp(since)}: {why}.{asked} See the machine's console, and "
+        f"`oc describe node {node.name}`."
+    )
+
+
+def _late_texts(node: NodeState, since: datetime, limit: timedelta) -> tuple[str, str]:
+    """Returns the summary and description of a node that is in a phase of its update for too long."""
+    minutes = int(limit.total_seconds() // 60)
+    return f"Node {node.name} has been in phase {node.phase} for longer than usual", (
+        f"The last change of this update on the node was at {timestamp(since)}. The phase {node.phase} usually ends "
+        f"within {minutes} minutes of it. See the log of the machine-config daemon: `oc get pods -n "
+        f"{MACHINE_CONFIG_NAMESPACE} -o wide --field-selector spec.nodeName={node.name}` names its pod."
+    )
+
+
+def _phase_began(node: NodeState, pool: PoolState, started: datetime | None) -> datetime | None:
+    """Returns when the node last showed a change of this update: its cordon, or its kubelet came back.
+
+    The condition Updating of a pool may be younger than the cordon: it changes when the pool is degraded in between.
+    """
+    since_update = min((moment for moment in (pool.began, started) if moment is not None), default=None)
+    moments = [moment for moment in (node.cordoned_at, node.ready_since) if moment is not None]
+    return max((moment for moment in moments if since_update is not None and moment >= since_update), default=None)
+
+
+def longest_of_earlier(pool: PoolState) -> timedelta:
+    """Returns the longest time between nodes of the pool that came back one after another in this update."""
+    if pool.began is None:
+        return timedelta()
+    back = sorted(node.ready_since for node in pool.nodes if node.updated and node.ready_since)
+    return max(
+        (after - before for before, after in pairwise([t for t in back if t >= pool.began])), default=timedelta()
+    )
+
+
+def _component_finding(trouble: ComponentTrouble) -> Finding:
+    component = trouble.component
+    summary = f"{component.name} cannot act, so {component.effect}: {trouble.why}"
+    if not trouble.stopped:
+        summary = f"{component.name} runs in part: {trouble.why}"
+    refs = [_pod_ref(pod) for pod in trouble.pods[:_NAMED]] or [
+        ResourceRef(group="apps", resource="deployments", name=component.name, namespace=trouble.namespace)
+    ]
+    return Finding(
+        check=COMPONENT_STUCK,
+        level=terms.ERROR if trouble.stopped else terms.WARNING,
+        impact=terms.UPDATE_STALLED if trouble.stopped else terms.UPDATE_SPEED,
+        summary=summary,
+        description=f"{trouble.why}. See `oc get pods -n {trouble.namespace}`, and the log of the pod that fails: "
+        f"`oc logs -n {trouble.namespace} NAME --previous`.",
+        reference=terms.DOCS + "componentcannotact",
+        since=trouble.since,
+        resources=tuple(refs),
+        identity=f"{trouble.namespace}/{component.name}",
+    )
+
+
+def _silent_operators(operators: Iterable[OperatorState]) -> Iterator[Finding]:
+    """Yields the operators that do not report whether they are available."""
+    for operator in operators:
+        available = operator.available
+        if available is not None and available.status in ("True", "False"):
+            continue
+        message = available.message if available is not None else ""
+        yield Finding(
+            check=OPERATOR_SILENT,
+            level=terms.WARNING,
+            impact=terms.UNKNOWN_IMPACT,
+            summary=f"Cluster Operator {operator.name} does not report whether it is available",
+            description=message
+            or "It has no condition Available, so its state is not known. See whether its pod runs.",
+            reference=terms.DOCS + "clusteroperatorsilent",
+            since=available.last_transition_time if available is not None else None,
+            resources=(terms.operator_ref(operator.name),),
+        )
+
+
+def _certificate_finding(requests: Sequence[CertificateSigningRequest]) -> Finding:
+    names = [request.metadata.name for request in requests]
+    who = sorted({request.spec.username or request.metadata.name for request in requests})
+    ref = partial(ResourceRef, group="certificates.k8s.io", resource="certificatesigningrequests")
+    return Finding(
+        check=CERTIFICATES,
+        level=terms.WARNING,
+        impact=terms.UPDATE_SPEED,
+        summary=f"{count(len(names), 'certificate request')} of kubelets {'waits' if len(names) == 1 else 'wait'} for "
+        "an answer",
+        description=f"Asked by {', '.join(who[:_NAMED])}. A node without its certificate does not come back. Look at "
+        "them with `oc get csr`, and approve what is right: `oc adm certificate approve NAME`.",
+        reference=terms.DOCS + "certificaterequestspending",
+        since=min(time for request in requests if (time := request.metadata.creation_timestamp)),
+        scope=terms.SCOPE_CLUSTER,
+        resources=tuple(ref(name=name) for name in names[:_NAMED]),
+        identity="kubelets",
+    )
+
+
+def no_progress(
+    cluster: ClusterVersion,
+    pools: Sequence[PoolState],
+    state: ControlPlaneState | None,
+    snapshot: Snapshot,
+    *,
+    memory: PreviousStatus,
+    now: datetime,
+) -> Iterator[Finding]:
+    """Yields the finding that nothing moves, or that the control plane is overdue, whichever component is to blame.
+
+    The limit grows with the time that the last update of this cluster took, and its earlier nodes.
+    """
+    usual = timedelta(seconds=plane.baseline_s(cluster.status.history) * STILL_SHARE)
+    limit = max(STILL_LIMIT, usual, *(2 * longest_of_earlier(pool) for pool in pools), timedelta())
+    moved = max(_movements(cluster, pools, state, snapshot, memory=memory), default=None)
+    finding = partial(
+        Finding,
+        check=NO_PROGRESS,
+        reference=terms.DOCS + "updatemakesnoprogress",
+        resources=(terms.cluster_version_ref(cluster.metadata.name),),
+        identity=cluster.metadata.name,
+    )
+    if moved is not None and now - moved > limit:
+        yield finding(
+            level=terms.ERROR if now - moved > 2 * limit else terms.WARNING,
+            impact=terms.UPDATE_STALLED,
+            summary=f"Nothing has moved since {timestamp(moved)}",
+            description="No ClusterOperator, MachineConfigPool or Node has changed its state for longer than "
+            f"{int(limit.total_seconds() // 60)} minutes, which is unusual for this cluster. See whether the pods in "
+            f"openshift-cluster-version and {MACHINE_CONFIG_NAMESPACE} run, and their logs.",
+            since=moved,
+        )
+    elif state is not None and not state.is_done and plane.assessment_of(state.estimate.remaining_s) == "Stalled":
+        yield finding(
+            level=terms.WARNING,
+            impact=terms.UPDATE_STALLED,
+            summary="The update of the control plane takes longer than estimated",
+            description="By the time that the last update took and the operators that are updated, the control plane "
+            "should have been done more than ten minutes ago. `oc get clusteroperators` shows which of them are not.",
+            since=state.last_progress or state.started,
+        )
+
+
+def _movements(
+    cluster: ClusterVersion,
+    pools: Sequence[PoolState],
+    state: ControlPlaneState | None,
+    snapshot: Snapshot,
+    *,
+    memory: PreviousStatus,
+) -> Iterator[datetime]:
+    """Yields the times at which something of the update is known to have moved."""
+    for entry in cluster.status.history[:1]:
+        yield from (time for time in (entry.started_time, entry.completion_time) if time)
+    for operator in state.operators if state is not None else ():
+        if operator.progressing is not None and operator.progressing.last_transition_time:
+            yield operator.progressing.last_transition_time
+    for pool in readable(snapshot.machine_config_pools):
+        for condition in pool.status.conditions:
+            if condition.type in ("Updated", "Updating") and condition.last_transition_time:
+                yield condition.last_transition_time
+    for each in pools:
+        yield from (time for node in each.nodes for time in (node.ready_since, node.cordoned_at) if time)
+    yield from memory.last_movements()
+
+
+def _pod_ref(pod: Pod) -> ResourceRef:
+    return ResourceRef(resource="pods", name=pod.metadata.name, namespace=pod.metadata.namespace)
