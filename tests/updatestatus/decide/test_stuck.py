@@ -25,7 +25,15 @@ from kubekit.api.core_v1 import (
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.api.workloads_v1 import Deployment, DeploymentSpec, Lease, LeaseSpec
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.platform_v1 import CertificateSigningRequest, CSRSpec
+from runup.api.platform_v1 import (
+    CertificateSigningRequest,
+    CSRSpec,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+    VolumeAttachmentStatus,
+    VolumeError,
+)
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import HealthRow, Report, report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot
@@ -470,3 +478,17 @@ def test_a_node_whose_daemon_has_not_begun_is_not_completed() -> None:
     assert {(row.assessment, row.phase, row.version) for row in pool.rows} == {("Progressing", "Updating", b.OLD)}
     [pool] = report(replace(updating(nodes=nodes), pending_pods=None)).worker_pools
     assert pool.completion == 100
+
+
+def test_volumes_that_are_not_detached() -> None:
+    """Their pods wait elsewhere."""
+    attachment = VolumeAttachment(
+        metadata=ObjectMeta(name="csi-1", deletion_timestamp=ago(30)),
+        spec=VolumeAttachmentSpec(
+            node_name="worker-0000", source=VolumeAttachmentSource(persistent_volume_name="pv-1")
+        ),
+        status=VolumeAttachmentStatus(attached=True, detach_error=VolumeError(time=ago(1), message="in use")),
+    )
+    [row] = rows(updating(volume_attachments=(attachment,)))
+    assert (row.check, row.since) == ("VolumeAttachmentStuck", ago(30))
+    assert row.description.startswith("pv-1 is not detached from node worker-0000: in use.")

@@ -555,3 +555,34 @@ def test_a_release_that_cannot_be_fetched() -> None:
 def test_files_of_examples_are_read_by_ocs_rules_alone() -> None:
     """They know no pods, and oc would not say any of this."""
     assert rows(b.snapshot(cluster_version=accepted("False").cluster_version)) == []
+
+
+def test_pods_with_a_long_grace_period_hold_a_drain_up() -> None:
+    """The finding says until when at the latest, and that they may be deleted; short periods are not reported."""
+    day = shop_pod("batch-0", ends=b.NOW + b.minutes(19 * 60))
+    day = replace(day, metadata=replace(day.metadata, deletion_grace_period_seconds=24 * 3600))
+    short = shop_pod("web-1", ends=b.NOW + b.minutes(5))
+    [row] = rows(draining(draining_pods=(day, short), pod_disruption_budgets=()))
+    assert (row.check, row.level, row.since) == ("PodEndsLate", "Error", b.NOW - b.minutes(5 * 60))
+    assert row.summary == (
+        "The drain of node worker-0000 waits for pod shop/batch-0, until 2026-03-02T05:04:00Z at the latest"
+    )
+    assert "by its grace period of 86400 s" in row.description
+    assert "`oc delete pod NAME -n NAMESPACE --grace-period=0 --force`" in row.description
+
+
+def test_a_budget_that_is_not_computed_says_why() -> None:
+    """Its condition's reason and message; the remedy is another one."""
+    failed = b.cond("DisruptionAllowed", "False", "SyncFailed", "no scale subresource")
+    [row] = rows(draining(pod_disruption_budgets=(budget(conditions=(failed,)),)))
+    assert row.summary.endswith("allows no eviction of pod shop/web-1 (not computed: SyncFailed)")
+    assert "not computed: SyncFailed: no scale subresource" in row.description
+    assert "a number as minAvailable" in row.description
+
+
+def test_pods_that_a_budget_counts_on_and_that_do_not_start_are_named() -> None:
+    """The replacement of an evicted pod fits nowhere."""
+    unschedulable = b.cond("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
+    replacement = shop_pod("web-2", node="", phase="Pending", conditions=(unschedulable,))
+    [row] = rows(draining(pending_pods=(replacement,)))
+    assert "do not start: pod shop/web-2 (Unschedulable: 0/3 nodes are available)." in row.description

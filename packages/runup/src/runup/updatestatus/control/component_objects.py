@@ -1,7 +1,7 @@
 """Reads what shows whether the components that carry out an update can act: their pods, Deployments and leases.
 
-Also the certificate requests of kubelets. A command reads them once, the controller every half minute while an update
-is under way: leases change too often for a watch, and none of it matters in between.
+Also the certificate requests of kubelets, and attachments of volumes. A command reads them once, the controller every
+minute while an update is under way: leases change too often for a watch, and none of it matters in between.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from runup.api.platform_v1 import CertificateSigningRequest
+from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.snapshot import Snapshot
 
-REFRESH_S = 30.0
+REFRESH_S = 60.0
 # How often to check whether an update has begun.
 _STEP_S = 5.0
 
@@ -52,16 +52,18 @@ READS = (
     *(ListRead(kind=Deployment, namespace=namespace) for namespace in DEPLOYED_IN),
     *(ListRead(kind=Lease, namespace=space, field_selector=f"metadata.name={name}") for space, name in LEASES),
     ListRead(kind=CertificateSigningRequest),
+    ListRead(kind=VolumeAttachment),
 )
 
 
 class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """The answers; Deployments and leases that could not be read are only missing."""
+    """The answers; Deployments, leases and attachments that could not be read are only missing."""
 
     pods: tuple[Pod, ...] | Unreadable | None = None
     deployments: tuple[Deployment, ...] = ()
     leases: tuple[Lease, ...] = ()
     certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
 
     def within(self, snapshot: Snapshot) -> Snapshot:
         """Returns the snapshot with these objects."""
@@ -71,6 +73,7 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
             component_deployments=self.deployments,
             leases=self.leases,
             certificate_requests=self.certificate_requests,
+            volume_attachments=self.volume_attachments,
         )
 
 
@@ -108,6 +111,7 @@ def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) ->
         deployments=known(Deployment),
         leases=known(Lease),
         certificate_requests=all_of(CertificateSigningRequest),
+        volume_attachments=known(VolumeAttachment),
     )
 
 

@@ -22,7 +22,7 @@ from kubekit.lang.files import read_limited
 from kubekit.lang.gotext import EPOCH, datetime_of_ns, to_ns
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.platform_v1 import CertificateSigningRequest
+from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.names import cluster_name
@@ -58,6 +58,7 @@ READS: tuple[tuple[Resource, str], ...] = (
             Pod,
             PodDisruptionBudget,
             CertificateSigningRequest,
+            VolumeAttachment,
             UpdateStatus,
             Infrastructure,
         )
@@ -323,6 +324,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         ),
         leases=tuple(lease for lease in objects.of(Lease) if (lease.metadata.namespace, lease.metadata.name) in LEASES),
         certificate_requests=objects.of(CertificateSigningRequest),
+        volume_attachments=objects.of(VolumeAttachment),
     )
 
 

@@ -102,6 +102,7 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
             memory=memory,
             now=now,
             read_nodes=snapshot.drains_read,
+            pending=readable(snapshot.pending_pods),
         ),
         *waits.pending_pod_findings(
             readable(snapshot.pending_pods), state.started if state and is_updating else None, now

@@ -16,11 +16,12 @@ from kubekit.lang.text import count, timestamp
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.pod_rules import trouble_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.platform_v1 import CertificateSigningRequest
+from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.certificate_requests import unanswered
 from runup.rules.update_components import DAEMON, MACHINE_CONFIG_NAMESPACE, ComponentTrouble, is_pod_of
+from runup.rules.volume_attachments import stuck_attachments
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import nodes as states
@@ -35,7 +36,8 @@ POOL_DEGRADED, POOL_BLOCKED = "MachineConfigPoolDegraded", "MachineConfigPoolBlo
 NODE_LATE, NODE_AWAY, NODE_PRESSED = "NodeUpdateLate", "NodeNotBack", "NodeUnderPressure"
 CONFIG_MISSING, DAEMON_STUCK = "NodeConfigurationMissing", "MachineConfigDaemonCannotAct"
 COMPONENT_STUCK, OPERATOR_SILENT = "ComponentCannotAct", "ClusterOperatorSilent"
-CERTIFICATES, NO_PROGRESS = "CertificateRequestsPending", "UpdateMakesNoProgress"
+CERTIFICATES, VOLUMES = "CertificateRequestsPending", "VolumeAttachmentStuck"
+NO_PROGRESS = "UpdateMakesNoProgress"
 
 # How long a node may be in a phase. Without MachineConfigNodes only its cordon is dated, so the time of the drain is
 # contained in that of the later phases. Twice of it is an error. A pool whose earlier nodes took longer gets more.
@@ -78,10 +80,9 @@ def stuck_findings(
         if pool.is_complete:
             continue
         yield from _degraded_pool(pool)
-        missing = list(_missing_configurations(pool, configs))
-        yield from missing
-        if not pool.paused and not missing:
+        if not pool.paused:
             yield from _blocked_pool(pool, now)
+        yield from _missing_configurations(pool, configs)
         yield from _stuck_daemons(pool, daemons, now)
         for node in pool.nodes:
             yield from _stuck_node(node, pool, started=started, requests=requests, memory=memory, now=now)
@@ -89,6 +90,8 @@ def stuck_findings(
     yield from _silent_operators(state.operators if state is not None else ())
     if requests:
         yield _certificate_finding(requests)
+    if attachments := stuck_attachments(snapshot.volume_attachments, now):
+        yield _volume_finding(attachments)
 
 
 def _degraded_pool(pool: PoolState) -> Iterator[Finding]:
@@ -121,7 +124,10 @@ def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
     """
     waiting = [node for node in pool.nodes if node.phase == states.PENDING and node.desired != pool.wanted]
     away = [node for node in pool.nodes if node.troubles]
-    if not waiting or len(away) < pool.allowed or any(node.updating for node in pool.nodes):
+    moving = any(
+        node.updating or any(each.reason == machine_config.DAEMON_BUSY for each in node.troubles) for node in pool.nodes
+    )
+    if not waiting or len(away) < pool.allowed or moving:
         return
     cordoned = [
         node.name for node in away if any(each.reason == machine_config.UNSCHEDULABLE for each in node.troubles)
@@ -360,6 +366,31 @@ def _certificate_finding(requests: Sequence[CertificateSigningRequest]) -> Findi
         scope=terms.SCOPE_CLUSTER,
         resources=tuple(ref(name=name) for name in names[:_NAMED]),
         identity="kubelets",
+    )
+
+
+def _volume_finding(attachments: Sequence[tuple[VolumeAttachment, datetime | None]]) -> Finding:
+    ref = partial(ResourceRef, group="storage.k8s.io", resource="volumeattachments")
+    texts = []
+    for attachment, _ in attachments[:_NAMED]:
+        error = attachment.status.detach_error or attachment.status.attach_error
+        volume = attachment.spec.source.persistent_volume_name or attachment.metadata.name
+        doing = (
+            "detached from" if attachment.metadata.deletion_timestamp or attachment.status.attached else "attached to"
+        )
+        texts.append(f"{volume} is not {doing} node {attachment.spec.node_name}{f': {error.message}' if error else ''}")
+    return Finding(
+        check=VOLUMES,
+        level=terms.WARNING,
+        impact=terms.UPDATE_SPEED,
+        summary=f"{count(len(attachments), 'volume')} cannot be attached or detached, and their pods wait",
+        description=f"{'; '.join(texts)}. Evicted pods do not start elsewhere, and budgets stay used up. See `oc "
+        "describe volumeattachment NAME`, and the pods of the driver's controller.",
+        reference=terms.DOCS + "volumeattachmentstuck",
+        since=min((since for _, since in attachments if since is not None), default=None),
+        scope=terms.SCOPE_CLUSTER,
+        resources=tuple(ref(name=attachment.metadata.name) for attachment, _ in attachments[:_NAMED]),
+        identity="volumes",
     )
 
 

@@ -180,6 +180,7 @@ def drain_findings(
     memory: PreviousStatus,
     now: datetime,
     read_nodes: frozenset[str] | None = None,
+    pending: Sequence[Pod] = (),
 ) -> Iterator[Finding]:
     """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end, or not soon.
 
@@ -216,7 +217,10 @@ def drain_findings(
                 updating = memory.node_updating_since(pool.layer, terms.uid_of_object("node", node.name))
                 moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
                 drain_began_at = min(moments, default=memory.stamp if memory.was_watched else None)
-                yield _drain_finding(node.name, pool, held_pods=blocked, since=drain_began_at, now=now)
+                replacements = _pending_of([budget for _, budget in blocked], pending)
+                yield _drain_finding(
+                    node.name, pool, held_pods=blocked, since=drain_began_at, now=now, replacements=replacements
+                )
             yield from _never_ending(by_node[node.name], pool, now)
             yield from _ending_late(node, by_node[node.name], pool, now)
 
@@ -321,6 +325,17 @@ def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: dat
     )
 
 
+def _pending_of(budgets: Sequence[PodDisruptionBudget], pending: Sequence[Pod]) -> str:
+    """Returns a sentence about pods that the budgets count on and that do not start, or an empty string."""
+    texts = []
+    for pod in pending:
+        if any(eviction_rules.selects(budget, pod.metadata.namespace, pod.metadata.labels) for budget in budgets):
+            why = ": ".join(text for text in _why_waiting(pod) if text)
+            texts.append(f"pod {_pod_name(pod)} ({why or 'Pending'})")
+    shown = ", ".join(texts[:_MAX_PODS_NAMED])
+    return f"Pods of theirs that do not start: {shown}. " if texts else ""
+
+
 def _deleted_at(pod: Pod) -> datetime | None:
     """Returns when the deletion of a pod was requested."""
     due, grace_s = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
@@ -333,6 +348,7 @@ def _drain_finding(
     held_pods: Sequence[tuple[Pod, PodDisruptionBudget]],
     since: datetime | None,
     now: datetime,
+    replacements: str = "",
 ) -> Finding:
     """Returns the finding that budgets hold up the drain of a Node; `since` is when the drain began."""
     long = since is not None and now - since > DRAIN_PATIENCE
@@ -369,6 +385,7 @@ def _drain_finding(
     if failed := next(filter(None, map(eviction_rules.cannot_be_computed, budgets.values())), None):
         why += f" (not computed: {failed.reason})"
         remedy = f"{eviction_rules.FIX_NOT_COMPUTED} Or delete the pods that may be interrupted."
+    remedy = f"{replacements}{remedy}"
     budget_ref = partial(ResourceRef, group="policy", resource="poddisruptionbudgets")
     return Finding(
         check=DRAIN_BLOCKED,

@@ -15,10 +15,9 @@ Source of the rule: storage.k8s.io/v1 (VolumeAttachment `status.attachError` and
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from runup.api.platform_v1 import VolumeAttachment
-from runup.checks.writing import DOWN_PATIENCE, Context, Findings, Snapshot, count, declared, names, risk, since_suffix
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk, since_suffix
+from runup.rules.volume_attachments import stuck_attachments
 
 NAME = "VolumeAttachmentStuck"
 EXAMPLE = """
@@ -32,17 +31,7 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the volumes that have been waiting too long to be attached or detached."""
-    stuck: list[tuple[VolumeAttachment, datetime | None]] = []
-    for attachment in sorted(snapshot.all(VolumeAttachment), key=lambda attachment: attachment.metadata.name):
-        status, metadata = attachment.status, attachment.metadata
-        error = status.detach_error or (status.attach_error if not status.attached else None)
-        since = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
-        # An error has the time of the last attempt, and there is one every few minutes: what is wanted began before.
-        times = [time for time in (error.time if error else None, since) if time is not None]
-        if error is not None and error.time is None:
-            stuck.append((attachment, None))
-        elif times and context.now - min(times) >= DOWN_PATIENCE:
-            stuck.append((attachment, min(times)))
+    stuck = stuck_attachments(snapshot.all(VolumeAttachment), context.now)
     if stuck:
         listing = [f"{each.metadata.name} on {each.spec.node_name}{since_suffix(since)}" for each, since in stuck]
         yield risk(
