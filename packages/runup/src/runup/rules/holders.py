@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.api.core_v1 import Node
+from kubekit.api.core_v1 import Node, Taint
 from runup.api.machineconfig_v1 import MachineConfigPool
 
 
@@ -62,12 +62,19 @@ _BY_ANNOTATION = {"weave.works/kured-reboot-in-progress": _KURED}
 _SRIOV_STATE = "sriovnetwork.openshift.io/state"
 
 
+HOLDING_ANNOTATIONS = frozenset(_BY_ANNOTATION)
+
+
+def holder_of_taint(taint: Taint) -> Holder | None:
+    """Returns the controller that sets a taint, None if none is known."""
+    by_prefix = (holder for prefix, holder in _BY_TAINT_PREFIX.items() if taint.key.startswith(prefix))
+    return _BY_TAINT.get(taint.key) or next(by_prefix, None)
+
+
 def cordon_holder(node: Node) -> Holder | None:
     """Returns the controller that keeps a node cordoned, None if none is known."""
-    for taint in node.spec.taints:
-        by_prefix = (holder for prefix, holder in _BY_TAINT_PREFIX.items() if taint.key.startswith(prefix))
-        if holder := _BY_TAINT.get(taint.key) or next(by_prefix, None):
-            return holder
+    if holder := next(filter(None, map(holder_of_taint, node.spec.taints)), None):
+        return holder
     return next((holder for key, holder in _BY_ANNOTATION.items() if key in node.metadata.annotations), None)
 
 

@@ -195,6 +195,16 @@ def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailable
     return tuple(troubles), bool(layered) or not desired
 
 
+def takes_place(node: Node, pool: MachineConfigPool) -> bool:
+    """Returns whether a node that the update does not hold is unavailable, and so takes one of the pool's places.
+
+    Cordoned nodes are unavailable, whoever cordoned them (`pkg/controller/node`, getUnavailableMachines).
+    """
+    reasons, unavailable = availability(node, pool)
+    away = unavailable and any(each.reason != DAEMON_BUSY for each in reasons)
+    return away and not is_cordoned_by_update(node)
+
+
 def _is_at_rest(node: Node) -> bool:
     """Returns whether the machine-config daemon is done with a node, or has given up."""
     if is_stuck(node):

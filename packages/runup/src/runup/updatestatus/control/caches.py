@@ -24,13 +24,14 @@ from kubekit.kube.watch import Reflector
 from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.rules.holders import HOLDING_ANNOTATIONS, holder_of_taint
 from runup.rules.machine_config import PREFIX
-from runup.updatestatus.decide.nodes import RELEASE_VERSION
+from runup.updatestatus.decide.nodes import PRESSURES, RELEASE_VERSION
 
 MCO_NAMESPACE = "openshift-machine-config-operator"
 MCO_DEPLOYMENT = "machine-config-operator"
 # The conditions of a node that insights are made of (oc's `assessNodesStatus`); the kubelet rewrites the others too.
-_NODE_CONDITIONS = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
+_NODE_CONDITIONS = frozenset({"Ready", "NetworkUnavailable", *PRESSURES})
 
 
 def trim_node(node: Node) -> Node:
@@ -41,11 +42,15 @@ def trim_node(node: Node) -> Node:
         metadata=_reduced_metadata(
             node.metadata,
             labels=node.metadata.labels,
-            annotations={key: value for key, value in node.metadata.annotations.items() if key.startswith(PREFIX)},
+            annotations={
+                key: value
+                for key, value in node.metadata.annotations.items()
+                if key.startswith(PREFIX) or key in HOLDING_ANNOTATIONS
+            },
         ),
         spec=NodeSpec(
             unschedulable=node.spec.unschedulable,
-            taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON.key),
+            taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON.key or holder_of_taint(taint)),
         ),
         status=NodeStatus(
             conditions=tuple(

@@ -25,6 +25,7 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
+from runup.process.lease_age import LeaseRecord
 from runup.process.names import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, is_moving, machines_behind
 from runup.rules.update_components import LEASES, NAMESPACES
@@ -233,7 +234,7 @@ def _age_of_report(dump_content: Dump, now: datetime) -> freshness.Freshness:
     if lease is None:
         return freshness.Freshness(freshness.UNKNOWN, None, "the dump has no Lease, which tells it")
     try:
-        return freshness.freshness(codec.convert(freshness.LeaseRecord, lease), now)
+        return freshness.freshness(codec.convert(LeaseRecord, lease), now)
     except codec.DecodeError as error:
         return freshness.Freshness(freshness.UNKNOWN, None, f"Lease {freshness.LEASE} could not be read: {error}")
 

@@ -18,6 +18,7 @@ from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.rules import machine_config
+from runup.rules.holders import cordon_holder
 from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL
 
 RELEASE_VERSION = machine_config.PREFIX + "release-image-version"
@@ -88,7 +89,8 @@ class NodeState(NodeSummary, frozen=True, kw_only=True):
     """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains.
 
     `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell; `ready_since` is
-    when its condition Ready changed last. `desired` is the MachineConfig that it should have.
+    when its condition Ready changed last. `desired` is the MachineConfig that it should have. `takes_place`: it uses up
+    a part of its pool's maxUnavailable; `held` is what to do where a controller keeps it cordoned.
     """
 
     estimate_s: int | None
@@ -101,6 +103,8 @@ class NodeState(NodeSummary, frozen=True, kw_only=True):
     ready_since: datetime | None = None
     ready_text: str = ""
     desired: str = ""
+    takes_place: bool = False
+    held: str = ""
     pressure: str = ""
     pressed_since: datetime | None = None
 
@@ -335,6 +339,7 @@ def node_state(
     began, ready = _began(pool), find(node.status.conditions, "Ready")
     cordons = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key)
     cordoned_at = next((moment for moment in cordons if moment is not None), None)
+    holder = cordon_holder(node) if node.spec.unschedulable else None
     pressed = next((each for each in node.status.conditions if each.type in PRESSURES and each.status == "True"), None)
     message = ""
     # While the daemon updates a node, it is meant to be unavailable. Degraded comes last: it is the graver state.
@@ -361,6 +366,8 @@ def node_state(
         ready_since=ready.last_transition_time if ready else None,
         ready_text=": ".join(text for text in (ready.reason, ready.message) if text) if ready else "",
         desired=desired,
+        takes_place=machine_config.takes_place(node, pool),
+        held=holder.remedy if holder else "",
         pressure=pressed.type if pressed else "",
         pressed_since=pressed.last_transition_time if pressed else None,
     )

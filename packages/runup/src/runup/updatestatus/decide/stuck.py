@@ -123,15 +123,15 @@ def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
     (pkg/controller/node/status.go, getUnavailableMachines).
     """
     waiting = [node for node in pool.nodes if node.phase == states.PENDING and node.desired != pool.wanted]
-    away = [node for node in pool.nodes if node.troubles]
+    away = [node for node in pool.nodes if node.takes_place]
     moving = any(
         node.updating or any(each.reason == machine_config.DAEMON_BUSY for each in node.troubles) for node in pool.nodes
     )
     if not waiting or len(away) < pool.allowed or moving:
         return
-    cordoned = [
-        node.name for node in away if any(each.reason == machine_config.UNSCHEDULABLE for each in node.troubles)
-    ]
+    unschedulable = machine_config.UNSCHEDULABLE
+    cordoned = [node.name for node in away if any(each.reason == unschedulable for each in node.troubles)]
+    by_hand = [node.name for node in away if node.name in cordoned and not node.held]
     texts = [f"{node.name} ({', '.join(each.reason for each in node.troubles)})" for node in away]
     moments = [node.cordoned_at or node.ready_since for node in away]
     known = [moment for moment in moments if moment is not None]
@@ -139,9 +139,10 @@ def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
     since = max((time for time in (*sorted(known)[: pool.allowed], pool.began) if time is not None), default=None)
     long = since is None or now - since > DRAIN_PATIENCE
     names = [node.name for node in away]
-    remedy = "Bring those that are not ready back or remove them."
-    if cordoned:
-        remedy = f"Release those that are cordoned: `oc adm uncordon {' '.join(cordoned[:_NAMED])}`."
+    remedies = dict.fromkeys(node.held for node in away if node.held)
+    if by_hand:
+        remedies[f"Release those that are cordoned: `oc adm uncordon {' '.join(by_hand[:_NAMED])}`."] = None
+    remedy = " ".join(remedies) or "Bring those that are not ready back or remove them."
     yield Finding(
         check=POOL_BLOCKED,
         level=terms.ERROR if long else terms.WARNING,

@@ -18,10 +18,9 @@ getUnavailableMachines: cordoned nodes are unavailable).
 from __future__ import annotations
 
 from kubekit.api.core_v1 import Node
-from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk
-from runup.rules.machine_config import DAEMON_BUSY, allowed_unavailable, availability, is_cordoned_by_update
+from runup.rules.machine_config import allowed_unavailable, takes_place
 
 NAME = "MachineConfigPoolCannotMove"
 EXAMPLE = """
@@ -53,7 +52,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         members = [
             node for node, of_node in zip(nodes, pools_of_nodes(nodes, pools), strict=True) if of_node.updating == name
         ]
-        away = [node for node in members if not is_cordoned_by_update(node) and _is_away(node, pool)]
+        away = [node for node in members if takes_place(node, pool)]
         allowed = allowed_unavailable(pool)
         if len(members) > 1 and len(away) >= allowed:
             yield risk(
@@ -63,12 +62,6 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
                 [pool, *away],
                 fix=f"Make {names_of(away)} available again; `oc get nodes` shows the status Ready then.",
             )
-
-
-def _is_away(node: Node, pool: MachineConfigPool) -> bool:
-    """Returns whether a node is unavailable for another reason than the work of its machine-config daemon."""
-    reasons, unavailable = availability(node, pool)
-    return unavailable and any(each.reason != DAEMON_BUSY for each in reasons)
 
 
 CHECK = declared(run, NAME, "machine-config", reads=(*READS, resource_of(Node)), rank=95)
