@@ -30,9 +30,9 @@ def of_version(node: Node, version: str, **changes: Any) -> Node:
 
 
 def test_of_a_node_only_what_counts_is_kept() -> None:
-    """Labels whole, the daemon's annotations, three conditions, whether pods may come, and since when they may not."""
+    """Labels whole, the annotations of the daemon, five conditions, whether pods may come, and since when they may not."""
     node = factories.node(annotations={STATE: "Done", "k8s.ovn.org/node-subnets": "x" * 4096}, unschedulable=True)
-    conditions = (*node.status.conditions, factories.condition("PIDPressure", "False"))
+    conditions = (*node.status.conditions, factories.condition("FrequentKubeletRestart", "False"))
     taints = (Taint(key="gpu"), Taint(key="node.kubernetes.io/unschedulable", time_added=datetime.now(UTC)))
     node = replace(node, spec=replace(node.spec, taints=taints))
     kept = trim_node(replace(node, status=replace(node.status, conditions=conditions)))

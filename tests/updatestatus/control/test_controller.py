@@ -237,6 +237,10 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
                 assert (await session.get(f"{process.endpoint.address}/metrics", ssl=trusting)).status == 403
             assert status_of(found.conditions, "Available") == "True", found.conditions
             await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
+            # What shows whether components can act is read last, and only while an update is under way.
+            async with asyncio.timeout(DEADLINE_S):
+                while "volumeattachments" not in (tmp_path / "apiserver" / "audit.log").read_text():
+                    await asyncio.sleep(0.1)
         events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]
     ours = [event for event in events if "update-status-controller" in str(event.get("impersonatedUser", ""))]
     refused = [event["requestURI"] for event in ours if event["responseStatus"]["code"] == 403]
