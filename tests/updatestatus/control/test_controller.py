@@ -238,9 +238,11 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
             assert status_of(found.conditions, "Available") == "True", found.conditions
             await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
             # What shows whether components can act is read last, and only while an update is under way.
+            log = ""
             async with asyncio.timeout(DEADLINE_S):
-                while "volumeattachments" not in (tmp_path / "apiserver" / "audit.log").read_text():
+                while "volumeattachments" not in log:
                     await asyncio.sleep(0.1)
+                    log = (tmp_path / "apiserver" / "audit.log").read_text()
         events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]
     ours = [event for event in events if "update-status-controller" in str(event.get("impersonatedUser", ""))]
     refused = [event["requestURI"] for event in ours if event["responseStatus"]["code"] == 403]
