@@ -30,7 +30,7 @@ def of_version(node: Node, version: str, **changes: Any) -> Node:
 
 
 def test_of_a_node_only_what_counts_is_kept() -> None:
-    """Labels whole, the annotations of the daemon, five conditions, whether pods may come, and since when they may not."""
+    """All labels, the annotations of the daemon, five conditions, whether pods may come, and since when not."""
     node = factories.node(annotations={STATE: "Done", "k8s.ovn.org/node-subnets": "x" * 4096}, unschedulable=True)
     conditions = (*node.status.conditions, factories.condition("FrequentKubeletRestart", "False"))
     taints = (Taint(key="gpu"), Taint(key="node.kubernetes.io/unschedulable", time_added=datetime.now(UTC)))
