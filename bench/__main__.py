@@ -44,6 +44,7 @@ BY_NAME = {
 }
 # These have flags of their own, and run alone.
 PROGRAMS = {
+    "faults": "hostile.survival",
     "fuzz": "fuzz.__main__",
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -36,6 +37,8 @@ class FaultyApi:
 
     def __init__(self, upstream: ClusterConfig, seed: int) -> None:
         self.url = ""
+        # The authority of its certificate, if it has one.
+        self.ca_data = b""
         self.share = 0.0
         self.faults: tuple[Fault, ...] = ()
         self.watches: tuple[Fault, ...] = ()
@@ -52,7 +55,7 @@ class FaultyApi:
     @property
     def config(self) -> ClusterConfig:
         """How to reach the cluster through the proxy."""
-        return ClusterConfig(server=self.url)
+        return ClusterConfig(server=self.url, ca_data=self.ca_data)
 
     def kubeconfig(self, path: Path) -> Path:
         """The same as a file."""
@@ -272,14 +275,16 @@ def _status(code: int, reason: str, message: str, headers: dict[str, str] | None
 
 
 @asynccontextmanager
-async def faulty_api(upstream: ClusterConfig, seed: int = 1) -> AsyncIterator[FaultyApi]:
-    """A proxy to `upstream` at a port of loopback."""
+async def faulty_api(
+    upstream: ClusterConfig, seed: int = 1, *, tls: ssl.SSLContext | None = None, ca_data: bytes = b""
+) -> AsyncIterator[FaultyApi]:
+    """A proxy to `upstream` at a port of loopback; with `tls` its certificate is one of the authority `ca_data`."""
     api = FaultyApi(upstream, seed)
     runner = web.ServerRunner(web.Server(api.handle), shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     host, port = runner.addresses[0][:2]
-    api.url = f"http://{host}:{port}"
+    api.url, api.ca_data = f"{'https' if tls else 'http'}://{host}:{port}", ca_data
     try:
         yield api
     finally:

@@ -104,7 +104,7 @@ async def test_who_was_suspended_writes_nothing_when_it_goes_on(tmp_path: Path) 
             one.send_signal(signal.SIGSTOP)
             await eventually(lambda: audit.writers().count("two") > 5)
             one.send_signal(signal.SIGCONT)
-            assert await asyncio.wait_for(one.wait(), 90) == 1
+            assert await asyncio.wait_for(one.wait(), 90) == signal.SIGALRM
             seen = len(audit.writers())
             await eventually(lambda: len(audit.writers()) > seen + 5)
     writers = audit.writers()

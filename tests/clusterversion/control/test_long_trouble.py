@@ -16,7 +16,7 @@ from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
 
 from kubekit.api.conditions import find
 from kubekit.kube import config
-from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from runup.facts.target_release import TargetRelease
 from runup.preflight.decide import preflight_deployment
 from runup.process.leader_election import cancel
@@ -49,7 +49,7 @@ async def pass_time(clock: ManualClock, api: FaultyApi, seconds: int) -> None:
         await clock.advance(1)
 
 
-async def run_target(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
+async def run_target(world: Cluster, api: FaultyApi, clock: Clock) -> None:
     """Run the target as soon as there is a Deployment for it."""
     while (deployment := await world.deployment()) is None:
         await clock.sleep(1)

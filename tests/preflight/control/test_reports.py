@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import resource
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +55,28 @@ def test_what_is_no_report_is_a_reason(tmp_path: Path, make: Callable[[Path], ob
     seen = read_file(path, "id", ManualClock()).content
     assert isinstance(seen, BadReportSeen)
     assert seen.reason == reason
+
+
+def test_a_process_without_descriptors_keeps_the_last_report(tmp_path: Path) -> None:
+    """The target cannot mend that. The new report is read as soon as there is a descriptor."""
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+    (tmp_path / "id").mkdir()
+    (tmp_path / "id" / "report.json").write_bytes(encode(GOOD))
+    reader.follow("id")
+    (tmp_path / "id" / "report.json").write_bytes(encode(replace(GOOD, message="newer")))
+    clock.jump(60)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        assert not reader.poll()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert reader.seen is not None
+    assert reader.seen.content == GOOD
+    clock.jump(60)
+    assert reader.poll()
+    assert reader.seen.content == replace(GOOD, message="newer")
 
 
 def test_an_unknown_field_is_allowed(tmp_path: Path) -> None:

@@ -130,10 +130,13 @@ class ReportReader:
         text = self._config_map_text
         if text is not None:
             return self._read_if_changed(text, lambda: parse(text.encode(), self._id, self._clock))
-        fingerprint = _file_fingerprint(path)
-        return fingerprint is not None and self._read_if_changed(
-            fingerprint, lambda: read_file(path, self._id, self._clock)
-        )
+        try:
+            fingerprint = _file_fingerprint(path)
+            return fingerprint is not None and self._read_if_changed(
+                fingerprint, lambda: read_file(path, self._id, self._clock)
+            )
+        except OSError:  # of this process alone: the next poll reads the report
+            return False
 
     def _read_if_changed(self, fingerprint: FileFingerprint, read_report: Callable[[], ReportSeen]) -> bool:
         """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
@@ -220,11 +223,17 @@ def remove(folders: Iterable[Path]) -> list[tuple[Path, str]]:
     return [(path, problem) for path in folders if (problem := remove_tree(path))]
 
 
+# No descriptors or no memory: nothing that the target could mend.
+_OWN_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
-    """Returns the report in `path`, or why it cannot be used."""
+    """Returns the report in `path`, or why it cannot be used. Raises OSError if this process lacks what reading needs."""
     try:
         data = _read(path)
     except OSError as error:
+        if error.errno in _OWN_SHORTAGES:
+            raise
         text = f"the report could not be read: {error.strerror or error}"
         return ReportSeen(
             preflight_id=preflight_id, content=BadReportSeen("ReportUnreadable", text), read_at=clock.now()
