@@ -228,7 +228,10 @@ _OWN_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
-    """Returns the report in `path`, or why it cannot be used. Raises OSError if this process lacks what reading needs."""
+    """Returns the report in `path`, or why it cannot be used.
+
+    Raises OSError if this process lacks what reading needs.
+    """
     try:
         data = _read(path)
     except OSError as error:
