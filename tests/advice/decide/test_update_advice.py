@@ -54,9 +54,53 @@ def test_a_risk_whose_rules_we_do_not_know_drops_its_update(rules_: list[Any]) -
     assert found.conditional == ()
 
 
-def test_two_conditional_updates_to_one_image_are_dropped() -> None:
+def test_two_versions_of_one_image_are_dropped() -> None:
     """They contradict each other."""
     assert advice(parse_graph(graph(twice=True)), current=V, channel="c").conditional == ()
+
+
+def test_two_groups_of_one_version_are_one_update_with_the_risks_of_both() -> None:
+    """Where the Go operator drops the update (docs/decisions/0050)."""
+    document = json.loads(graph())
+    (group,) = document["conditionalEdges"]
+    other = {**group, "risks": [{**group["risks"][0], "name": "S"}]}
+    document["conditionalEdges"].append(other)
+    found = advice(parse_graph(json.dumps(document).encode()), current=V, channel="c")
+    assert [(u.release.version, [risk.name for risk in u.risks]) for u in found.conditional] == [("5.1.0", ["R", "S"])]
+    assert [release.version for release in found.updates] == ["5.0.1"]
+
+
+_BAD_METADATA = {
+    "a bad URL": ({"url": "http://["}, "invalid release URL: parse \"http://[\": missing ']' in host"),
+    "an unknown architecture": (
+        {"release.openshift.io/architecture": "amd64"},
+        'unrecognized release.openshift.io/architecture value "amd64"',
+    ),
+    "no channel": (
+        {"io.openshift.upgrades.graph.release.channels": ""},
+        "io.openshift.upgrades.graph.release.channels is an empty string",
+    ),
+    "an empty channel": (
+        {"io.openshift.upgrades.graph.release.channels": "a,,b"},
+        'io.openshift.upgrades.graph.release.channels has an entry that is an empty string: "a,,b"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("metadata", "says"), _BAD_METADATA.values(), ids=_BAD_METADATA.keys())
+@pytest.mark.parametrize("version", ["5.0.0", "5.0.1", "5.1.0"], ids=["current", "plain", "conditional"])
+def test_bad_metadata_of_a_node_that_counts_is_no_answer(metadata: dict[str, str], says: str, version: str) -> None:
+    """As in the Go operator, for the current release and for each update; other nodes do not count."""
+    document = json.loads(graph())
+    unrelated = {"version": "4.0.0", "payload": "i@4", "metadata": metadata}
+    document["nodes"] = [
+        {**node, "metadata": metadata if node["version"] == version else {}} for node in document["nodes"]
+    ] + [unrelated]
+    with pytest.raises(BadGraph) as caught:
+        advice(parse_graph(json.dumps(document).encode()), current=V, channel="c")
+    assert (caught.value.reason, caught.value.message) == ("ResponseInvalid", f"node '{version}': {says}")
+    good = {**document, "nodes": [{**node, "metadata": {}} for node in document["nodes"][:-1]] + [unrelated]}
+    assert advice(parse_graph(json.dumps(good).encode()), current=V, channel="c").updates
 
 
 def test_every_walk_counts_for_reachability() -> None:
@@ -175,6 +219,7 @@ def test_what_is_no_graph_for_us(data: bytes, reason: str) -> None:
     [
         pytest.param({"upstream": "ftp://x"}, "5.0.0", "InvalidURI", id="no http address"),
         pytest.param({"upstream": "http://["}, "5.0.0", "InvalidURI", id="what no parser takes"),
+        pytest.param({"upstream": "http://host/%zz"}, "5.0.0", "InvalidURI", id="an escape that Go refuses"),
         pytest.param({"cluster_id": "x"}, "5.0.0", "InvalidID", id="no UUID"),
         pytest.param({}, "", "NoCurrentVersion", id="no version"),
         pytest.param({"channel": ""}, "5.0.0", "NoChannel", id="no channel"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runup.api.config_v1 import AcceptRisk, ClusterVersionSpec, Update
+from runup.advice.decide.service import query_for
+from runup.api.config_v1 import AcceptRisk, ClusterVersionSpec, Release, Update
 from runup.clusterversion.decide import gates, validation
 
 GOOD = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
@@ -76,6 +77,36 @@ def test_the_desired_update(desired: Update | None, open_gates: tuple[str, ...],
     """Something must be asked for, and it must be what can be."""
     found = validation.errors(ClusterVersionSpec(cluster_id=GOOD, desired_update=desired), frozenset(open_gates))
     assert found == ((said,) if said else ())
+
+
+@pytest.mark.parametrize(
+    ("upstream", "valid"),
+    [
+        ("", True),
+        ("graph", True),
+        ("http://host/?q=%zz", True),
+        ("1abc:x", False),
+        (":x", False),
+        ("http://host/%zz", False),
+        ("http://host:port/", False),
+        ("http://a b/", False),
+    ],
+)
+def test_the_upstream_is_a_url_as_in_go(upstream: str, *, valid: bool) -> None:
+    """The rows of tests/kubekit/lang/test_go_urls.py in short."""
+    found = validation.errors(ClusterVersionSpec(cluster_id=GOOD, upstream=upstream), frozenset())
+    said = f'spec.upstream: Invalid value: "{upstream}": must be a valid URL or empty'
+    assert found == (() if valid else (said,))
+
+
+@pytest.mark.parametrize("form", ["urn:uuid:{}", "{{{}}}"])
+def test_a_cluster_id_may_have_the_forms_that_go_parses(form: str) -> None:
+    """The query has its canonical form."""
+    cluster_id = form.format(GOOD)
+    spec = ClusterVersionSpec(cluster_id=cluster_id, channel="c")
+    assert validation.errors(spec, frozenset()) == ()
+    query = query_for(spec, Release(version="5.0.0", image="i"), configured_url="", architecture="amd64")
+    assert query.cluster_id == GOOD
 
 
 def test_several_are_told_in_the_order_of_the_fields() -> None:

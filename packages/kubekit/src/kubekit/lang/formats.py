@@ -15,8 +15,11 @@ from datetime import date
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import msgspec
+
+from kubekit.lang.gotext import quote_go
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
@@ -30,7 +33,7 @@ _PORT = re.compile(r"(:[0-9]*)?")
 
 
 class URLError(ValueError):
-    """The text is neither an absolute URL nor an absolute path."""
+    """The text is not a URL."""
 
 
 class URL(msgspec.Struct, frozen=True):
@@ -60,15 +63,32 @@ def parse_request_uri(text: str) -> URL:
     """Returns the parts of an absolute URL or path, as Go's `url.ParseRequestURI` does. Raises URLError."""
     if not text:
         raise URLError("empty url")
+    return _parse_reference(text, relative=False)
+
+
+def parse_url(text: str) -> URL:
+    """Returns the parts of a URL, which may be relative or empty, as Go's `url.Parse` does. Raises URLError."""
+    text, _, fragment = text.partition("#")
+    if _BAD_ESCAPE.search(fragment):
+        raise URLError("invalid URL escape")
+    return _parse_reference(text, relative=True)
+
+
+def _parse_reference(text: str, *, relative: bool) -> URL:
     if _CONTROL.search(text):
         raise URLError("invalid control character in URL")
+    if text.startswith(":"):
+        raise URLError("missing protocol scheme")
     scheme_match = _SCHEME.match(text)
     scheme, rest = (text[: scheme_match.end() - 1].lower(), text[scheme_match.end() :]) if scheme_match else ("", text)
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
-        if not scheme:
+        if scheme:
+            return URL(scheme, "", "", query)  # opaque, as in mailto:x
+        if not relative:
             raise URLError("invalid URI for request")
-        return URL(scheme, "", "", query)  # opaque, as in mailto:x
+        if ":" in rest.partition("/")[0]:
+            raise URLError("first path segment in URL cannot contain colon")
     host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
@@ -127,6 +147,8 @@ _HOSTNAME = re.compile(r"(?=.{1,255}\Z)[a-zA-Z0-9_](?:[a-zA-Z0-9\-_]{0,62}[a-zA-
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-])(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(rb"[0-9a-fA-F]{32}")
+_HYPHENATED = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _GO_DURATION = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|ms|s|m|h))+")
 _WORD_DURATION = re.compile(
     r"\s*[0-9]+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano\w*|micro\w*|milli\w*|sec\w*|min\w*|hour\w*|day\w*|week\w*)"
@@ -155,6 +177,22 @@ def is_date_time(text: str) -> bool:
         return False
     hour, minute, second = match.groups()
     return hour <= "23" and minute <= "59" and second <= "59"
+
+
+def parse_uuid(text: str) -> UUID:
+    """Returns the UUID in one of the four forms that github.com/google/uuid parses. Raises ValueError in its words."""
+    octets = text.encode()
+    if len(octets) == 45:
+        if octets[:9].lower() != b"urn:uuid:":
+            raise ValueError(f"invalid urn prefix: {quote_go(text[:9])}")
+        octets = octets[9:]
+    elif len(octets) == 38:
+        octets = octets[1:37]  # the first and the last character are ignored, braces as a rule
+    elif len(octets) not in (32, 36):
+        raise ValueError(f"invalid UUID length: {len(octets)}")
+    if not (_HEX if len(octets) == 32 else _HYPHENATED).fullmatch(octets):
+        raise ValueError("invalid UUID format")
+    return UUID(octets.decode())
 
 
 def is_uri(text: str) -> bool:

@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
+from kubekit.lang.formats import URLError, parse_url
+from kubekit.lang.gotext import quote_go
 from kubekit.lang.text import shorten
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.update_paths import StepMap, UpdateStep
@@ -248,6 +250,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
             reason="VersionNotFound",
         )
     current_index = graph.versions.index(current)
+    _check_metadata(graph.document.nodes[current_index])
     if migrating:
         offered = Advice(updates=(graph.releases[current_index],))
     else:
@@ -256,6 +259,10 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
         sizes = [(number, risks) for number, risks in counts if number]
         updates(quote_name(current.text), len(plain), sizes)
         conditional = _conditional_updates(graph, current)
+        offered_versions = {update.release.version for update in conditional}
+        for index, node in enumerate(graph.document.nodes):
+            if index in plain or node.version in offered_versions:
+                _check_metadata(node)
         # A release that is offered with and without risks counts as one with risks. Releases that share an image
         # contradict each other, so none of them is offered.
         images = Counter(update.release.image for update in conditional)
@@ -329,6 +336,27 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
         for to, by_name in risks.items()
         if to not in unknown
     )
+
+
+def _check_metadata(node: GraphNode) -> None:
+    """Raises BadGraph for metadata that the Go operator refuses (pkg/cincinnati, ParseMetadata), in its words."""
+    errors = []
+    url = node.metadata.get("url", "")
+    try:
+        parse_url(url)
+    except URLError as error:
+        errors.append(f"invalid release URL: parse {quote_go(url)}: {error}")
+    architecture = node.metadata.get(ARCHITECTURE, "multi")
+    if architecture != "multi":
+        errors.append(f"unrecognized {ARCHITECTURE} value {quote_go(architecture)}")
+    channels = node.metadata.get(CHANNELS)
+    if channels == "":
+        errors.append(f"{CHANNELS} is an empty string")
+    elif channels is not None and "" in channels.split(","):
+        errors.append(f"{CHANNELS} has an entry that is an empty string: {quote_go(channels)}")
+    if errors:
+        listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        raise bad_graph(f"node {quote_name(node.version)}: {listed}")
 
 
 def _release(node: GraphNode) -> Release:

@@ -5,13 +5,14 @@ The slow request itself is made by `runup.advice.control.update_service`, whose 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal
+from kubekit.lang.formats import URLError, parse_url, parse_uuid
+from kubekit.lang.gotext import quote_go
 from kubekit.lang.version import parse
 from runup.advice.decide.graph import MULTI, Graph
 from runup.api.config_v1 import ClusterVersionSpec, Release
@@ -24,8 +25,6 @@ FIRST_RETRY = timedelta(seconds=5)
 _MOST_DOUBLINGS = 10
 # The time for which an answer counts if the service does not answer again.
 MAX_AGE = timedelta(hours=24)
-# A UUID of version 4 (RFC 9562).
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class NotAsked(Terminal):
@@ -94,13 +93,14 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
         spec.desired_update.architecture if spec.desired_update and spec.desired_update.architecture else ""
     )
     architecture = requested_architecture or architecture
+    url_error, id_error, cluster_id = _url_error(url), "", ""
     try:
-        is_http = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).netloc)
-    except ValueError:
-        is_http = False
+        cluster_id = str(parse_uuid(spec.cluster_id))
+    except ValueError as error:
+        id_error = str(error)
     checks = (
-        (is_http, "InvalidURI", f"failed to parse update service URL: {url!r} is not an http or https address"),
-        (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is not a UUID"),
+        (not url_error, "InvalidURI", f"failed to parse update service URL: {url_error}"),
+        (not id_error, "InvalidID", f"invalid cluster ID: {id_error}"),
         (bool(architecture), "NoArchitecture", "Architecture has not been configured."),
         (
             bool(current.version),
@@ -123,9 +123,18 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
         url=url,
         channel=spec.channel,
         architecture=query_architecture,
-        cluster_id=spec.cluster_id,
+        cluster_id=cluster_id,
         version=current.version,
     )
+
+
+def _url_error(url: str) -> str:
+    """Returns why no query can be sent to `url`; empty if one can."""
+    try:
+        parts = parse_url(url)
+    except URLError as error:
+        return f"parse {quote_go(url)}: {error}"
+    return "" if parts.scheme in ("http", "https") and parts.host else f"{url!r} is not an http or https address"
 
 
 def is_due(state: ServiceState, query: Query, *, now: datetime) -> bool:

@@ -93,16 +93,19 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
     except Terminal as error:
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
+        named = Release(version=update.version, image=update.image)
         if not update.image:
             # Without the gate for accepted risks, a version with findings is not among the available updates.
             matching = targets.releases_by_version(update.version, (c.release for c in candidates if c.offered))
             is_blocked = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in matching)
             return Decision(condition=_loaded_condition(view), held=is_blocked, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
-            condition = _another_version(Release(version=update.version, image=update.image), error.found)
+            condition = _another_version(named, error.found)
             return Decision(condition=condition, held=False)
+        if error.reason == targets.UNTRUSTED:
+            return replace(_unverified(view, named), held=False)
         return replace(
-            Decision(condition=_failed(update, error.message), held=False), **retry_unreadable(view, update, error)
+            Decision(condition=_failed(named, error.message), held=False), **retry_unreadable(view, update, error)
         )
     if target is None or is_same_image(target.image, view.current.image):
         return Decision(condition=_loaded_condition(view))
@@ -167,8 +170,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         work = check_work(target.image, check, view.now)
         if check.trust is Trust.PENDING:
             return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
-        failed = _failed(update, f"The update cannot be verified: {check.error}", target)
-        return Decision(condition=failed, work=work, requeue_after_s=RECHECK.total_seconds())
+        return _unverified(view, target)
     # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(condition=_another_version(target, check.version))
@@ -357,8 +359,17 @@ def _retrieving_text(release: Release) -> str:
     return f'Retrieving and verifying payload version="{release.version}" image="{release.image}"'
 
 
-def _failed(update: Update, why: str, target: Release | None = None) -> Condition:
-    release = target or Release(version=update.version, image=update.image)
+def _unverified(view: View, target: Release) -> Decision:
+    """Refuses an update whose signature does not verify; it is verified again after `RECHECK`."""
+    check = view.observed.releases.get(target.image) or observed.ReleaseCheck()
+    return Decision(
+        condition=_failed(target, f"The update cannot be verified: {check.error}"),
+        work=check_work(target.image, check, view.now),
+        requeue_after_s=RECHECK.total_seconds(),
+    )
+
+
+def _failed(release: Release, why: str) -> Condition:
     text = f'Retrieving payload failed version="{release.version}" image="{release.image}" failure={why}'
     return _refused_condition("RetrievePayload", text)
 

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from urllib.parse import urlsplit
+from uuid import RFC_4122
 
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.formats import is_accepted, parse_url, parse_uuid
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionSpec
 from runup.clusterversion.decide import gates
 
 INVALID = "Invalid"
 DESIRED_UPDATE = "spec.desiredUpdate"
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str, ...]:
     """Returns one error text a field, in the order of the fields; of desiredUpdate only the first."""
     texts = []
-    try:
-        urlsplit(spec.upstream)
-    except ValueError:
+    if not is_accepted(parse_url, spec.upstream):
         texts.append(f'spec.upstream: Invalid value: "{spec.upstream}": must be a valid URL or empty')
     # As the API server words it.
-    match = _UUID.fullmatch(spec.cluster_id)
-    if spec.cluster_id and (match is None or match[2].lower() not in "89ab"):
+    cluster_id = parse_uuid(spec.cluster_id) if is_accepted(parse_uuid, spec.cluster_id) else None
+    if spec.cluster_id and (cluster_id is None or cluster_id.variant != RFC_4122):
         texts.append(f'spec.clusterID: Invalid value: "{spec.cluster_id}": must be an RFC4122-variant UUID')
-    elif match is not None and match[1] != "4":
+    elif cluster_id is not None and cluster_id.version != 4:
         texts.append(f'spec.clusterID: Invalid value: "{spec.cluster_id}": must be a version-4 UUID')
     return (*texts, *filter(None, (_desired_update_error(spec, open_gates),)))
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from kubekit.lang import yaml as kyaml
+from kubekit.lang.formats import parse_url
 from kubekit.lang.version import Version, VersionError
 from runup.report import documentation
 
@@ -72,7 +72,7 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
     problems: list[str] = []
     url = _text_in(details, "url", "metadata.url", problems)
     try:
-        urlsplit(url)
+        parse_url(url)
     except ValueError as error:
         problems.append(f"metadata.url {url!r} is not a URL: {error}")
         url = ""
