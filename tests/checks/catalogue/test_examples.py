@@ -2344,6 +2344,7 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("policies: warns only", "AdmissionPolicyDeniesUpdate", (("[Deny]", "[Warn]"),)),
     Row("constraints: no priority", "SecurityContextConstraintsPreferred", (("priority: 20", "priority: 0"),)),
     Row("constraints: for some", "SecurityContextConstraintsPreferred", (("system:authenticated", "system:admins"),)),
     Row(

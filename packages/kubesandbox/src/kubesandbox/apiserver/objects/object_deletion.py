@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from kubekit.kube.clock import Clock
+from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
 from kubesandbox.apiserver.http.list_options import Query, invalid_options, not_supported, parse_number
@@ -21,7 +22,6 @@ from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading, read_listing
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
-from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubekit.kube.clock import Clock
+from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
@@ -36,7 +37,6 @@ from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas, is_in_old_version
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed_fields
-from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, ApiError

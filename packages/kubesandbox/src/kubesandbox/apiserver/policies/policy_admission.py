@@ -15,8 +15,8 @@ from typing import Any
 
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import DYN, CelType, type_faults
+from kubekit.rules import policy_evaluation as evaluation
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.policies import evaluation
 from kubesandbox.apiserver.schema import cel_declarations
 from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
@@ -211,7 +211,7 @@ def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> J
     for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):
             expression = validation.get(key)
-            if not expression or cel_declarations.AUTHORIZER.search(expression):
+            if not expression or evaluation.AUTHORIZER.search(expression):
                 continue
             faults = (
                 _fault_for_kind(kind, expression, spec, {**types_by_name, "object": type_, "oldObject": type_})

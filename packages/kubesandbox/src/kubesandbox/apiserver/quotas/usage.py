@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kubekit.kube.clock import Clock
 from kubekit.lang.quantity import add_quantities, parse_quantity
 from kubekit.rules.pod_requests import is_pod_level, qos_class, total_of_containers
+from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.request_target import Target
-from kubesandbox.apiserver.policies.evaluation import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, Store
 

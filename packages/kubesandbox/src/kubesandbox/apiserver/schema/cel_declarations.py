@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -167,9 +166,6 @@ NAMESPACE = _kubernetes_type(
         ),
     ),
 )
-
-# The engine has no authorizer: an expression that uses it is stored unchecked, and its evaluation fails.
-AUTHORIZER = re.compile(r"\bauthorizer\b")
 
 
 def variables_type(variables: Mapping[str, cel_types.CelType]) -> dict[str, cel_types.CelType]:

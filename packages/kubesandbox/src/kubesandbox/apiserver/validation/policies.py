@@ -7,8 +7,9 @@ from typing import Any
 
 from kubekit.lang.cel import CelError, compile_cel
 from kubekit.lang.cel_types import DYN, CelType, type_faults
+from kubekit.rules.policy_evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import field_errors as field
-from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER, NAMESPACE, REQUEST, type_or_dyn, variables_type
+from kubesandbox.apiserver.schema.cel_declarations import NAMESPACE, REQUEST, type_or_dyn, variables_type
 from kubesandbox.apiserver.schema.object_meta import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, selector_faults
 

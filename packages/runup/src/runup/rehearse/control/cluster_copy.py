@@ -19,10 +19,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.files import remove_tree
+from kubekit.rules.policy_evaluation import AUTHORIZER
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.metadata import encoder_of, stamp_restored
 from kubesandbox.apiserver.objects.views import to_stored
-from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER
 from kubesandbox.apiserver.schema.typed import DecodeError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kubekit.lang.version import parse
+from kubekit.rules.policy_evaluation import Write, is_exempt, matches_criteria
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.policies.evaluation import Write, is_exempt, matches_criteria
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 from kubesandbox.apiserver.schema.structural import SchemaError
 from kubesandbox.apiserver.schema.typed import DecodeError

@@ -13,15 +13,37 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from kubekit.lang.cel import CelError, CelEvaluationError, Program, compile_cel
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
-from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.schema.cel_declarations import AUTHORIZER
-from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
+
+
+class WrittenKind(Protocol):
+    """The kind of a written object, in the version of the request."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def namespaced(self) -> bool: ...
+    @property
+    def resource(self) -> str:
+        """`pods`, or `deployments.apps`."""
+
+
+class Requester(Protocol):
+    """The user of a request."""
+
+    def to_dict(self) -> JSON:
+        """Returns the user as `authentication.k8s.io/v1` UserInfo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +51,10 @@ class Write:
     """A write that is to be admitted. `obj` is None for a deletion, `old` for a creation."""
 
     operation: str  # CREATE, UPDATE or DELETE
-    kind: Kind
+    kind: WrittenKind
     namespace: str
     name: str
-    user: User
+    user: Requester
     obj: JSON | None = None
     old: JSON | None = None
     subresource: str = ""
@@ -50,7 +72,7 @@ _EXEMPT = frozenset(
 )  # fmt: skip
 
 
-def is_exempt(kind: Kind) -> bool:
+def is_exempt(kind: WrittenKind) -> bool:
     """Returns whether writes of a kind are never decided on by policies."""
     return kind.resource in _EXEMPT
 
@@ -116,7 +138,9 @@ _HINTS = dict.fromkeys(_NAMES, "dyn")
 _VARIABLE = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
 _LONGEST_MESSAGE = 5 * 1024  # bytes; MaxEvaluatedMessageExpressionSizeBytes
 _LONGEST_ANNOTATION = 10 * 1024  # bytes; maxAuditAnnotationValueLength
-_NO_AUTHORIZER = "the sandbox's API server has no authorizer for expressions"
+# The engine has no authorizer: an expression that uses it is stored unchecked, and its evaluation fails.
+AUTHORIZER = re.compile(r"\bauthorizer\b")
+_NO_AUTHORIZER = "expressions have no authorizer here"
 
 
 @dataclass(frozen=True, slots=True)
