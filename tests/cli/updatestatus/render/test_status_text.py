@@ -518,3 +518,13 @@ def test_since_when_nobody_recorded_a_beginning(minutes: float, told: str) -> No
     now = to_ns(b.NOW + b.minutes(minutes))
     rows = [row for row in rendered.render(report_of_status(status), now).splitlines() if "paused pool" in row]
     assert [row.split()[0] for row in rows] == [told]
+
+
+@pytest.mark.parametrize("as_oc", [True, False])
+def test_a_stalled_update_never_proceeds_well(as_oc: bool) -> None:
+    """Also in a report without insights, whose estimate has passed since; oc prints both of its example files."""
+    status = assess(at(3), None, b.STARTED, max_bytes=None)
+    printed = rendered.render(report_of_status(status), to_ns(b.STARTED + b.minutes(300)), as_oc=as_oc)
+    assert line(printed, "Assessment") == "Stalled"
+    assert ("Update is proceeding well" in printed) is as_oc
+    assert ("Update Stalled   The update of the control plane takes longer" in printed) is not as_oc

@@ -145,7 +145,7 @@ def as_text(reading: StatusReading, details: str) -> str:
             why = updating.message.strip().replace("\n", "\n  ")
         why = why or "ClusterVersion's condition Progressing says neither and gives no message"
         sys.stderr.write(f"warning: whether the control plane is updating is not known: {why}\n")
-    return rendered.render(report, reading.now_ns, rendered.details(details))
+    return rendered.render(report, reading.now_ns, rendered.details(details), as_oc=reading.as_oc)
 
 
 def html_page(reading: StatusReading) -> str:

@@ -108,7 +108,12 @@ def mock(path: str, real_now: datetime) -> StatusReading:
     status_object = complete_status(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
     return StatusReading(
-        obj=status_object, now_ns=now, alerts_problem=problem, worker_pools_before_master=before, cluster=name
+        obj=status_object,
+        now_ns=now,
+        alerts_problem=problem,
+        worker_pools_before_master=before,
+        cluster=name,
+        as_oc=True,
     )
 
 

@@ -32,6 +32,7 @@ class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
     `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.
     `worker_pools_before_master` is the position of the control plane's pool in the cluster's list of pools, which the
     object does not hold. `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before.
+    `as_oc`: the objects are example files of oc, which are printed as oc prints them.
     `doubt` is a sentence without ages about a report that is old, or whose age is not known; "" if it is current.
     """
 
@@ -43,6 +44,7 @@ class StatusReading(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str = ""
     read: read_status.Report | None = None
     doubt: str = ""
+    as_oc: bool = False
 
     def report(self) -> read_status.Report:
         """Returns the Report of the object. Raises DecodeError."""

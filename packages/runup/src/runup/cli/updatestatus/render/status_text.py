@@ -14,7 +14,7 @@ from kubekit.lang.text import shorten, timestamp
 from runup.api.update_v1alpha1 import OperatorProgress
 from runup.cli.render.text import columns
 from runup.updatestatus.decide.control_plane import assessment_of, to_precision
-from runup.updatestatus.decide.finding import INFO, NO_IMPACT, UNKNOWN
+from runup.updatestatus.decide.finding import INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
 from runup.updatestatus.decide.nodes import count
 from runup.updatestatus.decide.read_status import HealthRow, PoolReport, Report
 
@@ -25,6 +25,10 @@ ROWS = 10
 # For `rows` of `render`: one line a pool instead of its table, on terminals with too few lines for more.
 NO_TABLES = -1
 _REASON_WIDTH = 20
+# The row of an update that is Stalled where no insight says so: another controller wrote the report, or time passed.
+_STALLED = HealthRow(
+    level=WARNING, impact=UPDATE_STALLED, summary="The update of the control plane takes longer than estimated"
+)
 
 
 class Details(msgspec.Struct, frozen=True):
@@ -48,15 +52,19 @@ def clock_time(now: int) -> str:
     return f"{datetime_of_ns(now):%H:%M:%SZ}"
 
 
-def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: int = ROWS) -> str:
+def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: int = ROWS, as_oc: bool = False) -> str:
     """Returns the whole text at `now` (nanoseconds since the epoch).
 
     `rows` is the number of rows of a pool that are printed by default; nodes that need attention are always printed.
+    With `as_oc`, an update that is Stalled and has no insights proceeds well, as oc prints it of its example files.
     """
     if not report.is_updating:
         # A refused update, and what is not known, are printed while nothing is updating, too.
         idle_rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
         return NOT_UPDATING + (_health(idle_rows, 0, now, shown_details) if idle_rows else "")
+    health = report.health
+    if not (health or as_oc or report.control_plane_done) and _assessment(report, now) == "Stalled":
+        health = (_STALLED,)
     text = _control_plane(report, now, shown_details)
     pool = report.control_plane_pool
     if pool is not None and pool.counts.total:
@@ -69,7 +77,7 @@ def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: i
             text += f"\nControl Plane Nodes\n{_nodes(pool, shown_details, rows)}"
     started = report.cluster_version.started_at if report.cluster_version else None
     updating_for = round_duration(now - to_ns(started), SECOND) if started else 0
-    return text + _workers(report, shown_details, rows) + _health(report.health, updating_for, now, shown_details)
+    return text + _workers(report, shown_details, rows) + _health(health, updating_for, now, shown_details)
 
 
 # ---- the control plane
@@ -87,14 +95,9 @@ def _control_plane(report: Report, now: int, shown_details: Details) -> str:
         return (
             f"= Control Plane =\nUpdate to {report.target} successfully completed at {moment} (duration: {duration})\n"
         )
-    assessment = insight.assessment if insight else UNKNOWN
-    if insight and insight.estimated_completed_at:
-        remaining_s = to_precision(round_duration(to_ns(insight.estimated_completed_at) - end, SECOND) // SECOND)
-        if assessment in ("Progressing", "Progressing - Slow", "Stalled"):
-            # These depend on the estimate, so they are computed again when they are printed.
-            assessment = assessment_of(remaining_s)
-        if remaining_s:
-            duration += f" (Est. Time Remaining: {_remaining(report, elapsed, remaining_s * SECOND)})"
+    assessment = _assessment(report, now)
+    if remaining_s := _remaining_s(report, now):
+        duration += f" (Est. Time Remaining: {_remaining(report, elapsed, remaining_s * SECOND)})"
     updating = [operator for operator in operators if operator.updating]
     updated, waiting = sum(each.updated for each in operators), sum(each.waiting for each in operators)
     percent = str(insight.completion) if insight else "?"
@@ -124,6 +127,25 @@ def _control_plane(report: Report, now: int, shown_details: Details) -> str:
         rows.append([operator.name, short_duration(now - to_ns(since)) if since else "-", reason, first])
         rows += [["", "", "", line] for line in further]
     return f"{text}\nUpdating Cluster Operators\n{_table(rows)}"
+
+
+def _remaining_s(report: Report, now: int) -> int:
+    """Returns the seconds until the estimated end, negative if that has passed, 0 without an estimate."""
+    insight = report.cluster_version
+    if insight is None or insight.estimated_completed_at is None:
+        return 0
+    end = to_ns(insight.completed_at) if insight.completed_at else now
+    return to_precision(round_duration(to_ns(insight.estimated_completed_at) - end, SECOND) // SECOND)
+
+
+def _assessment(report: Report, now: int) -> str:
+    """Returns the assessment at `now`: those that depend on the estimate are computed again."""
+    insight = report.cluster_version
+    if insight is None:
+        return UNKNOWN
+    if insight.estimated_completed_at and insight.assessment in ("Progressing", "Progressing - Slow", "Stalled"):
+        return assessment_of(_remaining_s(report, now))
+    return insight.assessment
 
 
 def _remaining(report: Report, elapsed: int, remaining: int) -> str:
