@@ -228,6 +228,7 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
         granted = await _grant(cluster)
         files, trusting = certificate(tmp_path)
         await define_api_servers(cluster.client)
+        await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
         async with running(_account(cluster), leader_elect=True, listen="127.0.0.1:0", **files) as process:
             found = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
             # Whom the API server knows, and lets read nothing.
@@ -236,11 +237,10 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
             async with ClientSession(headers={"Authorization": f"Bearer {account.token}"}) as session:
                 assert (await session.get(f"{process.endpoint.address}/metrics", ssl=trusting)).status == 403
             assert status_of(found.conditions, "Available") == "True", found.conditions
-            await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
             # What shows whether components can act is read last, and only while an update is under way.
             log = ""
             async with asyncio.timeout(DEADLINE_S):
-                while "volumeattachments" not in log:
+                while "machineconfignodes" not in log:
                     await asyncio.sleep(0.1)
                     log = (tmp_path / "apiserver" / "audit.log").read_text()
         events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]

@@ -24,7 +24,7 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.api.workloads_v1 import Deployment, DeploymentSpec, Lease, LeaseSpec
-from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool
 from runup.api.platform_v1 import (
     CertificateSigningRequest,
     CSRSpec,
@@ -268,6 +268,22 @@ def test_a_node_that_stays_in_a_phase(state: str, cordoned: float, level: str | 
         nodes=(node, b.node("worker-0001")), machine_config_pools=(b.pool("master"), worker_pool(began=20))
     )
     assert [(row.check, row.level) for row in rows(snapshot)] == ([("NodeUpdateLate", level)] if level else [])
+
+
+def test_the_steps_of_a_node_tell_when_its_phase_began() -> None:
+    """A MachineConfigNode dates each step; the one that is under way is named."""
+
+    def with_step(minutes: float) -> Snapshot:
+        step = b.cond("AppliedFilesAndOS", "Unknown", "Updating", "Rebasing", since=ago(minutes))
+        steps = MachineConfigNode(
+            metadata=ObjectMeta(name="worker-0000"), status=MachineConfigNodeStatus(conditions=(step,))
+        )
+        return updating(nodes=(moving(), b.node("worker-0001")), machine_config_nodes=(steps,))
+
+    assert rows(with_step(10)) == []
+    [row] = rows(with_step(120))
+    assert (row.check, row.level, row.since) == ("NodeUpdateLate", "Error", ago(120))
+    assert "Its step AppliedFilesAndOS is under way: Rebasing." in row.description
 
 
 def test_a_pool_whose_earlier_nodes_were_slow_gets_more_time() -> None:

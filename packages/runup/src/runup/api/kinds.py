@@ -37,6 +37,7 @@ RESOURCES.update(
         "runup.api.config_v1.Infrastructure": _config("Infrastructure", "infrastructures"),
         "runup.api.cluster_settings_v1.Network": _config("Network", "networks"),
         "runup.api.machineconfig_v1.MachineConfig": _machineconfig("MachineConfig", "machineconfigs"),
+        "runup.api.machineconfig_v1.MachineConfigNode": _machineconfig("MachineConfigNode", "machineconfignodes"),
         "runup.api.machineconfig_v1.MachineConfigPool": _machineconfig("MachineConfigPool", "machineconfigpools"),
         "runup.api.operator_v1.Etcd": Resource(
             group="operator.openshift.io", version="v1", kind="Etcd", plural="etcds", namespaced=False

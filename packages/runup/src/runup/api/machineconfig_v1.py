@@ -95,3 +95,15 @@ class MachineOSConfig(Object, frozen=True):
     """An image of the nodes' operating system that the cluster builds for a pool."""
 
     spec: MachineOSConfigSpec = MachineOSConfigSpec()
+
+
+class MachineConfigNodeStatus(Wire, frozen=True):
+    """`status` of a MachineConfigNode: a condition for each step of an update, Unknown while it is under way."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class MachineConfigNode(Object, frozen=True):
+    """How far the update of the node of that name is; releases before 4.20 may not have it."""
+
+    status: MachineConfigNodeStatus = MachineConfigNodeStatus()

@@ -6,7 +6,7 @@ minute while an update is under way: leases change too often for a watch, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
+from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
 from runup.updatestatus.decide.alerts import Unreadable
@@ -27,6 +28,7 @@ from runup.updatestatus.decide.snapshot import Snapshot
 REFRESH_S = 60.0
 # How often to check whether an update has begun.
 _STEP_S = 5.0
+NODES_AT_MOST = 30
 
 
 class ListRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,7 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
     leases: tuple[Lease, ...] = ()
     certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    machine_config_nodes: tuple[MachineConfigNode, ...] = ()
 
     def within(self, snapshot: Snapshot) -> Snapshot:
         """Returns the snapshot with these objects."""
@@ -74,11 +77,23 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
             leases=self.leases,
             certificate_requests=self.certificate_requests,
             volume_attachments=self.volume_attachments,
+            machine_config_nodes=self.machine_config_nodes,
         )
 
 
-def read_once(client: SyncClient, refused: tuple[type[ApiError], ...]) -> ComponentObjects:
-    """Returns the objects now; errors of the types `refused` become answers, others are raised."""
+def _reads(nodes: Sequence[str]) -> tuple[ListRead, ...]:
+    """Returns all lists to read while these nodes are being updated: their MachineConfigNodes, too."""
+    return (
+        *READS,
+        *(ListRead(kind=MachineConfigNode, field_selector=f"metadata.name={name}") for name in nodes[:NODES_AT_MOST]),
+    )
+
+
+def read_once(client: SyncClient, nodes: Sequence[str], refused: tuple[type[ApiError], ...]) -> ComponentObjects:
+    """Returns the objects now, while `nodes` are being updated.
+
+    Errors of the types `refused` become answers, others are raised.
+    """
 
     def listed(read: ListRead) -> tuple[Object, ...] | Unreadable:
         try:
@@ -93,7 +108,7 @@ def read_once(client: SyncClient, refused: tuple[type[ApiError], ...]) -> Compon
         except refused as error:
             return Unreadable(error.message)
 
-    return _objects([(read, listed(read)) for read in READS])
+    return _objects([(read, listed(read)) for read in _reads(nodes)])
 
 
 def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) -> ComponentObjects:
@@ -112,6 +127,7 @@ def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) ->
         leases=known(Lease),
         certificate_requests=all_of(CertificateSigningRequest),
         volume_attachments=known(VolumeAttachment),
+        machine_config_nodes=known(MachineConfigNode),
     )
 
 
@@ -124,11 +140,15 @@ class WatchedComponents:
         self._clock = clock
         self._on_change = on_change
         self._wanted = False
+        self._nodes: Sequence[str] = ()
         self._asked = float("-inf")
 
-    def follow(self, updating: bool) -> None:
-        """Sets whether an update is under way; otherwise nothing is read, and the last answers are dropped."""
-        self._wanted = updating
+    def follow(self, updating: bool, nodes: Sequence[str] = ()) -> None:
+        """Sets whether an update is under way, and of which nodes.
+
+        Otherwise nothing is read, and the last answers are dropped.
+        """
+        self._wanted, self._nodes = updating, nodes
         if not updating:
             self.state = ComponentObjects()
 
@@ -143,7 +163,7 @@ class WatchedComponents:
     async def ask(self) -> None:
         """Reads everything once."""
         answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]] = []
-        for read in READS:
+        for read in _reads(self._nodes):
             try:
                 listing = await self._client.listing(
                     read.kind,

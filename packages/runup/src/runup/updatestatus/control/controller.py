@@ -363,7 +363,7 @@ class UpdateStatusController:
         nodes = readable(snapshot.nodes)
         moving = [node.metadata.name for node in nodes if is_drain_wanted(node) or is_moving(node)]
         sources.drains.follow(moving, at_once=held_up_nodes(previous))
-        sources.components.follow(bool(moving) or is_under_way(snapshot))
+        sources.components.follow(bool(moving) or is_under_way(snapshot), moving)
         status = self._assess_timed(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)

@@ -91,7 +91,7 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
     snapshot = replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
     if draining or is_under_way(snapshot):
-        return component_objects.read_once(client, refused).within(snapshot)
+        return component_objects.read_once(client, draining, refused).within(snapshot)
     return snapshot
 
 

@@ -21,7 +21,7 @@ from kubekit.error_types import InputError
 from kubekit.lang.files import read_limited
 from kubekit.lang.gotext import EPOCH, datetime_of_ns, to_ns
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
-from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.dump.clusterversion_files import NO_FILE, document
@@ -54,6 +54,7 @@ READS: tuple[tuple[Resource, str], ...] = (
             ClusterOperator,
             MachineConfigPool,
             MachineConfig,
+            MachineConfigNode,
             Node,
             Deployment,
             Pod,
@@ -331,6 +332,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         leases=tuple(lease for lease in objects.of(Lease) if (lease.metadata.namespace, lease.metadata.name) in LEASES),
         certificate_requests=objects.of(CertificateSigningRequest),
         volume_attachments=objects.of(VolumeAttachment),
+        machine_config_nodes=objects.of(MachineConfigNode),
     )
 
 

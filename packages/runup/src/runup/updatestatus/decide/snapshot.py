@@ -14,7 +14,7 @@ import msgspec
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.machine_config import CONTROL_PLANE_POOL, WORKER_POOL, machines_behind
 from runup.updatestatus.decide.alerts import Alert, Unreadable
@@ -32,8 +32,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     incomplete: fields that may not hold every object of the cluster, by name, with the reason. drains_read: the nodes
     whose pods are in draining_pods, None if all are that are updated: pods are listed node by node, and not at once.
     component_pods, component_deployments, leases: those of the components that carry out an update
-    (`runup.rules.update_components`). Deployments, leases and volume_attachments that could not be read are only
-    missing.
+    (`runup.rules.update_components`). Deployments, leases, volume_attachments and machine_config_nodes that could
+    not be read are only missing; the latter are known of nodes that are being updated.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -54,6 +54,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     leases: tuple[Lease, ...] = ()
     certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    machine_config_nodes: tuple[MachineConfigNode, ...] = ()
 
     @property
     def as_oc(self) -> bool:

@@ -16,6 +16,7 @@ from kubekit.lang.text import count, timestamp
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.pod_rules import trouble_of
 from runup.api.config_v1 import ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
@@ -66,6 +67,7 @@ def stuck_findings(
     """Yields the findings about everything that is being updated; `components` are those that cannot act."""
     requests = unanswered(readable(snapshot.certificate_requests), now)
     started = state.started if state is not None else None
+    steps = {each.metadata.name: each for each in snapshot.machine_config_nodes}
     configs = {config.metadata.name for config in readable(snapshot.machine_configs)}
     if "machine_configs" in snapshot.incomplete:
         configs = set()
@@ -85,7 +87,9 @@ def stuck_findings(
         yield from _missing_configurations(pool, configs)
         yield from _stuck_daemons(pool, daemons, now)
         for node in pool.nodes:
-            yield from _stuck_node(node, pool, started=started, requests=requests, memory=memory, now=now)
+            yield from _stuck_node(
+                node, pool, steps.get(node.name), started=started, requests=requests, memory=memory, now=now
+            )
     yield from map(_component_finding, components)
     yield from _silent_operators(state.operators if state is not None else ())
     if requests:
@@ -218,6 +222,7 @@ def _stuck_daemons(pool: PoolState, daemons: Iterable[Pod], now: datetime) -> It
 def _stuck_node(
     node: NodeState,
     pool: PoolState,
+    steps: MachineConfigNode | None,
     *,
     started: datetime | None,
     requests: Sequence[CertificateSigningRequest],
@@ -246,12 +251,12 @@ def _stuck_node(
         since, limit = node.ready_since, max(AWAY_LIMIT, longest_of_earlier(pool))
     else:
         uid = terms.uid_of_object("node", node.name)
-        since = _phase_began(node, pool, started) or memory.node_updating_since(pool.layer, uid)
+        since = _phase_began(node, pool, steps, started) or memory.node_updating_since(pool.layer, uid)
         limit = max(PHASE_LIMITS[node.phase], 2 * longest_of_earlier(pool))
     if since is None or now - since <= limit:
         return
     too_late = now - since > 2 * limit
-    summary, description = _away_texts(node, since, requests) if away else _late_texts(node, since, limit)
+    summary, description = _away_texts(node, since, requests) if away else _late_texts(node, steps, since, limit)
     yield finding(
         check=NODE_AWAY if away else NODE_LATE,
         level=terms.ERROR if too_late else terms.WARNING,
@@ -278,23 +283,28 @@ def _away_texts(node: NodeState, since: datetime, requests: Sequence[Certificate
     )
 
 
-def _late_texts(node: NodeState, since: datetime, limit: timedelta) -> tuple[str, str]:
+def _late_texts(node: NodeState, steps: MachineConfigNode | None, since: datetime, limit: timedelta) -> tuple[str, str]:
     """Returns the summary and description of a node that is in a phase of its update for too long."""
     minutes = int(limit.total_seconds() // 60)
+    step = next((each for each in (steps.status.conditions if steps else ()) if each.status == "Unknown"), None)
+    doing = f" Its step {step.type} is under way{f': {step.message}' if step.message else ''}." if step else ""
     return f"Node {node.name} has been in phase {node.phase} for longer than usual", (
         f"The last change of this update on the node was at {timestamp(since)}. The phase {node.phase} usually ends "
-        f"within {minutes} minutes of it. See the log of the machine-config daemon: `oc get pods -n "
+        f"within {minutes} minutes of it.{doing} See the log of the machine-config daemon: `oc get pods -n "
         f"{MACHINE_CONFIG_NAMESPACE} -o wide --field-selector spec.nodeName={node.name}` names its pod."
     )
 
 
-def _phase_began(node: NodeState, pool: PoolState, started: datetime | None) -> datetime | None:
-    """Returns when the node last showed a change of this update: its cordon, or its kubelet came back.
+def _phase_began(
+    node: NodeState, pool: PoolState, steps: MachineConfigNode | None, started: datetime | None
+) -> datetime | None:
+    """Returns when the node last showed a change of this update: its cordon, its kubelet came back, or a step ended.
 
     The condition Updating of a pool may be younger than the cordon: it changes when the pool is degraded in between.
     """
     since_update = min((moment for moment in (pool.began, started) if moment is not None), default=None)
-    moments = [moment for moment in (node.cordoned_at, node.ready_since) if moment is not None]
+    ends = [each.last_transition_time for each in steps.status.conditions] if steps is not None else []
+    moments = [moment for moment in (node.cordoned_at, node.ready_since, *ends) if moment is not None]
     return max((moment for moment in moments if since_update is not None and moment >= since_update), default=None)
 
 
@@ -459,6 +469,9 @@ def _movements(
                 yield condition.last_transition_time
     for each in pools:
         yield from (time for node in each.nodes for time in (node.ready_since, node.cordoned_at) if time)
+    for step in (step for node in snapshot.machine_config_nodes for step in node.status.conditions):
+        if step.last_transition_time:
+            yield step.last_transition_time
     yield from memory.last_movements()
 
 
