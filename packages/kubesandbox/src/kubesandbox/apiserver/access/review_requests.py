@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from kubesandbox.apiserver.access.authn import AUDIENCE, Authenticator
 from kubesandbox.apiserver.access.authz import Authorizer
-from kubesandbox.apiserver.http.body import read_object
-from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
+from kubesandbox.apiserver.http.messages import Response, User, json_response
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, go_json
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, bad_request, invalid
 
-Handler = Callable[[Request, Target], Awaitable[Response]]
+Handler = Callable[[JSON, User, Target], Awaitable[Response]]
 
 
 class Reviews:
@@ -32,22 +31,20 @@ class Reviews:
         }
 
     def handler(self, kind: Kind) -> Handler | None:
-        """Returns the handler of a kind of review, or None for a kind that is stored."""
+        """Returns the handler of a kind of review, which takes the decoded body, or None for a kind that is stored."""
         return (
             self._handlers.get(kind.kind)
             if kind.group.endswith(("authorization.k8s.io", "authentication.k8s.io"))
             else None
         )
 
-    async def _self_access(self, request: Request, _: Target) -> Response:
-        body = read_object(request)
+    async def _self_access(self, body: JSON, user: User, _: Target) -> Response:
         spec = body.get("spec") or {}
         _raise_faults(list(_attribute_faults(spec)))
-        return _review_response(body, self._decide_access(_user_of(request), spec))
+        return _review_response(body, self._decide_access(user, spec))
 
-    async def _review_access(self, request: Request, target: Target) -> Response:
+    async def _review_access(self, body: JSON, _: User, target: Target) -> Response:
         """Handles a SubjectAccessReview of any of the kinds. Raises ApiError 422."""
-        body = read_object(request)
         spec = body.get("spec") or {}
         faults = list(_attribute_faults(spec))
         if not spec.get("user") and not spec.get("groups"):
@@ -79,13 +76,11 @@ class Reviews:
             status["reason"] = reason
         return status
 
-    async def _review_rules(self, request: Request, _: Target) -> Response:
+    async def _review_rules(self, body: JSON, user: User, _: Target) -> Response:
         """Handles a SelfSubjectRulesReview. Raises ApiError 400 without a namespace."""
-        body = read_object(request)
         namespace = (body.get("spec") or {}).get("namespace", "")
         if not namespace:
             raise bad_request("no namespace on request")
-        user = _user_of(request)
         rules = self._authz.rules(user, namespace)
         if "system:masters" in user.groups:
             rules = [
@@ -107,17 +102,18 @@ class Reviews:
         }
         return _review_response({**body, "spec": {}}, status)
 
-    async def _self_subject(self, request: Request, _: Target) -> Response:
-        return _review_response(read_object(request), {"userInfo": _user_of(request).to_dict()})
+    async def _self_subject(self, body: JSON, user: User, _: Target) -> Response:
+        return _review_response(body, {"userInfo": user.to_dict()})
 
-    async def _review_token(self, request: Request, _: Target) -> Response:
-        body = read_object(request)
+    async def _review_token(self, body: JSON, _user: User, _target: Target) -> Response:
         spec = body.get("spec") or {}
+        if not spec.get("token"):
+            raise bad_request("token is required for TokenReview in authentication")
         audiences = tuple(spec.get("audiences") or (AUDIENCE,))
-        user = self._authn.review(spec.get("token", ""), audiences)
-        if user is None:
+        reviewed = self._authn.review(spec["token"], audiences)
+        if reviewed is None:
             return _review_response(body, {"user": {}, "error": "the token is invalid or expired"})
-        return _review_response(body, {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)})
+        return _review_response(body, {"authenticated": True, "user": reviewed.to_dict(), "audiences": list(audiences)})
 
 
 def _raise_faults(faults: list[FieldError]) -> None:
@@ -141,7 +137,3 @@ def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
 def _review_response(body: JSON, status: JSON) -> Response:
     metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
     return json_response({**body, "metadata": metadata, "status": status}, 201)
-
-
-def _user_of(request: Request) -> User:
-    return request.user or User("")

@@ -53,10 +53,7 @@ def read_object(request: Request, expected: str = "") -> JSON:
         # In the words of Go's decoder.
         if not isinstance(value, dict):
             raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {go_type(value)} into Go value of type {_TYPE_META}")
-        for key in ("apiVersion", "kind"):
-            if not isinstance(member := value.get(key) or "", str):
-                why = f"json: cannot unmarshal {go_type(member)} into Go struct field .{key} of type string"
-                raise ValueError(f"{_NO_KIND}: {why}")
+        check_type_meta(value)
     except ValueError as error:
         if not expected:
             raise bad_request(str(error)) from None
@@ -65,6 +62,14 @@ def read_object(request: Request, expected: str = "") -> JSON:
         raise bad_request(f"{what}: {error} ({summarize_body(request.body)})") from None
     obj: JSON = value
     return obj
+
+
+def check_type_meta(obj: JSON) -> None:
+    """Raises ValueError unless an object's apiVersion and kind, where it has them, are text."""
+    for key in ("apiVersion", "kind"):
+        if not isinstance(member := obj.get(key), str | None):
+            why = f"json: cannot unmarshal {go_type(member)} into Go struct field .{key} of type string"
+            raise ValueError(f"{_NO_KIND}: {why}")
 
 
 def _load_json(data: bytes) -> Any:

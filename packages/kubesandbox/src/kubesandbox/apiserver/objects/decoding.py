@@ -72,6 +72,10 @@ class Decoding:
         def refuse(why: str) -> ApiError:
             return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", patch, why)])
 
+        try:
+            body.check_type_meta(new)
+        except ValueError as error:
+            raise refuse(str(error)) from None
         pruned, unknown = self._decode_typed(kind, new, refuse)
         faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
         _report_faults(request, faults, options, refuse)
@@ -85,13 +89,16 @@ class Decoding:
             if options.strict:
                 raise status_errors.bad_request(why)
             request.warnings.append(f"error converting YAML to JSON: {text}")
-        version, name = config.get("apiVersion") or "", meta(config).get("name")
-        if (version, config.get("kind")) != (kind.api_version, kind.kind):
-            group = version if "/" in version else f"/{version}"
-            raise status_errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
+        # A value that is not text counts as none, as in unstructured.NestedString.
+        version, word = (given if isinstance(given := config.get(key), str) else "" for key in ("apiVersion", "kind"))
+        name = meta(config).get("name")
+        if (version, word) != (kind.api_version, kind.kind):
+            # An apiVersion of more parts leaves no kind either.
+            group, word = ("/", "") if version.count("/") > 1 else (version if "/" in version else f"/{version}", word)
+            raise status_errors.bad_request(f"invalid object type: {group}, Kind={word}")
         if meta(config).get("managedFields") is not None:
             raise status_errors.bad_request("metadata.managedFields must be nil")
-        if name not in {None, "", target.name}:
+        if isinstance(name, str) and name not in {"", target.name}:
             raise status_errors.bad_request(
                 f"the name of the object ({name}) does not match the name on the URL ({target.name})"
             )

@@ -59,6 +59,21 @@ class Patching:
         if type_ == _APPLY:
             return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
+        new_object = self.patch_reader(request, kind, options)
+
+        def compute_new(old: JSON) -> JSON:
+            """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
+            decoded = new_object(old)
+            check_named(decoded, target.name)
+            check_place(kind, target.namespace, target.name, decoded)
+            return decoded
+
+        entry = await self._writing.change(kind, target, compute_new, options)
+        return self._reading.answer(request, kind, entry)
+
+    def patch_reader(self, request: Request, kind: Kind, options: WriteOptions) -> Callable[[JSON], JSON]:
+        """Reads a patch, and returns the function that applies it to an object of a kind. Both raise ApiError."""
+        type_ = media_type(request)
         try:
             patch = orjson.loads(request.body)
         except orjson.JSONDecodeError as error:
@@ -71,19 +86,15 @@ class Patching:
         prefix = "json patch " if type_ == _JSON_PATCH else ""
         duplicates = [f'{prefix}duplicate field "{path}"' for path in read_members(request.body).again]
 
-        def compute_new(old: JSON) -> JSON:
-            """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
+        def patched(old: JSON) -> JSON:
+            """Returns an object with the patch applied, decoded. Raises ApiError 400 or 422."""
             new = self._patch_object(kind, old, type_, patch)
             if not isinstance(new, dict):
                 raise status_errors.bad_request("the patch does not leave an object")
             patch_text = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
-            decoded = self._decoding.patched(request, kind, new, options, patch=patch_text, duplicates=duplicates)
-            check_named(decoded, target.name)
-            check_place(kind, target.namespace, target.name, decoded)
-            return decoded
+            return self._decoding.patched(request, kind, new, options, patch=patch_text, duplicates=duplicates)
 
-        entry = await self._writing.change(kind, target, compute_new, options)
-        return self._reading.answer(request, kind, entry)
+        return patched
 
     def _patch_object(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
         """Returns `old` with a patch of the content type `type_` applied. Raises ApiError."""

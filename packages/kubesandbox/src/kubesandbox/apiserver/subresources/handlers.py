@@ -8,20 +8,17 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.body import media_type
-from kubesandbox.apiserver.http.messages import CREATED, Request, Response, json_response
+from kubesandbox.apiserver.http.messages import CREATED, Request, Response, User, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target, not_there
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.objects.views import from_stored
-from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.subresources.pods import Evictions, PodLogs
@@ -56,7 +53,10 @@ class Subresources:
 
     def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
         """Returns the handler of a kind that is never stored, or None for other kinds."""
-        return self._reviews.handler(kind)
+        handler = self._reviews.handler(kind)
+        return handler and (
+            lambda request, target: handler(self._read_body(request, kind), request.user or User(""), target)
+        )
 
     async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a request for a subresource. Raises ApiError."""
@@ -161,21 +161,19 @@ class Subresources:
             return json_response(_scale_of(from_stored(kind, entry.load()), paths))
         options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
 
-        body = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
+        if target.verb == "update":
+            body: JSON | None = self._rest.decoding.body(request, SCALE_KIND, options)
+        elif media_type(request) in _PATCHES:
+            body, patched = None, self._rest.patching.patch_reader(request, SCALE_KIND, options)
+        else:
+            raise status_errors.unsupported_media_type(_PATCHES)
 
         def compute(obj: JSON) -> JSON:
-            """Returns the object with the requested replicas. Raises ApiError (409, 422)."""
-            if body is not None:
-                new_scale = body
-            else:
-                type_, scale = media_type(request), _scale_of(obj, paths)
-                if type_ not in _PATCHES:
-                    raise status_errors.unsupported_media_type(_PATCHES)
-                patch = apply_json_patch if type_ == _PATCHES[0] else merge_patch
-                new_scale = patch(scale, orjson.loads(request.body))
+            """Returns the object with the requested replicas. Raises ApiError (400, 409, 422)."""
+            new_scale = patched(_scale_of(obj, paths)) if body is None else body
             replicas = (new_scale.get("spec") or {}).get("replicas", 0)
             # Replicas of a custom resource are validated with the whole object.
-            if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
+            if replicas < 0 and not kind.custom:
                 fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
                 raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
             # The revision is a precondition only if the client sent one.
