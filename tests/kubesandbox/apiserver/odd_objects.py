@@ -32,7 +32,11 @@ _CONTENT_TYPES = {
 }
 WAYS = tuple(_CONTENT_TYPES)
 # A real server answers these with 500, too.
-_UPSTREAMS_OWN = ("failed to create typed patch object", "resourceVersion should not be set on objects to be created")
+_UPSTREAMS_OWN = (
+    "failed to create typed patch object",
+    "resourceVersion should not be set on objects to be created",
+    "strconv.ParseUint: parsing",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def missing_resources(pod: JSON, names: Iterable[str]) -> str:
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         sides = (_requests_or_limits(container, side) for side in ("requests", "limits"))
         for name in required - _compute_resources(*sides).keys():
-            lacking.setdefault(name, set()).add(container["name"])
+            lacking.setdefault(name, set()).add(container.get("name", ""))
     return "; ".join(f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
 
 

@@ -85,9 +85,10 @@ def _json_fault(encoded: str) -> str:
     return "" if isinstance(value, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
 
 
-def _decoded_bytes(encoded: str) -> int:
+def _decoded_bytes(encoded: str | None) -> int:
     """Returns the number of bytes that a value in base64 stands for."""
-    return len(encoded) * 3 // 4 - encoded[-2:].count("=")
+    # A null is no bytes.
+    return len(encoded) * 3 // 4 - encoded[-2:].count("=") if encoded else 0
 
 
 def _key_faults(fault_path: str, *keys: str) -> Faults:

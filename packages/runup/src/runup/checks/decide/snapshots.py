@@ -65,7 +65,7 @@ def snapshot_of(
             try:
                 decoded = codec.convert(type_of(resource), obj)
             except DecodeError as error:
-                metadata = obj.get("metadata") or {}
+                metadata = _metadata_of(obj)
                 namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
                 found_by_read[resource].undecoded.append(Undecodable(namespace, name, str(error)))
                 continue
@@ -120,14 +120,21 @@ def _has_objects(found_objects: _ReadObjects) -> bool:
     return bool(found_objects.objects or found_objects.undecoded)
 
 
+def _metadata_of(obj: JSON) -> JSON:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def _is_in_read(resource: Resource, obj: JSON) -> bool:
     """Returns whether the object is in the namespace of the read and has the labels that it selects."""
-    metadata = obj.get("metadata") or {}
-    namespace = namespace_of(resource)
+    metadata, namespace = _metadata_of(obj), namespace_of(resource)
     if namespace and metadata.get("namespace") != namespace:
         return False
     selector = resource.label_selector if isinstance(resource, Slim) else ""
     labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        # It cannot be decoded either, and is reported as such.
+        return True
     # The selectors in use have the forms `!label` and `label=value`.
     label, _, value = selector.partition("=")
     return not selector or (labels.get(label) == value if value else selector.removeprefix("!") not in labels)

@@ -19,6 +19,7 @@ appear in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and 
 from __future__ import annotations
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
+from runup.api.clusterversion_json import mapping, mappings
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "CRDStoredVersionDropped"
@@ -57,11 +58,10 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if isinstance(manifest, dict) and manifest.get("kind") == "CustomResourceDefinition"
     ]
     for manifest in definition_manifests:
-        defined_name = (manifest.get("metadata") or {}).get("name")
-        versions = (manifest.get("spec") or {}).get("versions")
-        if isinstance(defined_name, str) and isinstance(versions, list):
+        defined_name, spec = mapping(manifest, "metadata").get("name"), mapping(manifest, "spec")
+        if isinstance(defined_name, str) and isinstance(spec.get("versions"), list):
             target_versions[defined_name] = frozenset(
-                str(version["name"]) for version in versions if isinstance(version, dict) and "name" in version
+                str(version["name"]) for version in mappings(spec, "versions") if "name" in version
             )
     for crd in sorted(definitions, key=lambda definition: definition.metadata.name):
         name = crd.metadata.name

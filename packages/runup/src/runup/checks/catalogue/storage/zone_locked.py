@@ -131,7 +131,7 @@ def _zone_terms(volume: PersistentVolume) -> Terms:
     expressions = [
         _map_or_empty(expression) for term in terms for expression in _list_or_empty(term.get("matchExpressions"))
     ]
-    plain = all(set(term) == {"matchExpressions"} and term["matchExpressions"] for term in terms)
+    plain = all(set(term) == {"matchExpressions"} and _list_or_empty(term["matchExpressions"]) for term in terms)
     of_zones = all(
         str(expression.get("key", "")).endswith(_ZONES) and expression.get("operator") == "In"
         for expression in expressions
