@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from tests.contract.rows import rows
 
@@ -122,9 +123,9 @@ async def send(server: ApiServer, place: Place, obj: JSON, way: str, **query: st
     path += f"{'/namespaces/default' if kind.namespaced else ''}/{kind.plural}{'' if way == 'POST' else '/odd'}"
     method = way if way in {"POST", "PUT"} else "PATCH"
     query |= {"fieldManager": "m", "force": "true"} if way == "APPLY" else {}
-    headers = {"content-type": _CONTENT_TYPES[way], "accept": "application/json"}
-    request = Request(method=method, path=path, query=query, headers=headers, body=json.dumps(obj).encode())
-    return await server._app.handle(request, path, ADMIN)  # noqa: SLF001 - without a socket
+    headers = (("Content-Type", _CONTENT_TYPES[way]), ("Accept", "application/json"))
+    request = Request.parse(method, f"{path}?{urlencode(query)}", headers, json.dumps(obj).encode())
+    return await server._app.handle(request, ADMIN)  # noqa: SLF001 - without a socket
 
 
 async def fault_of(server: ApiServer, place: Place, base: JSON, value: Any, way: str) -> str:
