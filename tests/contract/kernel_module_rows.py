@@ -45,10 +45,66 @@ GOOD = [
         id="patterns and variables in the files to sign",
     ),
     pytest.param({"selector": {"a": ""}, "devicePlugin": {"container": {"image": "a:1"}}}, id="no loader"),
-    pytest.param({**module(), "dra": {"driver": "x"}}, id="what a later version adds"),
+    pytest.param({**module(), "later": {"driver": "x"}}, id="what a later version adds"),
+    pytest.param({**module(), "dra": {"driverName": "gpu.example.com", "volumes": []}}, id="a resource driver"),
+    pytest.param(
+        module([{"regexp": "a", "containerImage": IMAGE, "inTreeModuleToRemove": "b"}], inTreeModuleToRemove="a"),
+        id="the older spelling, for a mapping and for all",
+    ),
+    pytest.param(module(inTreeModulesToRemove=["a"], inTreeModuleToRemove=""), id="an older spelling that is empty"),
 ]
 
+BOTH = "InTreeModulesToRemove or InTreeModuleToRemove can be defined"
 BAD = [
+    pytest.param(
+        module(inTreeModulesToRemove=["a"], inTreeModuleToRemove="a"),
+        f"only one of the Container's fields: {BOTH}",
+        id="both spellings of in-tree modules",
+    ),
+    pytest.param(
+        module(inTreeModulesToRemove=[], inTreeModuleToRemove="a"),
+        f"only one of the Container's fields: {BOTH}",
+        id="both spellings, one without a module",
+    ),
+    pytest.param(
+        module(
+            [
+                {
+                    "regexp": "a",
+                    "containerImage": IMAGE,
+                    "inTreeModulesToRemove": ["a"],
+                    "inTreeModuleToRemove": "a",
+                }
+            ]
+        ),
+        f"only one of the KernelMapping fields: {BOTH}",
+        id="both spellings in a mapping",
+    ),
+    *(
+        pytest.param(
+            module([{"regexp": "a", "containerImage": IMAGE, **mapping}], **container),
+            "only one type if field (InTreeModuleToRemove or InTreeModulesToRemove) can be defined in KenrelMapping",
+            id=f"one spelling in a mapping, the other for all: {word}",
+        )
+        for word, mapping, container in (
+            ("list", {"inTreeModulesToRemove": ["a"]}, {"inTreeModuleToRemove": "a"}),
+            ("one", {"inTreeModuleToRemove": "a"}, {"inTreeModulesToRemove": ["a"]}),
+        )
+    ),
+    pytest.param({**module(), "dra": {}}, "spec.dra.driverName must be set", id="a resource driver without a name"),
+    pytest.param(
+        {"selector": {}, "dra": {"driverName": ""}}, "spec.dra.driverName must be set", id="an empty name, no loader"
+    ),
+    pytest.param(
+        {**module(), "dra": {"driverName": "NO NAME"}},
+        "spec.dra.driverName: NO NAME is not a valid DNS subdomain",
+        id="a name that is none",
+    ),
+    pytest.param(
+        {**module(), "dra": {"driverName": "a.b"}, "devicePlugin": {"container": {"image": "a:1"}}},
+        "spec.dra and spec.devicePlugin are mutually exclusive",
+        id="a resource driver and a device plugin",
+    ),
     pytest.param(
         module([{"literal": "6.1.0", "containerImage": IMAGE}, {"regexp": "a", "literal": "b"}], containerImage=IMAGE),
         "regexp and literal are mutually exclusive properties at kernelMappings[1]",

@@ -17,17 +17,20 @@ from tests.kubekit.oci.layered import Made, put_image
 from tests.kubekit.oci.registries import sandbox_registry, writing
 from tests.servers import CRD, api_server, eventually
 
+from kubekit.api import codec
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
+from kubekit.oci.access import Access
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
-from runup.cli.kernelmodules.command import exit_code
-from runup.kernelmodules.control.module_check import CheckResult
+from runup.cli.kernelmodules.command import exit_code, table
+from runup.kernelmodules.control.module_check import AssessmentTarget, CheckResult, assess_modules
+from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.readiness import Readiness, Status
 
 # One server for all of them, and not one for each worker.
@@ -202,6 +205,54 @@ def test_the_table(cluster: ModulesCluster, run: Run) -> None:
         ["drivers/missing", KERNEL, "Image", "False"],
     ]
     assert ran.out.endswith("\n1 of 3 verified, 1 will not load, 1 not known.\n")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "summary"),
+    [
+        pytest.param({"a": "TT", "b": "T"}, "2 of 2 verified.", id="a Module for two kernels counts once"),
+        pytest.param({"a": "TF", "b": "T"}, "1 of 2 verified, 1 will not load.", id="it must be verified for both"),
+        pytest.param({"a": "TU", "b": "UF"}, "0 of 2 verified, 1 will not load, 1 not known.", id="the worst counts"),
+    ],
+)
+def test_modules_are_counted_as_by_a_validation(statuses: dict[str, str], summary: str) -> None:
+    """By Module, and not by kernel."""
+    meaning = {"T": Status.TRUE, "F": Status.FALSE, "U": Status.UNKNOWN}
+    found = [
+        Readiness(
+            namespace="drivers",
+            name=name,
+            kernel=f"k{number}",
+            architecture="amd64",
+            stage="Done",
+            status=meaning[letter],
+            reason="r",
+        )
+        for name, letters in statuses.items()
+        for number, letter in enumerate(letters)
+    ]
+    assert table(found).endswith(f"\n{summary}\n")
+
+
+async def test_every_module_counts_as_by_a_validation() -> None:
+    """One that loads nothing is verified, one that admission would refuse is not; both are in the table."""
+    plugin = {"selector": {}, "devicePlugin": {"container": {"image": "a:1"}}}
+    specs = {
+        "plugin": plugin,
+        "invalid": {**plugin, "dra": {"driverName": "a.b"}},
+        "both": module("both", "a:1", inTreeModulesToRemove=["a"], inTreeModuleToRemove="b")["spec"],
+    }
+    modules = [
+        codec.convert(Module, {"metadata": {"name": name, "namespace": "drivers"}, "spec": spec})
+        for name, spec in specs.items()
+    ]
+    found = await assess_modules(modules, [], AssessmentTarget(kernel=KERNEL), GivenRegistries(Access()))
+    assert {each.name: (each.stage, each.status.value, each.reason.partition(" (")[0][:29]) for each in found} == {
+        "plugin": ("Done", "True", "Verification successful"),
+        "invalid": ("Image", "False", "the Module is invalid: spec.d"),
+        "both": ("Image", "False", "the Module is invalid: only o"),
+    }
+    assert table(found).endswith("\n1 of 3 verified, 2 will not load.\n")
 
 
 def test_the_yaml_form(cluster: ModulesCluster, run: Run) -> None:

@@ -163,6 +163,17 @@ async def test_an_image_by_digest_and_each_architecture(real: str) -> None:
     )
 
 
+async def test_a_module_for_another_machine_is_named_where_it_is(tmp_path: Path) -> None:
+    """In another kernel's folder, next to what fits; the hint says for which machine it is."""
+    arm, other = "opt/lib/modules/5.14.0-1.aarch64", "opt/lib/modules/5.13.0"
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(f"{arm}/a.ko", elf(183)), Made(f"{other}/a.ko", elf())])
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/a/b@{made.digest}", "a", architectures=("amd64",))
+    hint = f"/{other}/a.ko, /{arm}/a.ko, which is a kernel module for arm64, not for amd64"
+    assert found.message.endswith(f"; it has {hint}")
+
+
 @pytest.mark.parametrize(
     ("layers", "kernels"),
     [

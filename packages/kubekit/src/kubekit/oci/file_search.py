@@ -50,10 +50,10 @@ class FileQuery:
 class SearchResult:
     """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 
-    `faults` are the files in the folder that do not count, each with the reason. `unread` are links in the folder by
-    their paths, with the key and the target of each: files of other names, which were not looked at and may not exist.
-    `groups` are complete only if a file was not found. `layers` of `of` layers were read, the last one perhaps in part;
-    `fetched` are the bytes of them as they were sent.
+    `faults` are the files in the folder that do not count, each with the reason; `faults_elsewhere` are those of wanted
+    names elsewhere. `unread` are links in the folder by their paths, with the key and the target of each: files of
+    other names, which were not looked at and may not exist. `groups` are complete only if a file was not found.
+    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
     """
 
     found: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +62,7 @@ class SearchResult:
     of: int = 0
     fetched: int = 0
     faults: Mapping[str, str] = field(default_factory=dict)
+    faults_elsewhere: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     groups: frozenset[str] = frozenset()
 
@@ -119,6 +120,16 @@ class Search:
             path: why
             for path, why in sorted(self._faults.items())
             if key(posixpath.basename(path)) not in self._found and self._counts(path)
+        }
+
+    @property
+    def faults_elsewhere(self) -> Mapping[str, str]:
+        """The files outside of the folder that do not count, and why; none of a name that was found in it."""
+        key = self._sought.key
+        return {
+            path: why
+            for path, why in sorted(self._faults.items())
+            if key(posixpath.basename(path)) not in self._found and not self._counts(path)
         }
 
     @property

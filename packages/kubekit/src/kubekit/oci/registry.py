@@ -240,6 +240,7 @@ class RegistryClient:
             of=len(manifest.layers),
             fetched=fetched,
             faults=search.faults,
+            faults_elsewhere=search.faults_elsewhere,
             unread=search.unread,
             groups=frozenset(search.groups),
         )

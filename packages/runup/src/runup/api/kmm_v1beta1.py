@@ -69,7 +69,8 @@ class KernelMapping(Wire, frozen=True, kw_only=True):
     build: Build | None = None
     sign: Sign | None = None
     registry_tls: TLSOptions | None = msgspec.field(default=None, name="registryTLS")
-    in_tree_modules_to_remove: tuple[str, ...] = ()
+    # An empty list is not the same as none: KMM refuses it next to the older field.
+    in_tree_modules_to_remove: tuple[str, ...] | None = None
     in_tree_module_to_remove: str = ""
 
 
@@ -103,7 +104,8 @@ class ModuleLoaderContainer(Wire, frozen=True, kw_only=True):
     build: Build | None = None
     sign: Sign | None = None
     registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="registryTLS")
-    in_tree_modules_to_remove: tuple[str, ...] = ()
+    # An empty list is not the same as none: KMM refuses it next to the older field.
+    in_tree_modules_to_remove: tuple[str, ...] | None = None
     in_tree_module_to_remove: str = ""
 
 
@@ -114,6 +116,12 @@ class ModuleLoader(Wire, frozen=True):
     service_account_name: str = ""
 
 
+class DRA(Wire, frozen=True):
+    """The driver of Dynamic Resource Allocation; other fields are not read here."""
+
+    driver_name: str = ""
+
+
 class ModuleSpec(Wire, frozen=True):
     """`spec` of a Module. Without a loader there is no module to load, only a device plugin."""
 
@@ -121,6 +129,8 @@ class ModuleSpec(Wire, frozen=True):
     image_repo_secret: LocalObjectReference | None = None
     tolerations: tuple[dict[str, Any], ...] = ()
     module_loader: ModuleLoader | None = None
+    device_plugin: dict[str, Any] | None = None
+    dra: DRA | None = None
 
 
 class Module(Object, frozen=True):

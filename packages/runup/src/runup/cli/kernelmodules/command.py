@@ -36,7 +36,7 @@ def table(readinesses: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool
     rows = []
     for readiness in readinesses:
         name = f"{readiness.namespace}/{readiness.name}" if readiness.namespace else readiness.name
-        kernel = readiness.kernel or f"unknown ({readiness.architecture})"
+        kernel = readiness.kernel or (f"unknown ({readiness.architecture})" if readiness.architecture else "-")
         image = (readiness.image,) if wide else ()
         rows.append(Row((name, kernel, readiness.stage, readiness.status.value, *image, readiness.reason)))
     return draw_table(Table(columns=(*columns, Column(title="REASON", flows=True)), rows=rows), screen) + summary(
@@ -45,9 +45,19 @@ def table(readinesses: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool
 
 
 def summary(readinesses: Sequence[Readiness]) -> str:
-    """Returns a summary in one line: how many are verified, will not load, are not known."""
-    counts = {status: sum(readiness.status is status for readiness in readinesses) for status in Status}
-    parts = [f"{counts[Status.TRUE]} of {len(readinesses)} verified"]
+    """Returns a summary in one line: how many Modules are verified, will not load, are not known.
+
+    A Module for several kernels counts once, as in the status of a validation: it must be verified for each of them.
+    """
+    by_module: dict[tuple[str, str], set[Status]] = {}
+    for readiness in readinesses:
+        by_module.setdefault((readiness.namespace, readiness.name), set()).add(readiness.status)
+    worst = [
+        next(status for status in (Status.FALSE, Status.UNKNOWN, Status.TRUE) if status in found)
+        for found in by_module.values()
+    ]
+    counts = {status: worst.count(status) for status in Status}
+    parts = [f"{counts[Status.TRUE]} of {len(by_module)} verified"]
     if counts[Status.FALSE]:
         parts.append(f"{counts[Status.FALSE]} will not load")
     if counts[Status.UNKNOWN]:

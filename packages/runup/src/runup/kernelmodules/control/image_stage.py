@@ -147,7 +147,12 @@ def _judge_search(
     missing = [name for name in not_found if kernel_spelling(name) not in linked]
     if missing:
         looked = first_paths_text([f"/{sought.folder}/{name}.ko" for name in missing])
-        elsewhere = first_paths_text([f"/{path}" for path in searched.elsewhere])
+        elsewhere = first_paths_text(
+            [
+                *(f"/{path}" for path in searched.elsewhere),
+                *(f"/{path}, which {why}" for path, why in searched.faults_elsewhere.items()),
+            ]
+        )
         unfit = first_paths_text([f"/{path} {why}" for path, why in searched.faults.items()])
         return ImageVerdict(
             ExaminationOutcome.FAILED,

@@ -150,7 +150,7 @@ async def assess_modules(
     examined = [verdict.readiness_from(check, verdicts[check.question]) for check in work.asked]
     return tuple(
         sorted(
-            (*examined, *work.decided),
+            (*examined, *work.decided, *verdict.readiness_of_others(modules)),
             key=lambda readiness: (readiness.namespace, readiness.name, readiness.architecture, readiness.kernel),
         )
     )

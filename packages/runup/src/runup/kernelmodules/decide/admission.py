@@ -14,6 +14,8 @@ from functools import lru_cache
 from kubekit.lang.cel import CelError, compile_cel
 from runup.api import kmm_v1beta1
 
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+LONGEST_SUBDOMAIN = 253
 _TAGGED = re.compile("[:@][^/]*$")
 FILE_TO_SIGN = "^/[A-Za-z0-9/._+@:,=~%*?\\[\\]!^${}-]*$"
 """The form of a file to sign, variables included. `signing` looks at it again once they are substituted."""
@@ -24,12 +26,12 @@ LONGEST_NAME_WITH_VERSION = 41
 
 
 def module_faults(module: kmm_v1beta1.Module) -> tuple[str, ...]:
-    """Returns the faults of a Module; none if it has no module loader."""
+    """Returns the faults of a Module."""
     loader = module.spec.module_loader
+    faults = [*_driver_faults(module.spec)]
     if loader is None:
-        return ()
+        return tuple(faults)
     container = loader.container
-    faults = []
     # KMM's text says "when version is set", but its code always rejects: we follow the text
     # (docs/decisions/0059-the-definitions-of-kernel-modules.md).
     length = len(module.metadata.name + module.metadata.namespace)
@@ -69,6 +71,7 @@ def validation_fault(spec: kmm_v1beta1.PreflightValidationSpec | kmm_v1beta1.Pre
 def _container_faults(container: kmm_v1beta1.ModuleLoaderContainer) -> Iterator[str]:
     """Yields the errors in a container's kernel mappings, builds and signatures."""
     yield from _image_faults(container.container_image)
+    yield from _in_tree_faults(container)
     for at, mapping in enumerate(container.kernel_mappings):
         if mapping.regexp and mapping.literal:
             yield f"regexp and literal are mutually exclusive properties at kernelMappings[{at}]"
@@ -81,6 +84,39 @@ def _container_faults(container: kmm_v1beta1.ModuleLoaderContainer) -> Iterator[
         yield from _image_faults(mapping.container_image)
         yield from _files_to_sign_faults(mapping.sign, f"kernelMappings[{at}].sign")
     yield from _files_to_sign_faults(container.sign, "sign")
+
+
+def _driver_faults(spec: kmm_v1beta1.ModuleSpec) -> Iterator[str]:
+    """Yields the errors in `dra`, as far as later versions of Kernel Module Management refuse them."""
+    if spec.dra is None:
+        return
+    name = spec.dra.driver_name
+    if not name:
+        yield "spec.dra.driverName must be set"
+    elif len(name) > LONGEST_SUBDOMAIN or not re.fullmatch(_SUBDOMAIN, name):
+        yield f"spec.dra.driverName: {name} is not a valid DNS subdomain"
+    if spec.device_plugin is not None:
+        yield "spec.dra and spec.devicePlugin are mutually exclusive"
+
+
+def _in_tree_faults(container: kmm_v1beta1.ModuleLoaderContainer) -> Iterator[str]:
+    """Yields an error for each place in which both spellings of the in-tree modules to remove are set."""
+    both = "InTreeModulesToRemove or InTreeModuleToRemove can be defined"
+    if container.in_tree_modules_to_remove is not None and container.in_tree_module_to_remove:
+        yield f"only one of the Container's fields: {both}"
+    mappings = container.kernel_mappings
+    if any(each.in_tree_modules_to_remove is not None and each.in_tree_module_to_remove for each in mappings):
+        yield f"only one of the KernelMapping fields: {both}"
+    if any(
+        (each.in_tree_modules_to_remove is not None and container.in_tree_module_to_remove)
+        or (each.in_tree_module_to_remove and container.in_tree_modules_to_remove is not None)
+        for each in mappings
+    ):
+        # The spelling is KMM's.
+        yield (
+            "only one type if field (InTreeModuleToRemove or InTreeModulesToRemove) can be defined in KenrelMapping or "
+            "Container"
+        )
 
 
 def _files_to_sign_faults(sign: kmm_v1beta1.Sign | None, list_path: str) -> Iterator[str]:

@@ -24,12 +24,10 @@ _ARCHITECTURES = {
 
 def state_of(task: module_state.Task, observed: module_state.Observed) -> module_state.ModuleState:
     """Returns the result of `task` by now."""
+    if faults := admission.module_faults(task.module):
+        return module_state.ModuleState(verified=False, stage="Requeued", reason=texts.invalid_module(faults))
     if not readiness.loads_something(task.module):
         return module_state.ModuleState(verified=True, stage="Done", reason=texts.NOTHING_LOADED)
-    if faults := admission.module_faults(task.module):
-        return module_state.ModuleState(
-            verified=False, stage="Requeued", reason=f"the Module is invalid: {'; '.join(faults)}"
-        )
     try:
         resolved = mapping.resolve(task.module, task.kernel)
     except mapping.Unmapped as error:

@@ -63,6 +63,11 @@ def sign_failed(module: str, kernel: str, error: str) -> str:
     return f"Failed to verify signing for module {module}, kernel version {kernel}, error {error}"
 
 
+def invalid_module(faults: Iterable[str]) -> str:
+    """Returns the message of a Module that admission would refuse."""
+    return f"the Module is invalid: {'; '.join(faults)}"
+
+
 def no_toolkit(kernel: str) -> str:
     """Returns why a Dockerfile that starts from the driver toolkit cannot be built."""
     return (

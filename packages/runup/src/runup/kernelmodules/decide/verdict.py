@@ -8,11 +8,12 @@ from enum import Enum
 
 from kubekit.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Module, Sign
+from runup.kernelmodules.decide.admission import module_faults
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, resolve
 from runup.kernelmodules.decide.module_state import Image, ImageQuestion
-from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules
+from runup.kernelmodules.decide.readiness import Readiness, Status, loading_modules, loads_something
 from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
-from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN
+from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN, NOTHING_LOADED, invalid_module
 from runup.kernelmodules.decide.toolkit import Flavour, Toolkit, flavour_of
 
 
@@ -116,6 +117,30 @@ def work_for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits:
     )
 
 
+def readiness_of_others(modules: Sequence[Module]) -> tuple[Readiness, ...]:
+    """Returns the readiness of the Modules that load no kernel module, as a validation has them."""
+    others = []
+    for module in modules:
+        if module.metadata.deletion_timestamp is not None or loads_something(module):
+            continue
+        faults = module_faults(module)
+        status, stage = (Status.FALSE, "Image") if faults else (Status.TRUE, "Done")
+        reason = invalid_module(faults) if faults else NOTHING_LOADED
+        metadata = module.metadata
+        others.append(
+            Readiness(
+                namespace=metadata.namespace,
+                name=metadata.name,
+                kernel="",
+                architecture="",
+                stage=stage,
+                status=status,
+                reason=reason,
+            )
+        )
+    return tuple(others)
+
+
 def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:
     """Returns the architectures for which the kernels of a release must be known."""
     return tuple(
@@ -171,7 +196,11 @@ def _check_of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> I
 
 
 def _image_to_check(module: Module, kernel: str, architecture: str) -> ImageCheck | Readiness:
-    """Returns the image to check for one kernel, or that the Module has no mapping for it."""
+    """Returns the image to check for one kernel, or that the Module is invalid or has no mapping for it."""
+    if faults := module_faults(module):
+        return _undecided_readiness(
+            module, architecture, kernel=kernel, status=Status.FALSE, why=invalid_module(faults)
+        )
     try:
         resolved = resolve(module, kernel)
     except Unmapped as error:
