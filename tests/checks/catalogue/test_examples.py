@@ -80,6 +80,7 @@ ACCEPTED_FOR = (
     """message: 'Payload loaded version="4.17.30" image="example.com/r@sha256:5" architecture="%s"'}"""
 )
 WITH_APP_LABEL = 'worker-0, labels: {node-role.kubernetes.io/app: ""}'
+ETCD_NODE = 'kind: Node\nmetadata: {name: cp-%s, labels: {node-role.kubernetes.io/etcd: "true"}}'
 PENDING_SINCE = 'kube-system, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
@@ -2344,6 +2345,34 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("etcd: one member", "EtcdTwoMembers", (("cp-1", "cp-0"),)),
+    Row(
+        "etcd: three members",
+        "EtcdTwoMembers",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: v1\nkind: Pod\nmetadata: {name: etcd-cp-2, namespace: kube-system, labels: "
+                "{component: etcd}}\nspec: {nodeName: cp-2}\n---\napiVersion",
+            ),
+        ),
+    ),
+    Row("etcd: pods of a user", "EtcdTwoMembers", (("kube-system", "shop"),)),
+    Row(
+        "etcd: nodes of k3s",
+        "EtcdTwoMembers",
+        (
+            (
+                "kind: Pod\nmetadata: {name: etcd-cp-0, namespace: kube-system, labels: {component: etcd}}",
+                ETCD_NODE % 0,
+            ),
+            (
+                "kind: Pod\nmetadata: {name: etcd-cp-1, namespace: kube-system, labels: {component: etcd}}",
+                ETCD_NODE % 1,
+            ),
+        ),
+        ("EtcdTwoMembers",),
+    ),
     Row("policies: warns only", "AdmissionPolicyDeniesUpdate", (("[Deny]", "[Warn]"),)),
     Row("constraints: no priority", "SecurityContextConstraintsPreferred", (("priority: 20", "priority: 0"),)),
     Row("constraints: for some", "SecurityContextConstraintsPreferred", (("system:authenticated", "system:admins"),)),
