@@ -20,9 +20,10 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
-from kubekit.kube.clock import SystemClock
+from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.transport import context_for
+from kubekit.kube.watch import CONNECTION_SILENCE_S
 
 Fault = Callable[[web.BaseRequest, "FaultyApi"], Awaitable[web.StreamResponse]]
 # What a proxy may not pass on: it frames its own messages.
@@ -230,6 +231,21 @@ async def garbled_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.Strea
 async def ended_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:
     """A polite end without a word."""
     return web.Response(body=b"", content_type="application/json")
+
+
+def silent(clock: Clock) -> Fault:
+    """Returns a watch that is accepted and sends nothing.
+
+    It breaks when a client gives it up. A client measures that by the machine's clock, not by the one that is moved.
+    """
+
+    async def silently(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        await clock.sleep(CONNECTION_SILENCE_S)
+        return await broken_off(request, api)
+
+    return silently
 
 
 REQUEST_FAULTS: tuple[Fault, ...] = (

@@ -42,6 +42,7 @@ from bench.hostile.faulty_api import (
     faulty_api,
     pass_on,
     server_error,
+    silent,
     too_many,
     truncated,
     unavailable,
@@ -53,7 +54,6 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import Clock, ManualClock, ShiftedClock, SystemClock
-from kubekit.kube.watch import CONNECTION_SILENCE_S
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import findings_of_target
@@ -119,21 +119,6 @@ async def refused_token(_request: web.BaseRequest, _api: FaultyApi) -> web.Strea
     return web.json_response(status, status=401)
 
 
-def silent(scene: Scene) -> Fault:
-    """Returns a watch that is accepted and sends nothing.
-
-    It breaks when a client gives it up. A client measures that by the machine's clock, not by the one that is moved.
-    """
-
-    async def silently(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
-        await scene.clock.sleep(CONNECTION_SILENCE_S)
-        return await broken_off(request, api)
-
-    return silently
-
-
 def slow(scene: Scene) -> Fault:
     """Returns a fault that sends half of an answer, and the rest 20 s of the clock later."""
 
@@ -167,7 +152,12 @@ ROWS = (
     Row(name="503 as a page", requests=same(unavailable), watches=same(unavailable)),
     Row(name="200 as a page", requests=same(wrong_type), watches=same(wrong_type)),
     # A watch without a word is given up after 300 s; then follow a pause, the list, a report and its reading.
-    Row(name="watches that say nothing, for ten minutes", seconds=600, watches=silent, false_s=420),
+    Row(
+        name="watches that say nothing, for ten minutes",
+        seconds=600,
+        watches=lambda scene: silent(scene.clock),
+        false_s=420,
+    ),
     Row(name="a token that has expired, and is renewed", requests=same(refused_token), watches=same(refused_token)),
     Row(
         name="a certificate that is rotated",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from bench.hostile.faulty_api import FaultyApi, faulty_api
+from bench.hostile.faulty_api import FaultyApi, faulty_api, silent
 from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
 
 from kubekit.api.conditions import find
@@ -97,6 +97,28 @@ async def test_a_preflight_ends_within_a_minute_after_five_of_trouble(tmp_path: 
             assert await settled(world), version.status.conditions
         finally:
             await cancel([operator, target])
+
+
+async def test_a_dead_watch_keeps_no_result_back(tmp_path: Path) -> None:
+    """The operator's own writes make what it watched old; it reads ClusterVersion again, rather than after minutes."""
+    clock = ManualClock(SystemClock().now())
+    async with cluster(tmp_path) as (world, make), faulty_api(config.load(str(world.kubeconfig))) as api:
+        operator = asyncio.create_task(make(through=api.config, clock=clock).run())
+        try:
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            while (deployment := await world.deployment()) is None:
+                await pass_time(clock, api, 1)
+            preflight_id = deployment.metadata.annotations[preflight_deployment.ID_ANNOTATION]
+            api.away()
+            api.share, api.faults, api.watches = 0, (), (silent(clock),)
+            await pass_time(clock, api, 30)
+            for risks in (("NodeCordoned",), ("NodeCordoned", "CertificateExpires"), ("PoolPaused",)):
+                world.report(preflight_id, *risks)
+                await pass_time(clock, api, 40)
+                shown = {each.name for each in (await world.version()).status.conditional_update_risks}
+                assert {"NodeCordoned", "CertificateExpires", "PoolPaused"} & shown == set(risks)
+        finally:
+            await cancel([operator])
 
 
 async def settled(world: Cluster) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
+from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, Conflict, KubeError, NotFound, Transient
@@ -20,6 +21,7 @@ from kubekit.kube.clock import Clock
 from kubekit.lang.text import cut, printable
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
+K = TypeVar("K", bound=Object)
 log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"
 # HTTP statuses of a rejected status: bad request, request entity too large, invalid.
@@ -61,6 +63,10 @@ class Executor:
         """Carries out the actions of `plan` in order. Raises KubeError at the first that fails (events excepted)."""
         for action in plan.actions:
             await self._carry_out(action)
+
+    async def newest(self, kind: type[K], name: str) -> K:
+        """Returns a cluster-scoped object as it is stored now. Raises KubeError or DecodeError."""
+        return await self._client.send(calls.get(kind, name))
 
     async def _carry_out(self, action: Action) -> None:
         """Carries out one action of a plan."""

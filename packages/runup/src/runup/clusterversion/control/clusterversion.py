@@ -214,6 +214,8 @@ class ClusterVersionController:
         except Conflict as error:
             # Somebody wrote in between: the watch brings the newer object, and the next pass decides on that.
             log.debug("decided on an old version", error=str(error))
+            if self._queue.failures(key) >= PATIENCE:
+                await self._read_again()
             self._queue.add_rate_limited(key)
         except StatusRefused as error:
             self._refused = self._refused.and_also(error.action.fields, error.causes, error.message)
@@ -250,6 +252,13 @@ class ClusterVersionController:
         version = self._caches.versions.get(NAME)
         desired = version.spec.desired_update if version is not None else None
         return desired is not None and bool(desired.mode)
+
+    async def _read_again(self) -> None:
+        """Reads ClusterVersion, for a watch whose connection is dead: it brings nothing until it is given up."""
+        try:
+            self._caches.versions.put(await self._executor.newest(ClusterVersion, NAME.name))
+        except (KubeError, DecodeError) as error:
+            log.debug("the newest version could not be read", error=str(error))
 
     async def _failed(self, key: str, failure: sync_failure.Failure) -> None:
         """Retries later with back-off; reports the failure after `sync_failure.REPORT_AFTER_FAILURES` in a row."""
