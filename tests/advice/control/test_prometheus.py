@@ -151,7 +151,7 @@ async def test_a_prometheus_that_is_away() -> None:
     asks = Prometheus("http://127.0.0.1:1", Static(), clock, changed.set)
     asks.want(["q"])
     await until(lambda: "q" in asks.state.answers and asks.state.alerting.error)
-    assert str(evaluate("q", asks.state, START)).startswith("http://127.0.0.1:1: ")
+    assert str(evaluate("q", asks.state, START)).startswith("executing PromQL query: http://127.0.0.1:1: ")
     assert asks.state.alerting.at is None
     await asks.close()
 

@@ -204,7 +204,7 @@ async def test_what_is_no_graph_is_a_failure_that_says_why(api: ScriptedApi) -> 
     api.answers(graph("5.0.0"), reply({}, code=500))
     for asked, reason, says in (
         (query(api, "5.0.0"), "", ""),
-        (query(api, "5.0.0"), "ResponseFailed", "unexpected HTTP status: 500"),
+        (query(api, "5.0.0"), "ResponseFailed", "unexpected HTTP status: 500 Internal Server Error"),
         (replace(query(api, "5.0.0"), url="http://127.0.0.1:1"), "RemoteFailed", "127.0.0.1:1"),
     ):
         service.ask(asked)

@@ -142,11 +142,17 @@ ANSWERS: dict[str, tuple[bytes, bool | str]] = {
     "below zero": (_body([_sample("-1")]), "must be 0 or 1"),
     "text": (_body([_sample("often")]), "'often' is not a number"),
     "no number": (_body([_sample("NaN")]), "must be 0 or 1"),
-    "a scalar": (_body([1.5, "1"], "scalar"), "the result is a scalar, not a vector"),
-    "a result of no type": (_body([_sample("1")], ""), "a thing without a type, not a vector"),
-    "a result of an unknown type": (_body([_sample("1")], "wave"), "the result is a wave, not a vector"),
+    "a scalar": (_body([1.5, "1"], "scalar"), "invalid PromQL result type is scalar, not vector"),
+    "a result of no type": (_body([_sample("1")], ""), 'executing PromQL query: unexpected value type ""'),
+    "a result of an unknown type": (
+        _body([_sample("1")], "wave"),
+        'executing PromQL query: unexpected value type "wave"',
+    ),
     "a status that nobody knows": (_body([_sample("1")]).replace(b"success", b"trouble"), "it says no more"),
-    "a failure": (b'{"status": "error", "error": "parse error"}', "parse error"),
+    "a failure": (
+        b'{"status": "error", "errorType": "bad_data", "error": "parse error"}',
+        "executing PromQL query: bad_data: parse error",
+    ),
     "no JSON": (b"<html>", "cannot be read"),
     "nothing": (b"{}", "it says no more"),
 }
@@ -206,14 +212,30 @@ def test_alerts_are_risks_of_every_update(name: str) -> None:
 
 
 def test_alerts_that_are_none_of_an_update_s_affair() -> None:
-    """Pending, unimportant, or with a name that no risk can have."""
+    """Pending, unimportant, or without a name."""
     ignored = (
         _alert("Bad", state="pending", severity="critical"),
         _alert("Watchdog", severity="none"),
-        _alert("lower", severity="critical"),
         _alert("", severity="critical"),
     )
     assert list(alert_risks.risks(AlertState(NOW, ignored), NOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("alert", "risk"),
+    [
+        ("etcdMembersDown", "Alert-etcdMembersDown"),
+        ("my_app:down", "Alert-my-app-down"),
+        ("9Lives", "Alert-9Lives"),
+        ("Größe", "Alert-Gr--e"),
+        ("x" * 300, f"Alert-{'x' * 250}"),
+    ],
+)
+def test_an_alert_whose_name_is_no_name_of_a_risk_is_reported(alert: str, risk: str) -> None:
+    """Under a name that is made of its own. The texts have the alert's name, and acceptance names the risk."""
+    (found,) = alert_risks.risks(AlertState(NOW, (_alert(alert, severity="critical"),)), NOW)
+    assert (found.name, found.everywhere, found.message) == (risk, True, f"{alert}.")
+    assert found.judged().applies.message.startswith(f"critical alert {alert} firing, ")
 
 
 def test_instances_are_joined() -> None:

@@ -80,8 +80,8 @@ ROWS: dict[str, tuple[Cluster, dict[str, str]]] = {
         },
     ),
     "deletions": (
-        _cluster({}, {}, deleting=("configmap b", "configmap a")),
-        {"ResourceDeletionInProgress": "are in progress; resources=configmap a,configmap b"},
+        _cluster({}, {}, deleting=('configmap "ns/b"', 'configmap "ns/a"')),
+        {"ResourceDeletionInProgress": 'are in progress; resources=configmap "ns/a",configmap "ns/b"'},
     ),
 }
 

@@ -21,6 +21,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.applying.control.object_applier import ObjectDeleter
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.decide.rendering import LABEL
+from runup.applying.decide.task import deletion_text
 from runup.release.decide.manifest import Identity
 
 MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
@@ -98,7 +99,7 @@ async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
         assert server.deletions == []
         for task in (B, A, B, A):
             await deleting.delete(task, MAPS)
-        names = tuple(str(task.identity) for task in (A, B))
+        names = tuple(deletion_text(task.identity) for task in (A, B))
         assert (server.deletions, deleting.pending) == (["b", "a"], names)
         await server.goes("a", watch="a")
         await eventually(lambda: len(told) == 3)

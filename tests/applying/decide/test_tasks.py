@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import task
 
+from runup.applying.decide.task import deletion_text
+from runup.release.decide.manifest import Identity
+
 CREATE_ONLY, DELETE = "release.openshift.io/create-only", "release.openshift.io/delete"
 
 
@@ -37,3 +40,17 @@ def test_how_a_task_is_named() -> None:
     """Kind, namespace where there is one, and which of how many."""
     assert str(task("0000_50_a_x.yaml", "Deployment", "apps", "x")) == 'deployment "ns/x" (1 of 1)'
     assert str(task("0000_50_a_x.yaml", "Namespace", "", "x", metadata={"namespace": ""})) == 'namespace "x" (1 of 1)'
+
+
+@pytest.mark.parametrize(
+    ("identity", "text"),
+    [
+        (Identity("", "ConfigMap", "ns", "a"), 'configmap "ns/a"'),
+        (Identity("rbac.authorization.k8s.io", "ClusterRole", "", "a"), 'clusterrole "a"'),
+        (Identity("apiextensions.k8s.io", "CustomResourceDefinition", "", "a.b"), 'customresourcedefinition "a.b"'),
+        (Identity("monitoring.coreos.com", "PrometheusRule", "ns", "a"), 'PrometheusRule "ns/a"'),
+    ],
+)
+def test_a_deletion_is_printed_as_the_go_operator_does(identity: Identity, text: str) -> None:
+    """Kinds that it deletes by functions of their own are in lower case (lib/resourcedelete); others as they are."""
+    assert deletion_text(identity) == text

@@ -267,7 +267,11 @@ UNMANAGED = (ComponentOverride(kind="Deployment", name="x", unmanaged=True),)
             UNMANAGED,
             (
                 "ClusterVersionOverridesSet",
-                "Retarget from 5.0.0 to 5.0.1 is not blocked by ClusterVersionOverridesSet. But Not now.",
+                # pkg/payload/precondition/clusterversion/upgradeable.go of the Go operator.
+                "Retarget from 5.0.0 to 5.0.1 is not blocked by ClusterVersionOverridesSet. But the cluster-version "
+                "operator is not managing these resources; they are currently the responsibility of the agent that set "
+                "the overrides: Disabling ownership via cluster version overrides prevents upgrades between minor or "
+                "major versions. Please remove overrides before requesting a minor or major version update.",
             ),
             id="a patch, with something unmanaged",
         ),

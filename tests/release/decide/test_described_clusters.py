@@ -8,9 +8,9 @@ import pytest
 
 from kubekit.error_types import Terminal
 from runup.api.config_v1 import ComponentOverride
-from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Excluded, Filters, include
 from runup.release.decide.listing import Row, filters_data, filters_of, notes, overrides_in, rows
-from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.manifest import Identity, Manifest, parse_manifests
 from runup.release.decide.payload import Payload, Skipped
 from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
 
@@ -187,3 +187,16 @@ def test_words_that_nobody_knows_are_all_told() -> None:
     """With those that are known."""
     with pytest.raises(Terminal, match=r"^unknown capabilities Odd, Other; known are baremetal, Console, "):
         filters_of(major=5, capabilities=["Other", "Console", "Odd"])
+
+
+def test_a_gated_capability_is_unrecognized_without_its_gate() -> None:
+    """As in the Go operator, which knows ClusterAPI only with one of its gates."""
+    (manifest,), _ = parse_manifests(
+        "a.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {capability.openshift.io/name: ClusterAPI, "
+        "include.release.openshift.io/self-managed-high-availability: 'true'}}}",
+    )
+    closed = filters_of(major=5, capabilities=["ClusterAPI"])
+    assert include(manifest, closed) == Excluded("unrecognized capability names: ClusterAPI")
+    opened = filters_of(major=5, gates=["ClusterAPIMachineManagement"], capabilities=["ClusterAPI"])
+    assert not isinstance(include(manifest, opened), Excluded)

@@ -117,3 +117,27 @@ def test_arguments_of_a_pod() -> None:
         ("a", Expected("5.1.0", (("a", "1.36.1"),))),
         ("b", Expected("5.1.0", behaviour=Behaviour("slow", 3.0))),
     )
+
+
+@pytest.mark.parametrize(
+    ("operator", "feature_set", "restricted"),
+    [
+        ("kube-apiserver", "TechPreviewNoUpgrade", True),
+        ("kube-apiserver", "DevPreviewNoUpgrade", True),
+        ("kube-apiserver", "", False),
+        ("kube-apiserver", "OKD", False),
+        ("dns", "TechPreviewNoUpgrade", False),
+    ],
+)
+def test_a_feature_set_that_forbids_minor_updates(operator: str, feature_set: str, *, restricted: bool) -> None:
+    """The operator of the API server is not upgradeable then, and stays so: its status is written once."""
+    arguments = ["--name=n", "--namespace=ns", "--release=5.1.0", f"--operator={operator}"]
+    ((_, expected),) = component_of([*arguments, f"--feature-set={feature_set}"]).operators
+    before = at("5.1.0", *WELL, condition("Upgradeable", "True"))
+    found = behaviour.status(before, expected, running_s=60.0, operand_ready=True, at=NOW)
+    assert (found is not None) is restricted
+    if found is not None:
+        (upgradeable,) = [each for each in found["conditions"] if each["type"] == "Upgradeable"]
+        reason = f"FeatureGates_RestrictedFeatureGates_{feature_set}"
+        assert (upgradeable["status"], upgradeable["reason"]) == ("False", reason)
+        assert behaviour.status(found, expected, running_s=60.0, operand_ready=True, at=NOW) is None

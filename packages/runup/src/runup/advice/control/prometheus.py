@@ -125,7 +125,7 @@ class Prometheus:
         except promql.BadAnswer as error:
             return promql.Answer(self._clock.now(), error=error.message)
         except FAILURES as error:
-            return promql.Answer(self._clock.now(), error=self._server.why("", error))
+            return promql.Answer(self._clock.now(), error=f"{promql.EXECUTING}{self._server.why('', error)}")
 
     async def _alerts(self) -> None:
         """Reads the alerts; when that fails, the known ones stay and the state says why."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 
 import aiohttp
 
@@ -21,6 +22,7 @@ from runup.process.cluster_egress import EgressSource, environment_egress
 
 # Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class UpdateService:
@@ -89,7 +91,8 @@ class UpdateService:
             detail = str(error) or type(error).__name__
             return Failure("RemoteFailed", unable_message(detail))
         if status != 200:
-            return Failure("ResponseFailed", unable_message(f"unexpected HTTP status: {status}"))
+            text = f"{status} {_PHRASES.get(status, '')}".rstrip()
+            return Failure("ResponseFailed", unable_message(f"unexpected HTTP status: {text}"))
         try:
             # In a thread: the event loop has a lease to renew.
             graph = await threads.in_thread(

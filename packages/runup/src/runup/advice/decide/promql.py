@@ -19,6 +19,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
+from kubekit.lang.gotext import quote_go
 from kubekit.lang.text import cut
 from runup.api.config_v1 import ConditionalUpdateRisk
 
@@ -37,6 +38,8 @@ MAX_VALUES = 10_000
 # Bytes of Prometheus' own words that are kept.
 MAX_ERROR = 1024
 NOT_CONFIGURED = "no Prometheus is configured to ask: the operator's flag --prometheus-url names it"
+# Begins the text of a query that brought no result, as in the Go operator.
+EXECUTING = "executing PromQL query: "
 NOT_YET = "Prometheus has not answered yet"
 
 
@@ -100,6 +103,7 @@ def evaluate(query: str, prometheus: PrometheusState, now: datetime) -> bool | s
 class _Answer(Wire, frozen=True):
     status: str = ""
     error: str = ""
+    error_type: str = ""
     data: msgspec.Raw = msgspec.Raw()
 
 
@@ -122,16 +126,19 @@ def read(body: bytes) -> bool:
     """
     try:
         if codec.values_in(body) > MAX_VALUES:
-            raise _bad_answer(f"the answer cannot be read: it has more than {MAX_VALUES} values")
+            raise _bad_answer(f"{EXECUTING}the answer cannot be read: it has more than {MAX_VALUES} values")
         answer = codec.decode_strictly(_Answer, body)
         if answer.status != "success":
-            raise _bad_answer(answer.error or "it says no more than that it failed")
+            texts = filter(None, (answer.error_type, answer.error))
+            raise _bad_answer(f"{EXECUTING}{': '.join(texts) or 'it says no more than that it failed'}")
         kind = codec.decode_strictly(_Kind, bytes(answer.data)).result_type
+        if kind not in ("vector", "scalar", "matrix"):
+            raise _bad_answer(f"{EXECUTING}unexpected value type {quote_go(kind)}")
         if kind != "vector":
-            raise _bad_answer(f"the result is a {kind or 'thing without a type'}, not a vector")
+            raise _bad_answer(f"invalid PromQL result type is {kind}, not vector")
         samples = codec.decode_strictly(_Vector, bytes(answer.data)).result
     except codec.DecodeError as error:
-        raise _bad_answer(f"the answer cannot be read: {error}") from error
+        raise _bad_answer(f"{EXECUTING}the answer cannot be read: {error}") from error
     if len(samples) != 1:
         raise _bad_answer(f"invalid PromQL result length must be one, but is {len(samples)}")
     text = samples[0].value[1]

@@ -27,7 +27,7 @@ from runup.applying.control import object_requests, object_watches, task_errors
 from runup.applying.decide import contesting_writers, merging
 from runup.applying.decide.health import CLUSTER_OPERATOR, DEFINITION, JOB, KINDS
 from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, render
-from runup.applying.decide.task import Task
+from runup.applying.decide.task import Task, deletion_text
 from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity
 
@@ -50,7 +50,7 @@ class ObjectDeleter:
     @property
     def pending(self) -> tuple[str, ...]:
         """The objects whose deletion was requested and that still exist, as sorted text."""
-        return tuple(sorted(str(identity) for identity in self._pending))
+        return tuple(sorted(deletion_text(identity) for identity in self._pending))
 
     async def delete(self, task: Task, resource: Resource | None) -> None:
         """Requests the object's deletion, once. Does nothing if the object or its kind (`resource` None) is absent."""

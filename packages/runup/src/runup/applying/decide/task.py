@@ -48,9 +48,29 @@ class Task:
         return f'Invalid delete annotation "{DELETE}" value: "{value}"'
 
     def __str__(self) -> str:
-        identity = self.identity
-        name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
-        return f'{identity.kind.lower()} "{name}" ({self.index} of {self.total})'
+        return f"{_object_text(self.identity, self.identity.kind.lower())} ({self.index} of {self.total})"
+
+
+# The kinds that the Go operator deletes by separate functions (lib/resourcedelete), which print a kind in lower case.
+_LOWERED = frozenset({
+    ("", "Namespace"), ("", "Service"), ("", "ServiceAccount"), ("", "ConfigMap"), ("apps", "Deployment"),
+    ("apps", "DaemonSet"), ("batch", "Job"), ("batch", "CronJob"), ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"), ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"), ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"), ("image.openshift.io", "ImageStream"),
+    ("operators.coreos.com", "OperatorGroup"), ("security.openshift.io", "SecurityContextConstraints"),
+})  # fmt: skip
+
+
+def deletion_text(identity: Identity) -> str:
+    """Returns an object whose deletion is in progress as the Go operator prints it, such as `configmap "ns/name"`."""
+    lowered = (identity.group, identity.kind) in _LOWERED
+    return _object_text(identity, identity.kind.lower() if lowered else identity.kind)
+
+
+def _object_text(identity: Identity, kind: str) -> str:
+    name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    return f'{kind} "{name}"'
 
 
 def tasks_of(manifests: Sequence[Manifest]) -> tuple[Task, ...]:

@@ -161,9 +161,7 @@ def upgradeable(inputs: PreconditionInput) -> Objection | None:
     if is_minor_or_major(current, target):
         return Objection(UPGRADEABLE, condition.reason, condition.message)
     if any(override.unmanaged for override in version.spec.overrides):
-        text = (
-            f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
-        )
+        text = f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. {_OVERRIDES_TEXT}"
         return Objection(UPGRADEABLE, "ClusterVersionOverridesSet", text, blocking=False)
     # Another target, while an update to a new minor version is still under way, draws a warning.
     # The last completed release is where the update under way came from.
@@ -207,6 +205,12 @@ def recommended_objection(inputs: PreconditionInput) -> Objection | None:
     return _not_recommended("UnknownUpdate", text)
 
 
+# The Go operator's words (pkg/payload/precondition/clusterversion/upgradeable.go).
+_OVERRIDES_TEXT = (
+    "But the cluster-version operator is not managing these resources; they are currently the responsibility of the "
+    "agent that set the overrides: Disabling ownership via cluster version overrides prevents upgrades between minor "
+    "or major versions. Please remove overrides before requesting a minor or major version update."
+)
 PRECONDITIONS: tuple[Precondition, ...] = (rollback, giant_hop, upgradeable, recommended_objection)
 
 

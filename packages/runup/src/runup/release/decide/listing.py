@@ -17,7 +17,7 @@ from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide import difference, inclusion
 from runup.release.decide import payload as payloads
-from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.capabilities import KNOWN, Capabilities, available
 from runup.release.decide.manifest import Manifest, file_name
 
 BAD_CLUSTER = "BadCluster"
@@ -205,7 +205,7 @@ def filters_of(
         gates=frozenset(gates),
         major=major,
         profile=profile,
-        capabilities=None if capabilities is None else Capabilities(frozenset(KNOWN), frozenset(capabilities)),
+        capabilities=None if capabilities is None else Capabilities(available(gates), frozenset(capabilities)),
         overrides=overrides,
     )
 

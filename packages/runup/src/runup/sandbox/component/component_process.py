@@ -1,6 +1,7 @@
 """The process of a component's operator, which keeps in place what its pod's arguments name.
 
     component-operator --name storage --namespace NS --release 5.1.0 --operator storage=slow:20 --operand NAME=VERSION
+                       --feature-set TechPreviewNoUpgrade
 
 One blocking client and one thread: a sandbox runs several of these beside everything else. Behaviours:
 
@@ -43,11 +44,15 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The desired state of an operator: its version, those of its operands by name, and its behaviour."""
+    """The desired state of an operator: its version, those of its operands by name, and its behaviour.
+
+    `feature_set` is one that forbids minor updates; empty for any other.
+    """
 
     version: str
     operands: tuple[tuple[str, str], ...] = ()
     behaviour: Behaviour = Behaviour()
+    feature_set: str = ""
 
     @property
     def versions(self) -> list[JSON]:
@@ -92,9 +97,10 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
     if is_done and behaviour.kind == "degraded":
         message = "The operand fails its health checks since the update."
         degraded = _condition("Degraded", "True", "OperandFailing", message)
+    restricted = (restricted_upgradeable(expected.feature_set),) if expected.feature_set else ()
     conditions = {str(condition["type"]): condition for condition in before}
     stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for condition in (available, progressing, degraded):
+    for condition in (available, progressing, degraded, *restricted):
         current = conditions.get(condition["type"]) or {}
         if current.get("status") != condition["status"]:
             conditions[condition["type"]] = condition | {"lastTransitionTime": stamp}
@@ -103,6 +109,21 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
             conditions[condition["type"]] = condition | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
     new_status = {"versions": expected.versions if is_done else versions, "conditions": list(conditions.values())}
     return None if new_status == {"versions": versions, "conditions": before} else new_status
+
+
+def restricted_upgradeable(feature_set: str) -> JSON:
+    """Returns Upgradeable of an operator that forbids minor updates because of the cluster's feature set.
+
+    The words are those of openshift/cluster-kube-apiserver-operator, pkg/operator/featureupgradablecontroller.
+    """
+    reason = f"FeatureGates_RestrictedFeatureGates_{feature_set}"
+    message = f'FeatureGatesUpgradeable: "{feature_set}" does not allow updates'
+    return _condition("Upgradeable", "False", reason, message)
+
+
+def forbids_updates(operator: str, feature_set: str) -> bool:
+    """Returns whether the ClusterOperator of that name forbids minor updates in a cluster with this feature set."""
+    return operator == "kube-apiserver" and feature_set.endswith("NoUpgrade")
 
 
 def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
@@ -222,6 +243,7 @@ def component_of(arguments: Sequence[str]) -> Component:
     parser = argparse.ArgumentParser(prog="component-operator")
     for name in ("--name", "--namespace", "--release"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--feature-set", default="")
     parser.add_argument("--operator", action="append", default=[], metavar="NAME[=BEHAVIOUR]")
     parser.add_argument("--operand", action="append", default=[], metavar="OPERATOR=VERSION")
     options = parser.parse_args(arguments)
@@ -230,8 +252,10 @@ def component_of(arguments: Sequence[str]) -> Component:
     for operator in options.operator:
         name, _, behaviour = operator.partition("=")
         operand_versions = ((name, operands[name]),) if name in operands else ()
+        feature_set = options.feature_set if forbids_updates(name, options.feature_set) else ""
         try:
-            operators.append((name, Expected(options.release, operand_versions, parse(behaviour or "well"))))
+            expected = Expected(options.release, operand_versions, parse(behaviour or "well"), feature_set)
+            operators.append((name, expected))
         except ValueError as error:
             parser.error(f"--operator {operator}: {error}")
     return Component(options.name, options.namespace, options.release, tuple(operators))

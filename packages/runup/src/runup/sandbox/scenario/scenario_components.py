@@ -83,8 +83,11 @@ def build(layout: Path, version: str) -> BuiltImage:
     return build_image(layout, [layer_of(files, frozenset({PROGRAM}))], tag=f"component-{version}", config=config)
 
 
-def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
-    """Returns the components' files of a release by path in its image; raises SandboxError for an unknown behaviour."""
+def manifests(spec: ReleaseSpec, image: str, feature_set: str) -> dict[str, bytes]:
+    """Returns the components' files of a release by path in its image; raises SandboxError for an unknown behaviour.
+
+    `feature_set` is that of the cluster, which a real operator reads from the FeatureGate.
+    """
     component_names = {name for component in COMPONENTS for name in component.operators}
     for name, text in spec.components.items():
         problem = ""
@@ -99,7 +102,7 @@ def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
     return {
         f"release-manifests/0000_{component.level}_{component.name}_{name}.yaml": kyaml.dump_all(objects).encode()
         for component in COMPONENTS
-        for name, objects in _manifest_files(component, spec, image)
+        for name, objects in _manifest_files(component, spec, image, feature_set)
     }
 
 
@@ -108,12 +111,14 @@ def references(image: str) -> dict[str, str]:
     return {component.name: image for component in COMPONENTS}
 
 
-def _manifest_files(component: Component, spec: ReleaseSpec, image: str) -> Iterator[tuple[str, list[JSON]]]:
+def _manifest_files(
+    component: Component, spec: ReleaseSpec, image: str, feature_set: str
+) -> Iterator[tuple[str, list[JSON]]]:
     """Yields name and objects of each manifest file of the component."""
     yield "00_namespace", [_object("v1", "Namespace", component.namespace)]
     yield "01_serviceaccount", [_object("v1", "ServiceAccount", component.name, component.namespace)]
     yield "02_rbac", [*_rights(component)]
-    yield "10_deployment", [_deployment(component, spec, image)]
+    yield "10_deployment", [_deployment(component, spec, image, feature_set)]
     for name in component.operators:
         versions = [{"name": "operator", "version": spec.version}]
         versions += [{"name": name, "version": version} for of, version in _operands(spec).items() if of == name]
@@ -150,7 +155,7 @@ def _rights(component: Component) -> Iterator[JSON]:
     yield _object(f"{group}/v1", "RoleBinding", component.name, component.namespace, roleRef=bound, subjects=account)
 
 
-def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
+def _deployment(component: Component, spec: ReleaseSpec, image: str, feature_set: str) -> JSON:
     """Returns the Deployment of a component, with the release's version and the behaviour that it is to show."""
     labels = {"k8s-app": component.name}
     arguments = [f"--name={component.name}", f"--namespace={component.namespace}", f"--release={spec.version}"]
@@ -161,6 +166,7 @@ def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
     arguments += [
         f"--operand={name}={version}" for name, version in _operands(spec).items() if name in component.operators
     ]
+    arguments += [f"--feature-set={feature_set}"] if feature_set else []
     container = {
         "name": component.name,
         "image": image,

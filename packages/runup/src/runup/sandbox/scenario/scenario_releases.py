@@ -149,7 +149,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
         if scenario.components:
             built = scenario_components.build(layout, spec.version)
             image = built.pullspec(f"{registry}/{scenario_components.REPOSITORY}")
-            files |= scenario_components.manifests(spec, image)
+            files |= scenario_components.manifests(spec, image, scenario.cluster.feature_set)
             references |= scenario_components.references(image)
         built = build_release(
             layout,

@@ -39,6 +39,7 @@ from runup.dump.documents import JSON, guess_plural, identity, object_name
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload
+from runup.sandbox.component import component_process
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.scenario_releases import HOSTNAME, OWN_NODE, Release, operator_manifests
@@ -264,6 +265,8 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     objects = [_with_image(obj, cluster.image, running.image) for obj in scenario.objects]
     if not cluster.installed:
         objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
+    if scenario.components:
+        objects = [_with_feature_set(obj, cluster.feature_set) for obj in objects]
     if cluster.imported:
         objects = [mark_imported(obj) for obj in objects]
     kinds = {identity(obj)[:2] for obj in objects}
@@ -273,6 +276,19 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     if ("config.openshift.io", "ClusterVersion") not in kinds:
         objects.append(cluster_version(cluster, running))
     return sorted(objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
+
+
+def _with_feature_set(obj: JSON, feature_set: str) -> JSON:
+    """Returns a ClusterOperator as its component leaves it in a cluster with this feature set; others as they are."""
+    if obj["kind"] != "ClusterOperator" or not component_process.forbids_updates(obj["metadata"]["name"], feature_set):
+        return obj
+    status = obj["status"]
+    restricted = component_process.restricted_upgradeable(feature_set)
+    conditions = [
+        {**condition, **restricted} if condition["type"] == restricted["type"] else condition
+        for condition in status["conditions"]
+    ]
+    return {**obj, "status": {**status, "conditions": conditions}}
 
 
 def _with_image(obj: Any, before: str, after: str) -> Any:

@@ -26,8 +26,9 @@ MAX_NAMES = 200
 _MAX_MESSAGE = 32768
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
 _UNNAMED = "<alert does not have a runbook_url annotation>"
-# A risk's name; an alert of another name cannot be one.
+# The pattern of a risk's name, which an alert's name need not match.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9.-]{0,255}")
+_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9.-]")
 _BUDGET = "PodDisruptionBudgetAtLimit"
 # Alerts that oc checks before an update (openshift/oc, pkg/cli/admin/upgrade/recommend).
 _SLOW = (
@@ -47,8 +48,8 @@ def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
     for alert in alerting.alerts:
         name = alert.labels.get("alertname", "")
         # A pending alert has not lasted long enough to fire.
-        if alert.state != "pending" and _NAME.fullmatch(name) and _impact(name, alert.labels):
-            by_name.setdefault(name, []).append(alert)
+        if name and alert.state != "pending" and _impact(name, alert.labels):
+            by_name.setdefault(_risk_name(name), []).append(alert)
     live = alerting.at is not None and timedelta() <= now - alerting.at < FRESH_FOR
     if alerting.error and not live:
         text = "Whether alerts fire that speak against an update is not known."
@@ -60,6 +61,13 @@ def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
         yield SourceRisk(name=UNKNOWN, message=text, url=documentation.page(UNKNOWN), unknown=why, everywhere=True)
     for name in sorted(by_name)[:MAX_NAMES]:
         yield _risk(name, by_name[name], "" if live else alerting.error or "Prometheus has not answered since")
+
+
+def _risk_name(alert_name: str) -> str:
+    """Returns the alert's name, or a valid name made of it. The Go operator drops alerts whose name is not valid."""
+    if _NAME.fullmatch(alert_name):
+        return alert_name
+    return f"Alert-{_NOT_OF_NAMES.sub('-', alert_name)}"[:256]
 
 
 def _impact(name: str, labels: Mapping[str, str]) -> str:
@@ -79,12 +87,12 @@ def _impact(name: str, labels: Mapping[str, str]) -> str:
 def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
     """Returns the risk of all `alerts`, which have one name; `stale_reason`: why they may be out of date, or ""."""
     first = alerts[0]
-    text = _summary_text(name, first)
+    text = _summary_text(first)
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
     if stale_reason:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {stale_reason}"
         return SourceRisk(name=name, message=text, url=url, unknown=why, everywhere=True)
-    texts = list(dict.fromkeys(_message(name, alert) for alert in alerts))
+    texts = list(dict.fromkeys(_message(alert) for alert in alerts))
     messages = join_within(texts, "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
     applies = Condition(
@@ -93,15 +101,15 @@ def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
     return SourceRisk(name=name, message=text, url=url, everywhere=True, found=applies)
 
 
-def _summary_text(name: str, alert: Alert) -> str:
-    text = cut(alert.annotations.get("summary") or name, _MAX_MESSAGE)
+def _summary_text(alert: Alert) -> str:
+    text = cut(alert.annotations.get("summary") or alert.labels["alertname"], _MAX_MESSAGE)
     return text if text.endswith(".") else f"{text}."
 
 
-def _message(name: str, alert: Alert) -> str:
+def _message(alert: Alert) -> str:
     """Returns the text about one alert, in the words of the Cluster Version Operator."""
     labels, annotations = alert.labels, alert.annotations
-    details = _summary_text(name, alert)
+    name, details = labels["alertname"], _summary_text(alert)
     if name.startswith("PodDisruptionBudget"):
         budget = f"PodDisruptionBudget={labels.get('poddisruptionbudget', '')}"
         details = f"Namespace={labels.get('namespace', '')}, {budget}. {details}"
