@@ -310,6 +310,28 @@ def _summaries(status: UpdateStatusStatus) -> list[str]:
     return [insight.health.impact.summary for insight in insights(status) if insight.health]
 
 
+async def test_a_component_that_crashes_is_reported_during_an_update(cluster: World) -> None:
+    """Its pods are read while an update is under way, and the insight ends with the trouble."""
+    namespace = "openshift-machine-config-operator"
+    await cluster.create(resource_of(ServiceAccount), _account_of(namespace))
+    container = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 9}
+    crashing = {**container, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    body = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    body["status"] = {"phase": "Running", "containerStatuses": [crashing]}
+    await cluster.create(PODS, obj("v1", "Pod", "machine-config-controller-1", namespace, **body))
+
+    def reports(status: UpdateStatusStatus) -> bool:
+        return "ComponentCannotAct" in {insight.health.check for insight in insights(status) if insight.health}
+
+    clock = ManualClock(datetime(2026, 11, 21, 7, 0, tzinfo=UTC))
+    async with running(cluster.config, clock):
+        await _passing(cluster, clock, reports)
+        healthy = {"status": {"containerStatuses": [{**crashing, "state": {}, "restartCount": 0}]}}
+        pod = calls.merge_patch(PODS, "machine-config-controller-1", healthy, namespace, subresource="status")
+        await cluster.client.send(pod)
+        await _passing(cluster, clock, lambda status: not reports(status))
+
+
 async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster: World) -> None:
     """Its pods are asked for, with time the insight grows worse, and when the budget allows the eviction it ends."""
     await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))
