@@ -195,12 +195,12 @@ def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailable
     return tuple(troubles), bool(layered) or not desired
 
 
-def takes_place(node: Node, pool: MachineConfigPool) -> bool:
-    """Returns whether a node that the update does not hold is unavailable, and so takes one of the pool's places.
+def takes_place(node: Node, reasons: tuple[UnavailableReason, ...], unavailable: bool) -> bool:
+    """Returns whether a node that the update does not hold is unavailable, and so takes one of its pool's places.
 
-    Cordoned nodes are unavailable, whoever cordoned them (`pkg/controller/node`, getUnavailableMachines).
+    `reasons` and `unavailable` are its `availability`. Cordoned nodes are unavailable, whoever cordoned them
+    (`pkg/controller/node`, getUnavailableMachines).
     """
-    reasons, unavailable = availability(node, pool)
     away = unavailable and any(each.reason != DAEMON_BUSY for each in reasons)
     return away and not is_cordoned_by_update(node)
 

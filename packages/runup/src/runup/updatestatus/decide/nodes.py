@@ -340,7 +340,7 @@ def node_state(
     cordons = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key)
     cordoned_at = next((moment for moment in cordons if moment is not None), None)
     holder = cordon_holder(node) if node.spec.unschedulable else None
-    pressed = next((each for each in node.status.conditions if each.type in PRESSURES and each.status == "True"), None)
+    pressed = next((each for each in node.status.conditions if each.status == "True" and each.type in PRESSURES), None)
     message = ""
     # While the daemon updates a node, it is meant to be unavailable. Degraded comes last: it is the graver state.
     if unavailable and not updating:
@@ -366,7 +366,7 @@ def node_state(
         ready_since=ready.last_transition_time if ready else None,
         ready_text=": ".join(text for text in (ready.reason, ready.message) if text) if ready else "",
         desired=desired,
-        takes_place=machine_config.takes_place(node, pool),
+        takes_place=machine_config.takes_place(node, troubles, unavailable),
         held=holder.remedy if holder else "",
         pressure=pressed.type if pressed else "",
         pressed_since=pressed.last_transition_time if pressed else None,

@@ -169,10 +169,11 @@ def _missing_configurations(pool: PoolState, configs: Collection[str]) -> Iterat
     """Yields the findings that a pool, or one of its nodes, should have a MachineConfig that does not exist."""
     if not configs:
         return
-    users = {node.desired: (f"Node {node.name}", terms.node_ref(node.name)) for node in pool.nodes if not node.updated}
-    users |= {pool.wanted: (f"Machine config pool {pool.name}", terms.pool_ref(pool.name))}
-    for name, (who, ref) in sorted(users.items()):
+    users = {node.desired: node.name for node in pool.nodes if not node.updated} | {pool.wanted: ""}
+    for name, node in sorted(users.items()):
         if name and name not in configs:
+            who = f"Node {node}" if node else f"Machine config pool {pool.name}"
+            ref = terms.node_ref(node) if node else terms.pool_ref(pool.name)
             yield Finding(
                 check=CONFIG_MISSING,
                 level=terms.ERROR,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk
-from runup.rules.machine_config import allowed_unavailable, takes_place
+from runup.rules.machine_config import allowed_unavailable, availability, takes_place
 
 NAME = "MachineConfigPoolCannotMove"
 EXAMPLE = """
@@ -52,7 +52,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         members = [
             node for node, of_node in zip(nodes, pools_of_nodes(nodes, pools), strict=True) if of_node.updating == name
         ]
-        away = [node for node in members if takes_place(node, pool)]
+        away = [node for node in members if takes_place(node, *availability(node, pool))]
         allowed = allowed_unavailable(pool)
         if len(members) > 1 and len(away) >= allowed:
             yield risk(
