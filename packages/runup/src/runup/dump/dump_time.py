@@ -1,10 +1,10 @@
-"""Determines the time of a dump: when it was gathered, if that is recorded, else its newest transition."""
+"""Determines the time of a dump: the recorded one, else the newest time that its objects show."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from pathlib import Path
 
@@ -70,6 +70,44 @@ def newest_transition(objects: Iterable[JSON]) -> datetime | None:
         if (time := _parse_time(condition.get("lastTransitionTime")))
     ]
     return max(times) + _MOMENT if times else None
+
+
+class Evidence:
+    """The newest time at which somebody wrote one of the objects of a dump, which was made then or later.
+
+    It counts heartbeats of nodes, renewals of Leases, Events, and writes in managed fields.
+    """
+
+    def __init__(self) -> None:
+        self._newest = ""
+
+    def add(self, obj: JSON) -> None:
+        """Takes the times of an object into account."""
+        for text in _times_of(obj):
+            # RFC 3339 in UTC sorts as text; up to the second, since fractions have no fixed length.
+            if isinstance(text, str) and text[:_SECONDS] > self._newest[:_SECONDS] and _parse_time(text):
+                self._newest = text
+
+    @property
+    def time(self) -> datetime | None:
+        """The newest time, None if the objects have none."""
+        return _parse_time(self._newest)
+
+
+_SECONDS = len("2026-01-14T09:30:00")
+
+
+def _times_of(obj: JSON) -> Iterator[object]:
+    metadata, status, spec = mapping(obj, "metadata"), mapping(obj, "status"), mapping(obj, "spec")
+    for entry in mappings(metadata, "managedFields"):
+        yield entry.get("time")
+    for condition in mappings(status, "conditions"):
+        yield condition.get("lastHeartbeatTime")
+    kind = obj.get("kind")
+    if kind == "Lease":
+        yield spec.get("renewTime")
+    elif kind == "Event":
+        yield from (obj.get("lastTimestamp"), obj.get("eventTime"), mapping(obj, "series").get("lastObservedTime"))
 
 
 def _parse_time(text: object) -> datetime | None:

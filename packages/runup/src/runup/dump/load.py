@@ -53,8 +53,8 @@ _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 class Dump:
     """A dump as read.
 
-    `plurals` has the resource of every (group, kind) in it, and `now` is the time of the dump itself.
-    `cluster_version_file` is the file that has the ClusterVersion.
+    `plurals` has the resource of every (group, kind) in it. `now` is the recorded time of the dump; `evidence` is the
+    newest time in its objects, if no time is recorded. `cluster_version_file` is the file that has the ClusterVersion.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Dump:
     problems: tuple[str, ...] = ()
     skipped: int = 0
     now: datetime | None = None
+    evidence: datetime | None = None
     cluster_version_file: str = ""
     kubernetes: clusters.KubernetesVersion = field(default_factory=clusters.KubernetesVersion)
 
@@ -115,6 +116,8 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     skipped, cluster_version_file = 0, ""
     sightings: list[clusters.Sighting] = []
     memory = Memory(layout.name)
+    recorded = dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root)
+    evidence = dump_time.Evidence()
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
@@ -125,6 +128,8 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         problems += contents.problems
         broken |= {file} if contents.problems else set()
         for raw in contents.objects:
+            if recorded is None:
+                evidence.add(raw)
             if raw["kind"] in SKIPPED_KINDS and not (raw["kind"] == "Lease" and "leases" in only):
                 skipped += 1
                 continue
@@ -164,7 +169,8 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         collected=complete_kinds(layout, loaded, lists=lists, plural_of=plurals, broken=broken),
         problems=tuple(map(printable, problems)),
         skipped=skipped,
-        now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
+        now=recorded,
+        evidence=evidence.time,
         cluster_version_file=cluster_version_file,
     )
     if dump.has_cluster_version:
@@ -197,8 +203,15 @@ def _kubernetes(
 
 
 def time_of_dump(dump: Dump) -> datetime | None:
-    """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
-    return dump.now or dump_time.newest_transition(dump.objects)
+    """Returns the dump's own time, None if it shows none.
+
+    This is when it was gathered. If that is not recorded, it is just after the newest transition of a cluster with a
+    ClusterVersion, as in `oc`, or the newest time in its objects if that is later.
+    """
+    if dump.now is not None:
+        return dump.now
+    times = (dump_time.newest_transition(dump.objects), dump.evidence)
+    return max((time for time in times if time is not None), default=None)
 
 
 def _path_to_name(file: Path, layout: Layout) -> str:

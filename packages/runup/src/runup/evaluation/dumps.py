@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,14 +17,15 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.control.logged_checks import run_logged
-from runup.checks.decide.model import Check
+from runup.checks.decide.engine import CheckOutcome, could_not_tell
+from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs
 from runup.dump.dump_files import BadDump, name_of
 from runup.dump.load import Dump, time_of_dump
 from runup.dump.load import read as read_dump
 from runup.evaluation import missing as missing_kinds
 from runup.evaluation import request as update_requests
-from runup.evaluation.evaluate import EvaluatedCluster, evaluate
+from runup.evaluation.evaluate import EvaluatedCluster, OutcomeOf, evaluate
 from runup.facts.facts import Facts
 from runup.facts.of_dump import acceptance_records, plurals_to_read, snapshot_of_dump
 from runup.facts.target_release import python_checks, with_kubernetes
@@ -40,7 +41,10 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
     try:
         dump = read_dump(path, only=plurals_to_read((*CHECKS, *extra), requested.release), any_kubernetes=True)
         evaluate_one = _evaluate_openshift if dump.has_cluster_version else _evaluate_kubernetes
-        evaluated = evaluate_one(dump, requested, time_of_dump(dump) or now, extra)
+        moment = time_of_dump(dump)
+        evaluated = evaluate_one(dump, requested, moment or now, run_logged if moment else _outcome_without_time, extra)
+        if dump.now is None:
+            evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))
         return replace(evaluated, collect=missing_kinds.command(path, evaluated.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(where=name_of(path), problem=error.message)
@@ -48,8 +52,31 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         return EvaluatedCluster(where=name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
+def _time_note(moment: datetime | None) -> str:
+    if moment is None:
+        return "The dump shows no time, so checks that depend on the time are unknown."
+    return f"The dump does not record its time; the newest time in its objects counts: {moment:%Y-%m-%dT%H:%M:%SZ}."
+
+
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def _outcome_without_time(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
+    """Returns the outcome of a check if it is the same at every time, else that it is unknown."""
+    early, late = (run_logged(check, snapshot, replace(context, now=time)) for time in (_EARLIEST, _LATEST))
+    decisions = [
+        (outcome.result, [(each.name, each.applies, each.severity, each.resources) for each in outcome.findings])
+        for outcome in (early, late)
+    ]
+    return early if decisions[0] == decisions[1] else could_not_tell(check, "the dump shows no time")
+
+
 def _evaluate_openshift(
-    dump: Dump, requested: update_requests.RequestedUpdate, now: datetime, extra: Sequence[Check]
+    dump: Dump,
+    requested: update_requests.RequestedUpdate,
+    now: datetime,
+    outcome_of: OutcomeOf,
+    extra: Sequence[Check],
 ) -> EvaluatedCluster:
     """Evaluates a dump with a ClusterVersion; `extra` are added to the built-in checks.
 
@@ -82,7 +109,7 @@ def _evaluate_openshift(
         facts = replace(facts, catalogs=catalogs)
     elif requested.access is not None:
         facts = replace(facts, catalogs=Catalogs(why=SWITCHED_OFF))
-    report = evaluate(facts, request, checks, now, outcome_of=run_logged)
+    report = evaluate(facts, request, checks, now, outcome_of=outcome_of)
     return EvaluatedCluster(
         where=dump.name,
         report=report,
@@ -94,7 +121,11 @@ def _evaluate_openshift(
 
 
 def _evaluate_kubernetes(
-    dump: Dump, requested: update_requests.RequestedUpdate, now: datetime, extra: Sequence[Check]
+    dump: Dump,
+    requested: update_requests.RequestedUpdate,
+    now: datetime,
+    outcome_of: OutcomeOf,
+    extra: Sequence[Check],
 ) -> EvaluatedCluster:
     """Evaluates a dump without a ClusterVersion, for an update of Kubernetes.
 
@@ -111,7 +142,7 @@ def _evaluate_kubernetes(
         request,
         checks,
         now,
-        outcome_of=run_logged,
+        outcome_of=outcome_of,
     )
     system = dump.one("", "Namespace", "kube-system")
     return EvaluatedCluster(
