@@ -124,18 +124,61 @@ async def test_what_becomes_of_other_peoples_edits(api: Api, kind: str) -> None:
     assert reasons["the same"] >= 70
 
 
+# History limits of a manifest and of the live CronJob. The Go operator defaults to 3 and 1 (ensureCronJobSpecDefault).
+LIMITS = ((None, 7), (5, 7), (0, 3), (None, 0), (5, None), (None, None))
+
+
+def cron_job(pair: JSON, part: str) -> JSON:
+    """A part of a Deployment's pair as a CronJob's, whose pod template the Go operator merges by the same function."""
+    source = copy.deepcopy(pair[part])
+    template = {**source["spec"]["template"], "spec": {**source["spec"]["template"]["spec"], "restartPolicy": "Never"}}
+    spec: JSON = {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}}
+    limits = (("successfulJobsHistoryLimit", 3, pair["n"]), ("failedJobsHistoryLimit", 1, pair["n"] // len(LIMITS)))
+    for name, default, number in limits:
+        wanted, live = LIMITS[number % len(LIMITS)]
+        value = {"manifest": wanted, "live": live, "merged": default if wanted is None else wanted}[part]
+        spec |= {name: value} if value is not None else {}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": source["metadata"], "spec": spec}
+
+
+async def test_a_cron_job_s_template_is_merged_as_a_deployment_s(api: Api) -> None:
+    """Every edit of the pod template, the pull policy and the environment among them, and the history limits.
+
+    The object was applied before somebody edits it, as on a cluster, so that the edits alone have another manager.
+    """
+    api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    resource, unexplained = KINDS["CronJob"], []
+    async with Client(config.load(api.kubeconfig)) as client:
+        for deployment in pairs("Deployment"):
+            parts = {part: cron_job(deployment, part) for part in ("manifest", "live", "merged")}
+            expected, result = await merged(client, resource, {**deployment, **parts}, applied_first=True)
+            lines = [f"CronJob {line}" for line in differences(comparable(expected), comparable(result))]
+            unexplained += [f"{deployment['n']} {deployment['edits']}: {line}" for line in lines if not reason(line)]
+    assert not unexplained
+
+
 def pairs(kind: str) -> Iterator[JSON]:
     """The pairs of that kind."""
     with gzip.open(CORPUS) as lines:
         yield from (pair for pair in map(json.loads, lines) if pair["kind"] == kind)
 
 
-async def merged(client: Client, resource: Resource, pair: JSON) -> tuple[JSON, JSON]:
-    """The object as the Go operator leaves it, and as ours does, which then writes no more."""
+async def merged(client: Client, resource: Resource, pair: JSON, *, applied_first: bool = False) -> tuple[JSON, JSON]:
+    """The object as the Go operator leaves it, and as ours does, which then writes no more.
+
+    With `applied_first`, ours applied the manifest before the object became the live one of the pair.
+    """
     name, namespace = pair["live"]["metadata"]["name"], NAMESPACE if resource.namespaced else ""
-    await client.send(calls.create(resource, pair["live"], field_manager="somebody"))
     (task,) = tasks(pair["manifest"])
     manifest = render(task, ClusterValues()).object
+    if applied_first:
+        await client.send(calls.apply(resource, manifest, field_manager="cluster-version-operator", force=True))
+        version = (await client.send(calls.get_raw(resource, name, namespace)))["metadata"]["resourceVersion"]
+        edited = copy.deepcopy(pair["live"])
+        edited["metadata"]["resourceVersion"] = version
+        await client.send(calls.replace(resource, edited, field_manager="somebody"))
+    else:
+        await client.send(calls.create(resource, pair["live"], field_manager="somebody"))
 
     async def live() -> JSON:
         return await client.send(calls.get_raw(resource, name, namespace))

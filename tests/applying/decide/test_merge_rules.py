@@ -30,6 +30,13 @@ def deployment_with(**spec: Any) -> dict[str, Any]:
     ("kind", "manifest", "live", "expected"),
     [
         pytest.param(
+            ("batch", "Job"),
+            {"spec": {"template": {}}},
+            {"spec": {"template": {}, "manualSelector": True, "backoffLimit": 9}},
+            {"spec": {"template": {}}},
+            id="a Job's selection by hand goes (ensureJobSpec)",
+        ),
+        pytest.param(
             DEPLOYMENT,
             deployment_with(containers=[{"name": "a", "image": "1"}]),
             deployment_with(

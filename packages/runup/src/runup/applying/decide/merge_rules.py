@@ -74,6 +74,7 @@ _JOB_MEMBERS = _exact_rules(
     "completions",
     "activeDeadlineSeconds",
     "backoffLimit",
+    "manualSelector",
     "ttlSecondsAfterFinished",
     "suspend",
     "completionMode",
