@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -13,6 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import yaml
 
 from kubekit.kube import config
 
@@ -73,12 +76,14 @@ class Raw:
             self._socket = None
 
     def send(self, request: Request) -> Answer:
-        """Sends a request, on another connection if the server has closed the last one."""
-        try:
-            return self._exchange(request)
-        except (ConnectionError, http.client.HTTPException, ssl.SSLError):
-            self.close()
-            return self._exchange(request)
+        """Sends a request, on another connection if the server has closed the last one; code 0 without an answer."""
+        for _ in range(2):
+            try:
+                return self._exchange(request)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                why = repr(error)
+        return Answer(0, message=why)
 
     def _exchange(self, request: Request) -> Answer:
         if self._socket is None:
@@ -92,7 +97,9 @@ class Raw:
         head = b"".join(name.encode() + b": " + value + b"\r\n" for name, value in headers)
         self._socket.settimeout(_DEADLINE_S)
         self._socket.sendall(request.method.encode() + b" " + request.uri + b" HTTP/1.1\r\n" + head + b"\r\n")
-        self._socket.sendall(request.body)
+        # A server may answer, and close the connection, before it has read the body.
+        with contextlib.suppress(OSError):
+            self._socket.sendall(request.body)
         response = http.client.HTTPResponse(self._socket, method=request.method)
         response.begin()
         body, whole = b"", True
@@ -109,7 +116,8 @@ class Raw:
 
 def _answer(code: int, body: bytes) -> Answer:
     try:
-        value = json.loads(body)
+        # A client that accepts YAML alone gets a Status in YAML.
+        value = yaml.load(body, Loader=yaml.CSafeLoader) if body.startswith(b"apiVersion:") else json.loads(body)
     except ValueError:
         return Answer(code, message=body.decode(errors="replace"))
     if not isinstance(value, dict):

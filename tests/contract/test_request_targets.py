@@ -43,6 +43,8 @@ def place(api: Api) -> str:
         role = {"metadata": {"name": user}, "rules": [rule]}
         api.post(f"{RBAC}/namespaces/targets-one/roles", role).ok()
         api.post(f"{RBAC}/namespaces/targets-one/rolebindings", _binding("Role", user)).ok()
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"}}
+    api.post("/apis/policy/v1/namespaces/targets-one/poddisruptionbudgets", budget).ok()
     rules = [{"nonResourceURLs": ["/api/*", "/healthz/"], "verbs": ["*"]}]
     api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "targets-lister"}, "rules": rules}).ok()
     api.post(f"{RBAC}/clusterrolebindings", _binding("ClusterRole", "lister", "targets-lister")).ok()
@@ -168,3 +170,63 @@ def test_a_request_has_one_meaning(raw: Raw, place: str, user: str, method: str,
     headers = [("Impersonate-User", user.encode())] if user else []
     found = raw.send(Request(method, path.encode(), headers))
     assert " ".join(filter(None, (str(found.code), found.reason, *found.names))) == answer, found.message
+
+
+BUDGET = "/apis/policy/v1/namespaces/targets-one/poddisruptionbudgets/a"
+WIDGETS = "/apis/contract.example.com/v1/namespaces/targets-one/widgets"
+HTML, TABLE = ("Accept", b"text/html"), ("Accept", b"application/json;as=Table")
+BODY, TEXT = ("Content-Type", b"application/json"), ("Content-Type", b"text/plain")
+MERGE, OPERATIONS = ("Content-Type", b"application/merge-patch+json"), ("Content-Type", b"application/json-patch+json")
+ODD = [
+    ("a name that is no part of a path", Request("GET", f"{SECRETS}/..".encode()), BAD),
+    ("a patch of such a name", Request("PATCH", f"{SECRETS}/%2e".encode(), [MERGE], b"{}"), BAD),
+    ("a revision that is no number", Request("GET", f"{SECRETS}/allowed?resourceVersion=x".encode()), "500"),
+    ("a revision that is too large", Request("GET", f"{SECRETS}?resourceVersion={'9' * 40}".encode()), BAD),
+    ("a timeout that is too long", Request("GET", f"{SECRETS}?timeout={'9' * 20}s".encode()), BAD),
+    ("a probe with a slash", Request("GET", b"/healthz/"), "404"),
+    ("a path of a version", Request("GET", b"/version/x"), "404 NotFound"),
+    ("a group without a name", Request("GET", b"/apis//apps/v1/namespaces/x/y"), "404"),
+    ("a type that is not served", Request("GET", f"{SECRETS}?limit=x".encode(), [HTML]), "406 NotAcceptable"),
+    ("such a type, for no route", Request("GET", f"{ONE}/none".encode(), [HTML]), "404 NotFound"),
+    ("such a type, for another method", Request("POST", f"{SECRETS}/a".encode(), [HTML]), NO_METHOD),
+    ("a table that is none", Request("GET", f"{SECRETS}/none".encode(), [TABLE]), "406 NotAcceptable"),
+    ("a patch of nothing", Request("PATCH", f"{SECRETS}/none".encode(), [MERGE], b"{"), "404 NotFound"),
+    ("a patch that is no operation", Request("PATCH", f"{SECRETS}/allowed".encode(), [OPERATIONS], b'[""]'), BAD),
+    (
+        "a body of another type",
+        Request("POST", f"{SECRETS}?dryRun=x".encode(), [TEXT], b"{}"),
+        "415 UnsupportedMediaType",
+    ),
+    ("an apiVersion that is false", Request("POST", SECRETS.encode(), [BODY], b'{"apiVersion": 0}'), BAD),
+    ("a kind that is empty", Request("POST", SECRETS.encode(), [BODY], b'{"kind": []}'), BAD),
+    ("a custom resource without a version", Request("POST", WIDGETS.encode(), [BODY], b'{"kind": "Widget"}'), BAD),
+    ("a patch of a collection of custom resources", Request("PATCH", WIDGETS.encode(), [MERGE], b"{}"), BAD),
+    (
+        "a pod without a name",
+        Request("POST", f"{ONE}/pods".encode(), [BODY], b'{"spec": {"containers": [{"name": "c", "image": "i"}]}}'),
+        "422 Invalid",
+    ),
+    (
+        "an update that needs a revision",
+        Request("PUT", BUDGET.encode(), [BODY], b'{"metadata": {"name": "a"}, "spec": {"minAvailable": 1}}'),
+        "422 Invalid",
+    ),
+    (
+        "options of a deletion that are of another kind",
+        Request("DELETE", f"{SECRETS}/other".encode(), [BODY], b'{"apiVersion": "v1", "kind": "Secret"}'),
+        "500",
+    ),
+    (
+        "a deletion whose query is not read, for it has a body",
+        Request("DELETE", f"{SECRETS}/other?dryRun=x".encode(), [BODY], b'{"dryRun": ["All"]}'),
+        "200",
+    ),
+]
+
+
+@pytest.mark.usefixtures("place", "widgets")
+@pytest.mark.parametrize(("request_", "answer"), [pytest.param(*row, id=name) for name, *row in ODD])
+def test_the_first_fault_is_that_of_the_real_server(raw: Raw, request_: Request, answer: str) -> None:
+    """A request with several faults is refused for the one that kube-apiserver meets first."""
+    found = raw.send(request_)
+    assert " ".join(filter(None, (str(found.code), found.reason))) == answer, found.message

@@ -338,6 +338,9 @@ class App:
             if kind.custom:
                 return self._serve_document(request)
             raise failure
+        if not kind.custom and not target.subresource:
+            # The real server's router does so; custom resources have none.
+            messages.check_acceptable(request.header("accept"))
         if not kind.namespaced:
             # A namespace is in itself for authorization and the audit log, not in the store.
             target = msgspec.structs.replace(target, namespace="")
@@ -353,12 +356,18 @@ class App:
             raise status_errors.method_not_allowed()
         return await self.rest.reading.known(lambda: handler(request, target, kind))
 
+    def _serve_discovery(self, path: str, request: messages.Request) -> messages.Response | None:
+        """Returns the discovery document at a path, None if there is none. Raises ApiError 406."""
+        if self.discovery.serve(path, messages.Form.OBJECT) is None:
+            return None
+        return self.discovery.serve(path, messages.negotiate(request.header("accept"), messages.DOCUMENTS).form)
+
     def _serve_document(self, request: messages.Request) -> messages.Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.target.path.rstrip("/") or "/"
         if path.startswith("//"):
             return messages.text_response("404 page not found\n", 404)
-        if (answer := messages.answer_probe(path, request.query)) is not None:
+        if (answer := messages.answer_probe(request.target.path, request.query)) is not None:
             return answer
         if path == "/":
             paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz"]
@@ -368,15 +377,18 @@ class App:
             return messages.json_response({"paths": sorted([*paths, "/version"])})
         if document := self.documents(request):
             return document
-        document = messages.json_response(VERSION) if path == "/version" else None
+        document = None
+        if path == "/version":
+            messages.check_acceptable(request.header("accept"))
+            document = messages.json_response(VERSION)
         if path.split("/")[1] in {"api", "apis"}:
-            document = self.discovery.serve(path, messages.negotiate(request.header("accept"), messages.DOCUMENTS).form)
+            document = self._serve_discovery(path, request)
         if document is not None:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return document
             raise status_errors.method_not_allowed()
-        if request.target.has_builtin_group:
+        if request.target.has_builtin_group or path.startswith("/version/"):
             raise not_there()
         return messages.text_response("404 page not found\n", 404)
 

@@ -34,14 +34,20 @@ PATCH_TYPES = (
 
 def media_type(request: Request) -> str:
     """Returns the content type without parameters."""
-    return request.header("content-type").split(";")[0].strip()
+    return request.header("content-type").split(";")[0].strip().lower()
+
+
+def object_type(request: Request) -> str:
+    """Returns the media type of an object in the body. Raises ApiError 415 for another."""
+    kind = media_type(request) or "application/json"
+    if kind not in _OBJECT_TYPES:
+        raise unsupported_media_type(_OBJECT_TYPES)
+    return kind
 
 
 def read_object(request: Request, expected: str = "") -> JSON:
     """Returns the object in the body, expected to be of kind `expected`. Raises ApiError 400, 413 or 415."""
-    kind = media_type(request) or "application/json"
-    if kind not in _OBJECT_TYPES:
-        raise unsupported_media_type(_OBJECT_TYPES)
+    kind = object_type(request)
     if len(request.body) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     if kind == PROTOBUF:

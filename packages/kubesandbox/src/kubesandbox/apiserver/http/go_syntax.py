@@ -24,8 +24,13 @@ _HEX = b"0123456789abcdefABCDEF"
 _QUOTED = {39: r"\'", 92: r"\\", 7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
 
 
-_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
+# In nanoseconds.
+_UNITS = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_PART = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)")
+_MOST_NS = (1 << 63) - 1
+_MOST_DIGITS = 20
 
 
 class _SyntaxError(Exception):
@@ -37,16 +42,21 @@ def duration_fault(text: str) -> str:
     quoted, remaining = json.dumps(text, ensure_ascii=False), text[text[:1] in {"+", "-"} :]
     if remaining == "0":
         return ""
+    invalid, total_ns = f"time: invalid duration {quoted}", 0
     if not remaining:
-        return f"time: invalid duration {quoted}"
+        return invalid
     while remaining:
         part = _PART.match(remaining)
-        if part is None:
-            return f"time: invalid duration {quoted}"
-        if not part[2]:
+        digits = part[1].lstrip("0") if part is not None else ""
+        if part is None or not (part[1] or (part[2] or "").strip(".")) or len(digits) > _MOST_DIGITS:
+            return invalid
+        if not part[3]:
             return f"time: missing unit in duration {quoted}"
-        if part[2] not in _UNITS:
-            return f"time: unknown unit {json.dumps(part[2], ensure_ascii=False)} in duration {quoted}"
+        if part[3] not in _UNITS:
+            return f"time: unknown unit {json.dumps(part[3], ensure_ascii=False)} in duration {quoted}"
+        total_ns += int(digits or "0") * _UNITS[part[3]]
+        if total_ns > _MOST_NS:
+            return invalid
         remaining = remaining[part.end() :]
     return ""
 

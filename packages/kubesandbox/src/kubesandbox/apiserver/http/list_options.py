@@ -108,15 +108,18 @@ def decode_list_options(query: Query) -> ListOptions:
 
 
 def check_list_options(options: ListOptions, *, watch: bool) -> None:
-    """Raises ApiError 422 for options that exclude each other, 400 (of a watch 500) for a bad resourceVersion."""
+    """Raises ApiError 422 for options that exclude each other."""
     if causes := _match_faults(options, watch=watch):
         raise invalid_options("ListOptions", causes)
-    version = options.version
+
+
+def check_version(version: str, *, of_list: bool = False) -> None:
+    """Raises ApiError 500 (of a list 400) for a resourceVersion that is not a revision."""
     is_number = re.fullmatch("[0-9]+", version)
     if version and (not is_number or len(version.lstrip("0")) > 20 or int(version) >= 1 << 64):
         why = "value out of range" if is_number else "invalid syntax"
         text = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}'
-        raise ApiError(500, "", text) if watch else bad_request(f"invalid resource version: {text}")
+        raise bad_request(f"invalid resource version: {text}") if of_list else ApiError(500, "", text)
 
 
 def parse_number(query: Mapping[str, str], name: str) -> int | None:

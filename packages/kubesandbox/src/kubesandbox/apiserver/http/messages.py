@@ -201,6 +201,12 @@ UNSTORED = frozenset({Form.OBJECT, Form.PARTIAL})
 DOCUMENTS = frozenset({Form.OBJECT, Form.DISCOVERY})
 
 
+def check_acceptable(accept: str) -> None:
+    """Raises ApiError 406 unless a media type of an Accept header is served, in whatever representation."""
+    if accept and not any(clause.split(";")[0].strip() in _JSON_LIKE for clause in accept.split(",")):
+        raise status_errors.not_acceptable()
+
+
 @lru_cache(maxsize=256)
 def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = False) -> Accepted:
     """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
@@ -230,7 +236,7 @@ def answer_probe(path: str, query: Query) -> Response | None:
     """Returns the answer to a path of a probe or of one of its checks, or None for another path."""
     probe, _, check = path[1:].partition("/")
     checks = _PROBES.get(probe)
-    if checks is None:
+    if checks is None or path.endswith("/"):
         return None
     if check:
         return text_response("ok") if check in checks else None

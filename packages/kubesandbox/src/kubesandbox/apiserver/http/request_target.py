@@ -10,6 +10,7 @@ import msgspec
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.list_options import ListOptions, Query, decode_list_options, unescape
+from kubesandbox.apiserver.schema.object_meta import path_segment_faults
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -63,7 +64,7 @@ class Target(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         parts = _split_path(self.path)
         if parts[0] == "api":
             return len(parts) > 1
-        return parts[0] == "apis" and len(parts) > 2 and parts[1] in _BUILTIN_GROUPS
+        return parts[0] == "apis" and len(parts) > 2 and bool(parts[1]) and parts[1] in _BUILTIN_GROUPS
 
 
 def split_uri(uri: str) -> tuple[str, Query]:
@@ -108,7 +109,7 @@ def parse_target(method: str, path: str, query: Query) -> Target:
         verb = "watch" if query.flag("watch") else "list"
         # Rights to the one object that a field selector admits are rights to such a list.
         required = listing.exact_name if isinstance(listing, ListOptions) else None
-        if required and required not in {".", ".."} and not {"/", "%"} & {*required}:
+        if required and not path_segment_faults(required):
             name = required
     elif verb == "delete" and not name:
         verb = "deletecollection"

@@ -74,7 +74,7 @@ def set_priority(store: Store, kind: Kind, obj: JSON) -> None:
     entry = store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
     if name and entry is None:
         # The plugin runs before a name is generated.
-        about = metadata.get("generateName") or metadata.get("name", "")
+        about = metadata.get("generateName") or metadata.get("name") or ""
         raise status_errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
     priority_class = entry.load() if entry else {}
     spec["priority"] = priority_class.get("value", 0)
@@ -93,7 +93,7 @@ def apply_runtime_class(store: Store, kind: Kind, obj: JSON) -> None:
     if kind.resource != "pods":
         return
     spec, metadata = obj["spec"], meta(obj)
-    name, about = spec.get("runtimeClassName") or "", metadata.get("generateName") or metadata.get("name", "")
+    name, about = spec.get("runtimeClassName") or "", metadata.get("generateName") or metadata.get("name") or ""
     entry = store.get("runtimeclasses.node.k8s.io", "", name) if name else None
     if name and entry is None:
         raise status_errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')

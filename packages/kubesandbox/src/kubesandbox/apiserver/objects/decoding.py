@@ -44,6 +44,8 @@ class Decoding:
                 f"the object provided is unrecognized (must be of type {kind.kind}): {why} "
                 f"({body.summarize_body(request.body)})"
             )
+        if kind.custom and not obj.get("apiVersion"):
+            raise _other_version("", kind)
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
         pruned, unknown = self._decode_typed(kind, obj, lambda text: status_errors.bad_request(f"{why}: {text}"))
@@ -165,11 +167,15 @@ def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> Api
         scheme = "pkg/api/legacyscheme/scheme.go:30"
         return refuse(f'no kind "{name}" is registered for version "{version}" in scheme "{scheme}"')
     if version != kind.api_version:
-        return status_errors.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-        )
+        return _other_version(version, kind)
     fault = FieldError(Fault.INVALID, "kind", name, f"must be {kind.kind}")
     return status_errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
+
+
+def _other_version(version: str, kind: Kind) -> ApiError:
+    return status_errors.bad_request(
+        f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+    )
 
 
 def _report_faults(

@@ -11,9 +11,9 @@ from datetime import timedelta
 from kubekit.kube.clock import Clock
 from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
+from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, object_type
 from kubesandbox.apiserver.http.list_options import Query, invalid_options, not_supported, parse_number
-from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.messages import Request, Response, json_response, negotiate
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import IMPORTED, JSON, is_same_state, meta, rfc3339
@@ -53,6 +53,7 @@ class Deleting:
 
     async def delete(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles DELETE of one object."""
+        negotiate(request.header("accept"))
         options = read_options(request)
         deleted, entry = await self.delete_one(kind, target.namespace, target.name, options)
         if not deleted or kind.resource in strategies.RETURN_DELETED:
@@ -64,7 +65,8 @@ class Deleting:
 
     async def delete_collection(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles DELETE of all objects that a selector matches."""
-        _, selector = read_listing(target, kind, watch=False)
+        negotiate(request.header("accept"))
+        _, selector, _ = read_listing(request, target, kind)
         options = replace(read_options(request), collection=True)
         entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
         selected = [entry for entry in entries if not selector or selector.matches(entry)]
@@ -154,8 +156,12 @@ def read_options(request: Request) -> DeleteOptions:
     """Returns the options in a request's body, or else in its query. Raises ApiError 400 or 422."""
     body: JSON = {}
     if request.body:
-        value = _READERS.get(media_type(request), decode_json)(request.body)
+        value = _READERS.get(object_type(request), decode_json)(request.body)
         body = value if isinstance(value, dict) else {}
+        if (kind := body.get("kind") or "DeleteOptions") != "DeleteOptions":
+            version, scheme = body.get("apiVersion") or "meta.k8s.io/v1", "pkg/runtime/scheme.go:110"
+            why = f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"'
+            raise status_errors.ApiError(500, "", why)
     # The real server reads the query only if there is no body.
     query = Query() if request.body else request.query
     return replace(options_of(body, query), request=request)

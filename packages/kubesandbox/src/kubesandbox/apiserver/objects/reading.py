@@ -20,7 +20,7 @@ import yaml
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.go_syntax import json_error
-from kubesandbox.apiserver.http.list_options import ListOptions, check_list_options
+from kubesandbox.apiserver.http.list_options import ListOptions, check_list_options, check_version
 from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, negotiate
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.http.selectors import FieldTerm, Selector, selector_of
@@ -29,6 +29,8 @@ from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
 from kubesandbox.apiserver.published.tables.columns import Tables
+from kubesandbox.apiserver.schema.field_errors import go_json
+from kubesandbox.apiserver.schema.object_meta import path_segment_faults
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
@@ -50,7 +52,8 @@ class Reading:
         self._watchers: set[Watcher] = set()
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
-        """Returns the stored object. Raises ApiError 404."""
+        """Returns the stored object. Raises ApiError 404, or 400 for what cannot be a key."""
+        check_key(kind, namespace, name)
         stored = self._store.get(kind.storage, namespace, name)
         if stored is None:
             raise status_errors.not_found(kind.plural, kind.group, name)
@@ -68,6 +71,9 @@ class Reading:
 
     def get(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles GET of one object."""
+        negotiate(request.header("accept"))
+        check_key(kind, target.namespace, target.name)
+        check_version(request.query.get("resourceVersion", ""))
         return self.answer(request, kind, self.entry(kind, target.namespace, target.name))
 
     def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
@@ -80,7 +86,7 @@ class Reading:
 
     def list_(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles GET of a list, or of one page of it."""
-        options, selector = read_listing(target, kind, watch=False)
+        options, selector, _ = read_listing(request, target, kind)
         rv, candidates = self._listed_entries(kind, target.namespace, options)
         remaining_count = 0
         if options.limit and not selector:
@@ -128,8 +134,7 @@ class Reading:
 
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a watch with a streaming response."""
-        accepted = negotiate(request.header("accept"), stream=True)
-        options, selector = read_listing(target, kind, watch=True)
+        options, selector, accepted = read_listing(request, target, kind)
         include = request.query.get("includeObject", "")
         # None begins with the existing objects.
         since = options.resource_version or None
@@ -174,17 +179,33 @@ class Reading:
             watcher.stop()
 
 
-def read_listing(target: Target, kind: Kind, *, watch: bool) -> tuple[ListOptions, Selector]:
-    """Returns the options and the selector of a list, watch or deletecollection. Raises ApiError 400 or 422."""
+def check_key(kind: Kind, namespace: str, name: str) -> None:
+    """Raises ApiError 400 for a namespace or name that no object can be stored by (registry, NamespaceKeyFunc)."""
+    if not name:  # the path of a collection of custom resources
+        raise status_errors.bad_request("name must be provided")
+    if kind.namespaced and not namespace:
+        raise status_errors.bad_request("Namespace parameter required.")
+    if whys := path_segment_faults(name):
+        raise status_errors.bad_request(f"Name parameter invalid: {go_json(name)}: {';'.join(whys)}")
+
+
+def read_listing(request: Request, target: Target, kind: Kind) -> tuple[ListOptions, Selector, Accepted]:
+    """Returns what a list, watch or deletecollection asks for. Raises ApiError 400, 406, 422 or 500.
+
+    Faults are found in the order of k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource.
+    """
+    watch = target.verb == "watch"
     options = target.list_options
     check_list_options(options, watch=watch)
+    accepted = negotiate(request.header("accept"), stream=watch)
     selector = selector_of(kind, options.labels, options.fields)
-    if not target.name:
-        return options, selector
-    # The user has the right to the object of this name (k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource).
-    if selector.fields and options.exact_name != target.name:
-        raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
-    return options, Selector(selector.labels, selector.fields or (FieldTerm("metadata.name", target.name),))
+    if target.name:
+        # The user has the right to the object of this name.
+        if selector.fields and options.exact_name != target.name:
+            raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
+        selector = Selector(selector.labels, selector.fields or (FieldTerm("metadata.name", target.name),))
+    check_version(options.version, of_list=not watch)
+    return options, selector, accepted
 
 
 def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:

@@ -16,7 +16,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
 from kubesandbox.apiserver.http.go_syntax import json_error
-from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.messages import Request, Response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta
@@ -56,9 +56,12 @@ class Patching:
             raise status_errors.unsupported_patch_type()
         if type_ not in accepted:
             raise status_errors.unsupported_media_type(accepted)
+        negotiate(request.header("accept"))
         if type_ == _APPLY:
             return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
+        # The real server reads the patch when it has the object.
+        await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
         new_object = self.patch_reader(request, kind, options)
 
         def compute_new(old: JSON) -> JSON:
@@ -80,6 +83,8 @@ class Patching:
             # In the words of Go's decoder.
             why = json_error(request.body) or str(error)
             raise status_errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+        if type_ == _JSON_PATCH and (fault := _operation_fault(patch)):
+            raise status_errors.bad_request(f"error decoding patch: {fault}")
         if type_ == _MERGE and not isinstance(patch, dict):
             why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
             raise status_errors.bad_request(f"error decoding patch: {why}")
@@ -155,6 +160,19 @@ class Patching:
             self.authorize(request, replace(target, verb="create", subresource=""))
         entry = await self._writing.create_applied(kind, compute(None), options)
         return self._reading.answer(request, kind, entry, 201)
+
+
+def _operation_fault(patch: Any) -> str:
+    """Returns Go's error about a JSON patch whose operations are of other types; "" if there is none."""
+    if not isinstance(patch, list):
+        return f"json: cannot unmarshal {go_type(patch)} into Go value of type []handlers.jsonPatchOp"
+    for each in patch:
+        if each is not None and not isinstance(each, dict):
+            return f"json: cannot unmarshal {go_type(each)} into Go value of type handlers.jsonPatchOp"
+        for name in ("op", "from", "path"):
+            if not isinstance(value := (each or {}).get(name, ""), str) and value is not None:
+                return f"json: cannot unmarshal {go_type(value)} into Go struct field jsonPatchOp.{name} of type string"
+    return ""
 
 
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]

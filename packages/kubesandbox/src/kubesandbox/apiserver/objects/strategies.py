@@ -26,6 +26,22 @@ RETURN_DELETED = frozenset(
      "serviceaccounts", "volumeattachments.storage.k8s.io", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io",
      "csidrivers.storage.k8s.io"}
 )  # fmt: skip
+# Kinds whose PUT needs a resourceVersion (AllowUnconditionalUpdate).
+CONDITIONAL_UPDATES = frozenset(
+    {
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        "leases.coordination.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "poddisruptionbudgets.policy",
+        "runtimeclasses.node.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
 # Kinds that a PUT creates (AllowCreateOnUpdate).
 CREATE_ON_UPDATE = frozenset(
     {"leases.coordination.k8s.io", "endpoints", "events", "events.events.k8s.io", "limitranges",

@@ -15,7 +15,8 @@ from typing import Any
 from kubekit.kube.clock import Clock
 from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.body import object_type
+from kubesandbox.apiserver.http.messages import Request, Response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.json_copy import copy_json
@@ -33,7 +34,7 @@ from kubesandbox.apiserver.metadata import (
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
-from kubesandbox.apiserver.objects.reading import Reading
+from kubesandbox.apiserver.objects.reading import Reading, check_key
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas, is_in_old_version
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed_fields
@@ -85,6 +86,8 @@ class Writing:
 
     async def create(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles POST of a new object."""
+        negotiate(request.header("accept"))
+        object_type(request)
         options = write_options(request, "CreateOptions")
         obj = self._decoding.body(request, kind, options)
         entry = await self.create_object(kind, target.namespace, obj, options)
@@ -188,16 +191,21 @@ class Writing:
 
     async def update(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles PUT of a whole object or of its status."""
+        if not target.name:
+            raise status_errors.bad_request("name must be provided")
+        negotiate(request.header("accept"))
+        object_type(request)
         options = write_options(request, "UpdateOptions")
         body = self._decoding.body(request, kind, options)
         check_named(body, target.name)
         check_place(kind, target.namespace, target.name, body)
-        if kind.custom and not meta(body).get("resourceVersion"):
-            await self._read_entry(kind, target)
-            raise status_errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
             return self._reading.answer(request, kind, entry, 201)
+        is_conditional = kind.custom or kind.resource in strategies.CONDITIONAL_UPDATES
+        if is_conditional and not meta(body).get("resourceVersion"):
+            await self._read_entry(kind, target)
+            raise status_errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         expected_revision = parse_revision(meta(body).get("resourceVersion"))
         entry = await self.change(
             kind, target, lambda _: copy_json(body), options, expected_revision=expected_revision, putting=True
@@ -208,7 +216,8 @@ class Writing:
         return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
 
     def exists(self, kind: Kind, target: Target) -> bool:
-        """Returns whether the object that the path names exists."""
+        """Returns whether the object that the path names exists. Raises ApiError 400."""
+        check_key(kind, target.namespace, target.name)
         return self._store.get(kind.storage, target.namespace, target.name) is not None
 
     async def change(

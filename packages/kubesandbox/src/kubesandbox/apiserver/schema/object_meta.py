@@ -18,6 +18,13 @@ def _pattern_faults(value: str, limit: int, pattern: str, rule: str) -> str:
     return ",".join(faults)
 
 
+def path_segment_faults(value: str) -> list[str]:
+    """Returns the faults of a name that is a part of a path (IsValidPathSegmentName)."""
+    if value in {".", ".."}:
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in value]
+
+
 def dns1035_label_faults(value: str) -> str:
     """Returns the faults of a name such as `clusterversions`: a letter first, at most 63 characters; "" if valid."""
     rule = (

@@ -13,7 +13,16 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.body import media_type
-from kubesandbox.apiserver.http.messages import CREATED, Request, Response, User, json_response
+from kubesandbox.apiserver.http.messages import (
+    CREATED,
+    UNSTORED,
+    Request,
+    Response,
+    User,
+    check_acceptable,
+    json_response,
+    negotiate,
+)
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target, not_there
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
@@ -64,16 +73,18 @@ class Subresources:
         if sub is None:
             # A custom resource's handler is registered for any subresource name and reports an unknown one itself.
             raise status_errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
-        if target.verb not in sub.verbs or request.method == "HEAD":
+        if target.verb not in sub.verbs or (request.method == "HEAD" and not kind.custom):
             raise status_errors.method_not_allowed()
+        if not kind.custom:
+            check_acceptable(request.header("accept"))
         special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
         answer = (special or self._rest.verbs[target.verb])(request, target, kind)
         return await answer if isawaitable(answer) else answer
 
     async def _issue_token(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a TokenRequest: issues a token for a ServiceAccount."""
-        account = self._rest.entry(kind, target.namespace, target.name).load()
         spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
+        account = self._rest.entry(kind, target.namespace, target.name).load()
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
         if not _SHORTEST_S <= seconds <= _LONGEST_S:
@@ -155,6 +166,7 @@ class Subresources:
 
     async def _serve_scale(self, request: Request, target: Target, kind: Kind) -> Response:
         """Reads, replaces or patches the Scale of one object. Raises ApiError."""
+        negotiate(request.header("accept"), UNSTORED)
         paths = kind.scale_paths or _PATHS
         if target.verb == "get":
             entry = self._rest.entry(kind, target.namespace, target.name)

@@ -154,6 +154,8 @@ class PodLogs:
                 f'previous terminated container "{container}" in pod "{target.name}" not found'
             )
         file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
+        if not pod["spec"].get("nodeName") and not file.exists():
+            return Response(status=204)
         waiting = (_container_status(pod, container).get("state") or {}).get("waiting")
         if not file.exists() and waiting and (reason := waiting.get("reason", "ContainerCreating")):
             raise status_errors.bad_request(

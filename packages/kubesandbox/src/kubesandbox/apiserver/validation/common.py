@@ -103,10 +103,10 @@ def port_name(name: str) -> list[str]:
 
 # -- Metadata ----------------------------------------------------------------------------------------------------------
 
-# Groups whose names must only be valid path segments of a URL: RBAC, and those that OpenShift serves by an API server
-# of its own (a dump has objects of these with names such as `sha256:...`).
+# Groups whose names must only be valid path segments of a URL: RBAC, budgets, and what OpenShift's other server has (a
+# dump has objects of these with names such as `sha256:...`).
 _PATH_SEGMENTS = frozenset(
-    {"rbac.authorization.k8s.io"}
+    {"policy", "rbac.authorization.k8s.io"}
     | {f"{name}.openshift.io" for name in ("image", "oauth", "quota", "security", "template", "user")}
 )
 # Kinds whose validation of updates includes that of a new object, finalizers among it.
@@ -142,9 +142,7 @@ def metadata_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]
 def _name_faults(kind: Kind, name: str) -> str:
     """Returns why a name is invalid by the rule of its kind, or ""."""
     if kind.group in _PATH_SEGMENTS:
-        if name in {".", ".."}:
-            return f"may not be '{name}'"
-        return ", ".join(f"may not contain '{character}'" for character in "/%" if character in name)
+        return ", ".join(object_meta.path_segment_faults(name))
     if kind.group == "" and kind.kind == "Namespace":
         return "must not contain dots" if "." in name else object_meta.dns1123_label_faults(name)
     is_service = kind.group == "" and kind.kind == "Service"
