@@ -2373,6 +2373,24 @@ ROWS = (
         ),
         ("EtcdTwoMembers",),
     ),
+    *(
+        Row(
+            f"levels: restricted of {version}",
+            "PodSecurityViolated",
+            (
+                ("enforce: baseline", f"enforce: restricted, pod-security.kubernetes.io/enforce-version: {version}"),
+                ("privileged: true", "runAsNonRoot: true, allowPrivilegeEscalation: false"),
+            ),
+            ("PodSecurityViolated",) * violated,
+        )
+        for version, violated in (("v1.18", 0), ("v1.19", 1), ("v1.22", 1), ("latest", 1), ("anything", 1))
+    ),
+    Row(
+        "levels: baseline is the same in every version",
+        "PodSecurityViolated",
+        (("enforce: baseline", "enforce: baseline, pod-security.kubernetes.io/enforce-version: v1.18"),),
+        ("PodSecurityViolated",),
+    ),
     Row("policies: warns only", "AdmissionPolicyDeniesUpdate", (("[Deny]", "[Warn]"),)),
     Row("constraints: no priority", "SecurityContextConstraintsPreferred", (("priority: 20", "priority: 0"),)),
     Row("constraints: for some", "SecurityContextConstraintsPreferred", (("system:authenticated", "system:admins"),)),

@@ -231,16 +231,24 @@ class PodMeta(Wire, frozen=True):
         return self.traits.annotations
 
 
+class Violation(Wire, frozen=True, kw_only=True):
+    """A violation of a level of the Pod Security Standards, which has the rule since Kubernetes 1.`since_minor`."""
+
+    level: str
+    why: str
+    since_minor: int = 0
+
+
 class PodDemands(Wire, frozen=True, kw_only=True):
     """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
 
-    `exceeds` is the level of the Pod Security Standards that it violates, and why; `claims` are the names of its
+    `violations` are of the Pod Security Standards; `claims` are the names of its
     PersistentVolumeClaims, and `addons` the images of its containers that belong to known add-ons.
     """
 
     cpu_milli: int = 0
     memory_bytes: int = 0
-    exceeds: tuple[str, str] | None = None
+    violations: tuple[Violation, ...] = ()
     claims: tuple[str, ...] = ()
     addons: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ from kubekit.lang.quantity import parse_quantity
 from kubekit.rules.eviction_rules import ENDED, needs_eviction
 from kubekit.rules.pod_requests import whole_number
 from kubekit.rules.pod_rules import BROKEN_REASONS
-from runup.checks.catalogue.shared.pod_security_levels import violated_level
+from runup.checks.catalogue.shared.pod_security_levels import violations
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.writing import Slim, full_name
@@ -171,9 +171,9 @@ def _shared_demands(
     requests = [container.resources.requests for container in containers]
     cpu_milli = sum(whole_number("cpu", request.cpu) for request in requests)
     memory_bytes = sum(whole_number("memory", request.memory) for request in requests)
-    exceeds = violated_level((*init_containers, *containers), of_pod, on_node, windows=windows)
+    violated = violations((*init_containers, *containers), of_pod, on_node, windows=windows)
     addons = tuple(container.image for container in containers if is_addon(container.image))
-    return pod_parts.PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, exceeds=exceeds, addons=addons)
+    return pod_parts.PodDemands(cpu_milli=cpu_milli, memory_bytes=memory_bytes, violations=violated, addons=addons)
 
 
 def _waiting_container(containers: tuple[pod_parts.WaitingContainer, ...]) -> str:

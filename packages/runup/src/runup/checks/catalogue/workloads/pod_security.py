@@ -2,8 +2,9 @@
 
 Applies when a namespace demands a level of the Pod Security Standards (label `pod-security.kubernetes.io/enforce`), and
 a pod that a drain would move, and that a controller would make again, violates it: it was there before the label, or
-before the label became stricter. The pod is judged as it was admitted, with what security context constraints gave it,
-and not its template. All such pods are one risk.
+before the label became stricter. The label `enforce-version` chooses the rules of a version of Kubernetes. The pod is
+evaluated as it was admitted, with the settings of security context constraints, and not its template. All such pods are
+one risk.
 
 Why it matters: such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
 somebody notices.
@@ -20,7 +21,10 @@ the labels `warn` and `audit`, not `enforce`).
 
 from __future__ import annotations
 
+import re
+
 from kubekit.api.core_v1 import Namespace
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
@@ -41,6 +45,8 @@ spec:
   containers: [{name: agent, securityContext: {privileged: true}}]
 status: {phase: Running}
 """
+# `latest`, an empty text and what is no version are the server's own version.
+_VERSION, _LATEST = re.compile(r"v1\.([0-9]{1,3})"), 1_000
 # What violates `baseline` violates `restricted`, too.
 _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 
@@ -48,7 +54,7 @@ _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the pods that their namespace's enforced level would not admit again."""
     levels = {
-        namespace.metadata.name: level
+        namespace.metadata.name: (level, _minor(namespace.metadata.labels.get(f"{ENFORCE}-version", "")))
         for namespace in snapshot.all(Namespace)
         if (level := namespace.metadata.labels.get(ENFORCE, "")) in _REFUSES
     }
@@ -56,11 +62,10 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         return
     pods = pods_by_namespace(snapshot.listed(PODS))
     refused = [
-        (pod, level, pod.demands.exceeds[1])
-        for namespace, level in sorted(levels.items())
+        (pod, level, why)
+        for namespace, (level, minor) in sorted(levels.items())
         for pod in sorted(pods.get(namespace, ()), key=full_name)
-        if pod.demands.exceeds is not None
-        and pod.demands.exceeds[0] in _REFUSES[level]
+        if (why := _violation(pod, level, minor))
         and controller_of(pod.metadata.owner_references) is not None
         and is_drained(pod)
     ]
@@ -75,6 +80,18 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             "dry run of `oc label` warns of what violates it.",
             kind=PODS,
         )
+
+
+def _minor(version: str) -> int:
+    """Returns the minor version of Kubernetes whose rules a namespace enforces; those of the server without one."""
+    match = _VERSION.fullmatch(version)
+    return int(match[1]) if match else _LATEST
+
+
+def _violation(pod: PlacedPod, level: str, minor: int) -> str:
+    """Returns why the level of that version does not admit the pod, "" if it does."""
+    violated = (each for each in pod.demands.violations if each.level in _REFUSES[level] and each.since_minor <= minor)
+    return next((each.why for each in violated), "")
 
 
 CHECK = declared(run, NAME, "kube-apiserver", reads=(Namespace, PODS), rank=612)

@@ -216,7 +216,7 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
         (workload, pod.metadata.annotations.scc, kind)
         for workload, pods, kind in moving
         for pod in pods
-        if pod.metadata.annotations.scc and pod.demands.exceeds is not None
+        if pod.metadata.annotations.scc and pod.demands.violations
     ]
     if not demanding:
         return
