@@ -38,8 +38,9 @@ from runup.sandbox import crds
 from runup.updatestatus.control import live_status as read_cluster
 from runup.updatestatus.control import live_status as status_live
 from runup.updatestatus.control import status_reading as compute_status
-from runup.updatestatus.control.status_files import READS, mock
+from runup.updatestatus.control.status_files import mock
 from runup.updatestatus.control.status_reading import parse_moment
+from runup.updatestatus.control.status_reads import READS
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.freshness import CONFIRMED_AT, LEASE, NAMESPACE
 from runup.updatestatus.decide.read_status import report as read_report

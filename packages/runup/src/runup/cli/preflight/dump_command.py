@@ -61,7 +61,7 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     from runup.facts.target_release import python_checks
     from runup.process.names import operator_namespace
     from runup.rehearse.decide import drain_inputs
-    from runup.updatestatus.control import status_files
+    from runup.updatestatus.control.status_reads import READS
 
     if not all(redact):
         raise click.UsageError("--redact: the word is empty")
@@ -70,7 +70,7 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
     # What the checks read, `upgrade status`, and the simulation of drains with its forecast.
-    further = (*status_files.READS, *((kind.resource, "") for kind in drain_inputs.KINDS))
+    further = (*READS, *((kind.resource, "") for kind in drain_inputs.KINDS))
     wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace(), further)
     progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)

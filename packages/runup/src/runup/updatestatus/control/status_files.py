@@ -15,28 +15,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.error_types import InputError
 from kubekit.lang.files import read_limited
 from kubekit.lang.gotext import EPOCH, datetime_of_ns, to_ns
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
-from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
-from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
-from runup.api.update_v1alpha1 import UpdateStatus
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.dump.clusterversion_files import NO_FILE, document
-from runup.process.lease_age import LeaseRecord
 from runup.process.names import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, is_moving, machines_behind
-from runup.rules.update_components import LEASES, NAMESPACES
 from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
-from runup.updatestatus.decide import freshness
 from runup.updatestatus.decide.alerts import Alert, Unreadable, read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
 
 if TYPE_CHECKING:
     from runup.dump.load import Dump
+    from runup.updatestatus.decide.freshness import Freshness
 
 K = TypeVar("K", bound=Object)
 
@@ -44,32 +40,6 @@ MARK = "-cv.yaml"
 # The fraction of a second (ns) that oc adds to the time of its own examples.
 MOCK_FRACTION_NS = 368975
 
-# The leases of components, and that of the controller, which tells how old its report is.
-_LEASES = (*LEASES, (freshness.NAMESPACE, freshness.LEASE))
-READS: tuple[tuple[Resource, str], ...] = (
-    *(
-        (resource_of(kind), "")
-        for kind in (
-            ClusterVersion,
-            ClusterOperator,
-            MachineConfigPool,
-            MachineConfig,
-            MachineConfigNode,
-            Node,
-            Deployment,
-            Pod,
-            PodDisruptionBudget,
-            CertificateSigningRequest,
-            VolumeAttachment,
-            UpdateStatus,
-            Infrastructure,
-        )
-    ),
-    *((resource_of(Lease), namespace) for namespace in dict.fromkeys(namespace for namespace, _ in _LEASES)),
-)
-"""All that a report is made of, each kind with the namespace that it is read in, empty for all; a dump collects it."""
-# Names of files and folders of a must-gather.
-_KINDS = frozenset(resource.plural for resource, _ in READS)
 _STATUSES = ("True", "False", "Unknown")
 
 
@@ -185,13 +155,14 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     from pathlib import Path
 
     from runup.dump import archive, dump_files, load
+    from runup.updatestatus.control.status_reads import READS
 
     try:
         with archive.open_dump(Path(path)) as folder:
             location = dump_files.find(folder)
             if location.style == "case":
                 return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
-            dump_content = load.load(location, only=_KINDS)
+            dump_content = load.load(location, only={resource.plural for resource, _ in READS})
     except dump_files.BadDump as error:
         raise InputError(error.message) from error
     from runup.dump.load import time_of_dump
@@ -213,6 +184,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
         return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
     # Imported here because it brings a client's errors; most dumps have no such object.
     from runup.updatestatus.control.status_reading import age_sentence, read_instead, with_current_condition
+    from runup.updatestatus.decide import freshness
 
     age = _age_of_report(dump_content, datetime_of_ns(now))
     doubt = age_sentence(age)
@@ -226,8 +198,11 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
 
 
-def _age_of_report(dump_content: Dump, now: datetime) -> freshness.Freshness:
+def _age_of_report(dump_content: Dump, now: datetime) -> Freshness:
     """Returns how old the controller's report in a dump is, by its Lease if the dump has it."""
+    from runup.process.lease_age import LeaseRecord
+    from runup.updatestatus.decide import freshness
+
     lease = next(
         (
             obj
@@ -286,21 +261,19 @@ class _Objects:
 _ABSENT = "the dump holds none"
 _KIND_OF = {
     kind.__name__: (resource_of(kind).group, kind.__name__)
-    for kind in (
-        ClusterOperator,
-        MachineConfigPool,
-        Node,
-        MachineConfig,
-        Pod,
-        PodDisruptionBudget,
-        CertificateSigningRequest,
-    )
+    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
 }
+_KIND_OF["CertificateSigningRequest"] = ("certificates.k8s.io", "CertificateSigningRequest")
 _FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
 
 def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     """Returns the snapshot that the report is computed from; Pods and budgets only where Nodes drain."""
+    # Imported here because the example files of oc need none of it.
+    from runup.api.machineconfig_v1 import MachineConfigNode
+    from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+    from runup.rules.update_components import LEASES, NAMESPACES
+
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
     draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}

@@ -11,10 +11,9 @@ import msgspec
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
 from runup.rules.machine_config import is_drain_wanted, is_moving
-from runup.rules.update_components import component_troubles
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
-from runup.updatestatus.decide import health, stuck
+from runup.updatestatus.decide import health
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.alerts import Unreadable
@@ -140,6 +139,10 @@ def _stuck_findings(
     known: Sequence[Finding],
 ) -> Iterator[Finding]:
     """Yields what does not move and is not explained by the findings that are `known`."""
+    # Imported here because the example files of oc do not need it.
+    from runup.rules.update_components import component_troubles
+    from runup.updatestatus.decide import stuck
+
     drains = {finding.identity or finding.resources[0].name for finding in known if finding.check in waits.OF_DRAINS}
     components = component_troubles(
         readable(snapshot.component_pods), snapshot.component_deployments, snapshot.leases, now

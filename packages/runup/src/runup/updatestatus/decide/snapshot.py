@@ -7,7 +7,7 @@ pods)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -15,10 +15,13 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
-from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.machine_config import CONTROL_PLANE_POOL, WORKER_POOL, machines_behind
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 from runup.updatestatus.decide.control_plane import is_progressing
+
+if TYPE_CHECKING:
+    # Not needed at run time: importing these types takes as long as all others.
+    from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 
 T = TypeVar("T")
 

@@ -1,0 +1,38 @@
+"""Names all that a report is made of; `dump collect` collects it, and `upgrade status --dump` reads it."""
+
+from __future__ import annotations
+
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
+from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+from runup.api.update_v1alpha1 import UpdateStatus
+from runup.rules.update_components import LEASES
+from runup.updatestatus.decide.freshness import NAMESPACE
+
+# Of Leases those of the components, and that of the controller, which tells how old its report is.
+_LEASE_NAMESPACES = dict.fromkeys([*(namespace for namespace, _ in LEASES), NAMESPACE])
+READS: tuple[tuple[Resource, str], ...] = (
+    *(
+        (resource_of(kind), "")
+        for kind in (
+            ClusterVersion,
+            ClusterOperator,
+            MachineConfigPool,
+            MachineConfig,
+            MachineConfigNode,
+            Node,
+            Deployment,
+            Pod,
+            PodDisruptionBudget,
+            CertificateSigningRequest,
+            VolumeAttachment,
+            UpdateStatus,
+            Infrastructure,
+        )
+    ),
+    *((resource_of(Lease), namespace) for namespace in _LEASE_NAMESPACES),
+)
+"""Each kind with the namespace that it is read in, empty for all."""
