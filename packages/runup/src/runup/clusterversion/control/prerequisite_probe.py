@@ -31,6 +31,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.platform_v1 import CertificateSigningRequest
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.clusterversion.decide.check_prerequisites import Facts, Installed, Right
 from runup.install.decide.component import COMPONENTS, KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component
@@ -52,6 +53,7 @@ _RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
     ("list", MachineConfigPool, "`upgrade status`", False),
     ("list", Node, "`upgrade status`", False),
     ("list", Pod, "`upgrade status`", False),
+    ("list", CertificateSigningRequest, "`upgrade status`", False),
 )
 T = TypeVar("T")
 
