@@ -206,7 +206,7 @@ def test_who_may_do_nothing_is_told_what_is_lacking(server: Server, run: Run) ->
     assert "is forbidden" in cluster[1]
     ran = run("check", "--kubeconfig", server.kubeconfig, "--as", "nobody")
     assert "runup needs" not in ran.out
-    assert ran.out.count("add-cluster-role-to-user cluster-reader USER") == 9
+    assert ran.out.count("add-cluster-role-to-user cluster-reader USER") == 10
     lacking = [line.strip() for line in ran.out.splitlines() if "you may not" in line]
     assert lacking == [
         "problem  rights: you may not get clusterversions.config.openshift.io",
