@@ -221,6 +221,8 @@ def test_who_may_do_nothing_is_told_what_is_lacking(server: Server, run: Run) ->
         "machineconfigpools.machineconfiguration.openshift.io",
         "unknown  rights: `upgrade status` may be incomplete, because you may not list nodes",
         "unknown  rights: `upgrade status` may be incomplete, because you may not list pods",
+        "unknown  rights: `upgrade status` may be incomplete, because you may not list "
+        "certificatesigningrequests.certificates.k8s.io",
     ]
 
 
