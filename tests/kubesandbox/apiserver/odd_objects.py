@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ _CONTENT_TYPES = {
     "MERGE": "application/merge-patch+json",
 }
 WAYS = tuple(_CONTENT_TYPES)
+# Seconds of a processor that one request may hold the event loop.
+MAX_HELD_S = 0.2
 # A real server answers these with 500, too.
 _UPSTREAMS_OWN = (
     "failed to create typed patch object",
@@ -130,7 +133,11 @@ async def send(server: ApiServer, place: Place, obj: JSON, way: str, **query: st
 
 async def fault_of(server: ApiServer, place: Place, base: JSON, value: Any, way: str) -> str:
     """Returns what is wrong with the answer to an object with an odd value, or an empty string."""
-    answer = await send(server, place, odd_object(place, base, value), way, dryRun="All")
+    obj = odd_object(place, base, value)
+    began_s = time.thread_time()
+    answer = await send(server, place, obj, way, dryRun="All")
+    if (held_s := time.thread_time() - began_s) > MAX_HELD_S:
+        return f"{way} {place} = {value!r:.40}: held the event loop for {held_s:.2f} s of a processor"
     message = json.loads(answer.body).get("message", "") if answer.status >= 400 else ""
     if answer.status < 500 or message.startswith(_UPSTREAMS_OWN):
         return ""

@@ -208,6 +208,9 @@ _Loader.yaml_implicit_resolvers = {
 
 def yaml_duplicates(data: bytes) -> str:
     """Returns go-yaml's message about keys that a mapping has twice, or ""."""
+    # Most bodies are JSON without duplicates, which is found in a tenth of the time of composing YAML.
+    if data.lstrip()[:1] == b"{" and not has_duplicate_members(data):
+        return ""
     try:
         root = yaml.compose(data, Loader=_Loader)
     except yaml.YAMLError:

@@ -307,6 +307,9 @@ def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
     return root
 
 
+_LEAF: JSON = {".": {}}
+
+
 def to_fields_v1(paths: FieldSet) -> JSON:
     """Returns the nested form of paths for managedFields."""
     if len(paths) <= _LARGEST_CACHED:
@@ -322,11 +325,13 @@ def _cached_fields_v1(paths: FieldSet) -> JSON:
 def _order_members(trie: JSON) -> JSON:
     """Returns a tree of paths with its members in the order of FieldsV1."""
     # A leaf is written as {}; "." is needed only beside children.
-    children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
+    children = sorted(key for key in trie if key != ".")
     if not children:
         return {}
+    if children[0][0] != children[-1][0]:
+        children.sort(key=lambda key: "fkvi".find(key[0]))
     head: JSON = {".": {}} if "." in trie else {}
-    return head | {key: _order_members(trie[key]) for key in children}
+    return head | {key: {} if trie[key] == _LEAF else _order_members(trie[key]) for key in children}
 
 
 def from_fields_v1(fields: JSON) -> FieldSet:
