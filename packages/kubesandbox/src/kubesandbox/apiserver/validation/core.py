@@ -15,6 +15,7 @@ from typing import Any
 from kubekit.lang.quantity import QuantityError, parse_quantity
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import field_errors as field
+from kubesandbox.apiserver.schema.typed import kind_of
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, value_at
 
 JSON = dict[str, Any]
@@ -70,9 +71,9 @@ def secret_faults(obj: JSON, old: JSON | None) -> Faults:
         yield field.required(f"metadata.annotations[{_ACCOUNT_ANNOTATION}]")
 
 
-def _json_fault(encoded: str) -> str:
+def _json_fault(encoded: str | None) -> str:
     """Returns why a value is not a JSON object, as Go's decoder says it, or ""."""
-    text = base64.b64decode(encoded).decode(errors="replace")
+    text = base64.b64decode(encoded or "").decode(errors="replace")
     try:
         value = json.loads(text)
     except RecursionError:
@@ -82,7 +83,8 @@ def _json_fault(encoded: str) -> str:
         if not stripped:
             return "unexpected end of JSON input"
         return f"invalid character '{stripped[0]}' looking for beginning of value"
-    return "" if isinstance(value, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
+    why = f"json: cannot unmarshal {kind_of(value)} into Go value of type map[string]interface {{}}"
+    return "" if isinstance(value, dict | None) else why
 
 
 def _decoded_bytes(encoded: str | None) -> int:
