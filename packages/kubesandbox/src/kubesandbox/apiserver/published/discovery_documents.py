@@ -28,6 +28,8 @@ VERSION: JSON = {
     "compiler": "",
     "platform": "linux/amd64",
 }
+# The number of documents that are kept, those of earlier kinds among them.
+MAX_CACHED = 500
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -45,7 +47,7 @@ class Discovery:
         key = (path, form.value, self._kinds.generation)
         if key not in self._cache:
             # Drops the documents of old generations of kinds.
-            if len(self._cache) > 500:
+            if len(self._cache) > MAX_CACHED:
                 self._cache.clear()
             document = self._make_document(path.strip("/").split("/"), form)
             if document is None:
