@@ -294,7 +294,7 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
         before = asyncio.all_tasks()
         async with running(make(applies=True, payload=new, release_image=OTHER)):
             await world.until(completed("5.0.3"))
-            held = f"resources=ConfigMap {NAMESPACE}/a"
+            held = f'resources=configmap "{NAMESPACE}/a"'
             # For a moment the operator may be on its way out, too, and be named before it.
             found = await world.until(lambda found: message(found, "Upgradeable").endswith(held))
             assert state(found, "Upgradeable") == ("False", "ResourceDeletionInProgress")
