@@ -188,13 +188,14 @@ def test_a_degraded_node_is_reported_once() -> None:
             1,
             ["worker-0001"],
             "Machine config pool worker does not update its nodes: "
-            "node worker-0001 uses up maxUnavailable 1 (cordoned)",
+            "node worker-0001 uses up maxUnavailable 1 (cordoned); `oc adm uncordon worker-0001`",
             id="one of one",
         ),
         pytest.param(
             2,
             ["worker-0001", "worker-0002"],
-            "Machine config pool worker does not update its nodes: 2 nodes use up maxUnavailable 2",
+            "Machine config pool worker does not update its nodes: "
+            "2 nodes use up maxUnavailable 2; `oc adm uncordon worker-0001 worker-0002`",
             id="two of two",
         ),
         pytest.param(2, ["worker-0001"], "", id="one of two leaves a place"),

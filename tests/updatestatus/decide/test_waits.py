@@ -565,7 +565,8 @@ def test_pods_with_a_long_grace_period_hold_a_drain_up() -> None:
     [row] = rows(draining(draining_pods=(day, short), pod_disruption_budgets=()))
     assert (row.check, row.level, row.since) == ("PodEndsLate", "Error", b.NOW - b.minutes(5 * 60))
     assert row.summary == (
-        "The drain of node worker-0000 waits for pod shop/batch-0, until 2026-03-02T05:04:00Z at the latest"
+        "The drain of node worker-0000 waits for pod shop/batch-0, until 2026-03-02T05:04:00Z at the latest; "
+        "it may be deleted"
     )
     assert "by its grace period of 86400 s" in row.description
     assert "`oc delete pod NAME -n NAMESPACE --grace-period=0 --force`" in row.description

@@ -53,6 +53,8 @@ PRESSURE_PATIENCE = timedelta(minutes=1)
 # How long nothing at all may move, and the share of the last update's time that is allowed where that was longer.
 STILL_LIMIT, STILL_SHARE = timedelta(minutes=30), 1 / 3
 _NAMED = 12
+# So many nodes have their command in the summary, too.
+_SHOWN = 3
 
 
 def stuck_findings(
@@ -153,7 +155,8 @@ def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
         impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
         summary=f"Machine config pool {pool.name} does not update its nodes: {terms.name_or_number('node', names)} "
         f"{'uses' if len(names) == 1 else 'use'} up maxUnavailable {pool.allowed}"
-        + (f" ({'cordoned' if len(cordoned) == len(names) else 'not available'})" if len(names) == 1 else ""),
+        + (f" ({'cordoned' if cordoned else 'not available'})" if len(names) == 1 else "")
+        + (f"; `oc adm uncordon {' '.join(by_hand)}`" if 0 < len(by_hand) <= _SHOWN else ""),
         description=f"{count(len(waiting), 'node')} of the pool {'waits' if len(waiting) == 1 else 'wait'}. At most "
         f"{pool.allowed} may be unavailable at a time, and unavailable are: {', '.join(texts[:_NAMED])}. {remedy}",
         reference=terms.DOCS + "machineconfigpoolblocked",

@@ -313,7 +313,7 @@ def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: dat
         level=terms.ERROR if long else terms.WARNING,
         impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
         summary=f"The drain of node {node.name} waits for {terms.name_or_number('pod', names)}, until "
-        f"{last:%Y-%m-%dT%H:%M:%SZ} at the latest",
+        f"{last:%Y-%m-%dT%H:%M:%SZ} at the latest; {'it' if len(names) == 1 else 'they'} may be deleted",
         description=f"The drain waits until evicted pods have ended: {'; '.join(texts)}. A pod that may be "
         "interrupted can be deleted at once: `oc delete pod NAME -n NAMESPACE --grace-period=0 --force`.",
         reference=terms.DOCS + "podendslate",
