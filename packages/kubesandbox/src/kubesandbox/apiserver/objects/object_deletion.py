@@ -22,6 +22,7 @@ from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading, read_listing
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
+from kubesandbox.apiserver.schema.typed import DecodeError, decode_object, shape_of
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 
@@ -162,6 +163,12 @@ def read_options(request: Request) -> DeleteOptions:
             version, scheme = body.get("apiVersion") or "meta.k8s.io/v1", "pkg/runtime/scheme.go:110"
             why = f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"'
             raise status_errors.ApiError(500, "", why)
+        if shape := shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"):
+            try:
+                body, _ = decode_object(shape, body)
+            except DecodeError as error:
+                # The code of a real server, too.
+                raise status_errors.ApiError(500, "", str(error)) from None
     # The real server reads the query only if there is no body.
     query = Query() if request.body else request.query
     return replace(options_of(body, query), request=request)
