@@ -111,6 +111,20 @@ _WORDS = (b"null", b'"a":', b"{}", b"[", b'{"a":', b"\xff", b"\\ud800", b"\0", b
 # Differences that docs/sandbox-differences.md explains: its words, and which they are.
 _EXPLAINED: tuple[tuple[str, Callable[[Request, Answer, Answer], bool]], ...] = (
     ("a method in small letters is refused", lambda request, _, second: request.method == "get" and second.code == 400),
+    (
+        "a text that is not UTF-8",
+        lambda *answers: bool(re.search("surrogate|valid UTF-8", answers[2].message)),
+    ),
+    ("a YAML body of several documents", lambda *answers: "<document start>" in answers[2].message),
+    (
+        "several faults of a custom resource of another kind",
+        lambda request, first, second: (
+            GROUP.encode() in request.uri and request.method != "GET" and {first.code, second.code} == {400, 422}
+        ),
+    ),
+    ("a HEAD of discovery", lambda request, *_: request.method == "HEAD" and request.uri.count(b"/") < 4),
+    ("the revision of a scale", lambda request, first, _: b"/scale" in request.uri and first.code == 500),
+    ("kube-apiserver ends the connection", lambda _, first, __: not first.code),
     ("a control character in JSON", lambda _, first, second: "control characters" in first.message + second.message),
     ("a scale is applied", lambda request, *_: b"/scale" in request.uri and b"apply-patch" in str(request).encode()),
     ("the range of addresses is full", lambda _, first, second: "range is full" in first.message and second.code < 500),

@@ -379,7 +379,8 @@ class App:
             return document
         document = None
         if path == "/version":
-            messages.check_acceptable(request.header("accept"))
+            if messages.negotiate(request.header("accept"), frozenset({messages.Form.OBJECT})).as_yaml:
+                raise status_errors.not_acceptable()
             document = messages.json_response(VERSION)
         if path.split("/")[1] in {"api", "apis"}:
             document = self._serve_discovery(path, request)

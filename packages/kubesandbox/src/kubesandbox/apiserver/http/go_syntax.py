@@ -71,6 +71,8 @@ def json_error(data: bytes) -> str:
             scanner.refuse("after top-level value")
     except _SyntaxError as error:
         return str(error)
+    except RecursionError:
+        return f"invalid character '{chr(data[scanner.at - 1])}' exceeded max depth"
     return ""
 
 

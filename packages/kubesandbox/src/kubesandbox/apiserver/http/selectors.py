@@ -62,6 +62,8 @@ class Selector:
 def selector_of(kind: Kind, labels: tuple[Requirement, ...], fields: tuple[FieldTerm, ...]) -> Selector:
     """Returns both parsed selectors for one kind. Raises ApiError 400 for a field that the kind does not support."""
     for term in fields:
+        if term.path == "metadata.namespace" and not kind.namespaced and (kind.custom or kind.fields):
+            raise bad_request(f"field label not supported: {term.path}")
         if term.path not in _ALWAYS and term.path not in kind.fields:
             # The real server's message depends on whether the kind has its own field label conversion function.
             if kind.custom or kind.fields:

@@ -19,7 +19,7 @@ from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import IMPORTED, JSON, is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
-from kubesandbox.apiserver.objects.reading import Reading, read_listing
+from kubesandbox.apiserver.objects.reading import Reading, read_listing, read_token
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
 from kubesandbox.apiserver.schema.typed import DecodeError, decode_object, shape_of
@@ -67,7 +67,9 @@ class Deleting:
     async def delete_collection(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles DELETE of all objects that a selector matches."""
         negotiate(request.header("accept"))
-        _, selector, _ = read_listing(request, target, kind)
+        listing, selector, _ = read_listing(request, target, kind)
+        if listing.continue_:
+            read_token(listing.continue_)
         options = replace(read_options(request), collection=True)
         entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
         selected = [entry for entry in entries if not selector or selector.matches(entry)]
@@ -196,7 +198,7 @@ def options_of(body: JSON, query: Query) -> DeleteOptions:
         policy=policy,
         # A negative grace period becomes 1 s, the minimum (registry/rest/delete.go).
         grace_s=1 if grace_s is not None and grace_s < 0 else grace_s,
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
+        uid=preconditions.get("uid") or query.get("uid", ""),
+        resource_version=preconditions.get("resourceVersion") or query.get("resourceVersion", ""),
         dry_run=bool(dry_run),
     )

@@ -196,7 +196,8 @@ def read_listing(request: Request, target: Target, kind: Kind) -> tuple[ListOpti
     """
     watch = target.verb == "watch"
     options = target.list_options
-    check_list_options(options, watch=watch)
+    # The old path of watches is not one of the options.
+    check_list_options(options, watch=request.query.flag("watch"))
     accepted = negotiate(request.header("accept"), stream=watch)
     selector = selector_of(kind, options.labels, options.fields)
     if target.name:

@@ -194,7 +194,6 @@ class Writing:
         if not target.name:
             raise status_errors.bad_request("name must be provided")
         negotiate(request.header("accept"))
-        object_type(request)
         options = write_options(request, "UpdateOptions")
         body = self._decoding.body(request, kind, options)
         check_named(body, target.name)
