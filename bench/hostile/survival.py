@@ -2,9 +2,9 @@
 
 In each row of `ROWS` a real operator and a real target share a clock that is moved. A preflight is live; then the fault
 begins, a node is cordoned, and the fault ends. Three questions are answered: for how many seconds ClusterVersion showed
-a result that was observed after the change and lacks it, how many seconds of quiet it took until the change was shown,
-and which objects are left after the request was cleared that are not left without a fault. Rows of `STORIES` need
-processes, disks or nodes: each is a test with the same three questions. Random kills come last.
+a result that was observed half a minute after the change and lacks it, how many seconds of quiet it took until the
+change was shown, and which objects are left after the request was cleared that are not left without a fault. Rows of
+`STORIES` need processes, disks or nodes: each is a test with the same three questions. Random kills come last.
 """
 
 from __future__ import annotations
@@ -63,12 +63,15 @@ from runup.process.leader_election import LeaseLost, cancel
 
 NODES, MAPS = resource_of(Node), resource_of(ConfigMap)
 _HISTORY = calls.get(ConfigMap, stored_reports.NAME, NAMESPACE)
-TARGET, RISK = "5.2.0", "NodeCordoned"
+# The change as a risk, and what is shown while it cannot be determined.
+TARGET, RISK, UNKNOWN = "5.2.0", "NodeCordoned", "NodeCordonedUnknown"
 # A lease that was lost lasts 137 s after the next process has seen it first.
 BEGIN_S, PATIENCE_S, RESTART_S = 120, 240, 10
 # A target reports at least every 30 s, and the operator takes a report at most every ten.
 SHOWN_AFTER_S = 60
 HOURS = timedelta(hours=5)
+# The third failure of a watch in a row counts; what is read until then has the time of its report.
+NOTICED_AFTER = timedelta(seconds=30)
 
 
 class Scene(NamedTuple):
@@ -151,12 +154,12 @@ ROWS = (
     Row(name="slow bodies", requests=slow),
     Row(name="503 as a page", requests=same(unavailable), watches=same(unavailable)),
     Row(name="200 as a page", requests=same(wrong_type), watches=same(wrong_type)),
-    # A watch without a word is given up after 300 s; then follow a pause, the list, a report and its reading.
+    # A watch without a word is given up after 300 s. The time of the result that is shown is older for most of it.
     Row(
         name="watches that say nothing, for ten minutes",
         seconds=600,
         watches=lambda scene: silent(scene.clock),
-        false_s=420,
+        false_s=240,
     ),
     Row(name="a token that has expired, and is renewed", requests=same(refused_token), watches=same(refused_token)),
     Row(
@@ -178,12 +181,11 @@ ROWS = (
 STORIES = {
     "a full disk for the sandbox's store": "journeys/sandbox/test_full_disk.py::test_a_disk_that_is_full_for_a_while",
     "a node that dies with the target on it": "journeys/cluster/test_killed_processes.py"
-    "::test_the_final_status_is_what_it_would_have_been",
+    "::test_the_final_status_is_what_it_would_have_been -k agent",
     "an operator that is suspended until another leads": "operator/test_killed_operator.py"
     "::test_who_was_suspended_writes_nothing_when_it_goes_on",
     "a leader that hangs": "process/test_lease_alarm.py",
-    "a target that is killed for its memory": "journeys/cli/test_bad_targets.py"
-    "::test_a_target_that[is killed for memory]",
+    "a target that is killed for its memory": "journeys/cli/test_bad_targets.py::test_a_target_that -k memory",
     "tokens that are rotated and revoked": "operator/test_rotated_tokens.py::test_the_managing_operator_goes_on",
     "a lease that is stolen, and clocks that are set": "clusterversion/control/test_two_operators.py",
 }
@@ -289,7 +291,7 @@ async def suffer(row: Row, scene: Scene, outcome: Outcome) -> None:
         api.watches = (row.watches(scene) if row.watches else pass_on,)
     await pass_time(clock, api, 10)
     await world.client.send(calls.merge_patch(NODES, "worker-0", {"spec": {"unschedulable": True}}))
-    changed_at = clock.now() + row.operator_ahead
+    changed_at = clock.now() + row.operator_ahead + NOTICED_AFTER
     for _ in range(max(row.seconds - 10, SHOWN_AFTER_S) // 5):
         await pass_time(clock, api, 5)
         outcome.false_s += 5 * await is_false(world, changed_at)
@@ -310,14 +312,14 @@ def fill(folder: Path) -> None:
 
 
 async def is_false(world: Cluster, changed_at: datetime) -> bool:
-    """Reports whether a live result is shown that was observed after the change, and lacks it."""
+    """Reports whether a live result is shown that was observed after the change, and neither has it nor doubts it."""
     try:
         record = await world.client.send(_HISTORY)
     except NotFound:
         return False
     found = findings_of_target(await world.version(), stored_reports.read(record), TARGET)
     is_newer = found.observed is not None and found.observed > changed_at
-    return found.phase is Phase.LIVE and is_newer and not any(risk.name == RISK for risk in found.risks)
+    return found.phase is Phase.LIVE and is_newer and not any(risk.name in (RISK, UNKNOWN) for risk in found.risks)
 
 
 async def is_live(world: Cluster) -> bool:
@@ -393,7 +395,7 @@ def in_a_namespace(row: Row) -> Outcome:
 def outcome_of_story(name: str) -> Outcome:
     """Returns whether the test of a story passed."""
     started = time.perf_counter()
-    words = ("-q", "-p", "no:cacheprovider", f"tests/{STORIES[name]}")
+    words = ("-q", "-p", "no:cacheprovider", *f"tests/{STORIES[name]}".split())
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -421,7 +423,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for each in outcomes:
         verdict = "**wrong**: " + "; ".join(each.wrong).replace("\n", " ") if each.wrong else ""
         if each.shown_s is None:
-            tested = f"as `{each.test}` requires" if each.test else "as it must be, each time"
+            tested = f"as `tests/{each.test.split()[0]}` requires" if each.test else "as it must be, each time"
             cells = [verdict or tested, "the same", "nothing", "" if each.test else "-"]
         else:
             meanwhile = f"the change is missing for {each.false_s} s" if each.false_s else "nothing false"

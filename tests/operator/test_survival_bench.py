@@ -49,15 +49,15 @@ def test_what_is_left_behind_is_shown() -> None:
     assert table(outcomes).splitlines()[2:] == [
         "| a | nothing false | 7 s later | Pod x | 1 |",
         "| b | **wrong**: it is late | 0 s later | nothing | 0 |",
-        "| c | as `x.py` requires | the same | nothing |  |",
+        "| c | as `tests/x.py` requires | the same | nothing |  |",
     ]
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_each_story_is_a_test(name: str) -> None:
     """Its file has the function."""
-    path, _, function = STORIES[name].partition("::")
-    assert f"def {function.partition('[')[0]}" in (TESTS / path).read_text()
+    path, _, function = STORIES[name].split()[0].partition("::")
+    assert f"def {function}" in (TESTS / path).read_text()
 
 
 def test_an_unknown_fault_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

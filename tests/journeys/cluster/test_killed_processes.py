@@ -29,6 +29,7 @@ EXPECTED = {
     "RemovedAPIInUse",
     "ClusterOperatorUpgradeable-storage",
     "ClusterVersionUpgradeable",
+    "MachineConfigPoolCannotMove-worker",
     "MachineConfigPoolPaused-infra",
     "NodeCordoned",
     "UpdatePathNotOffered",
