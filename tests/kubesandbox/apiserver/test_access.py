@@ -125,6 +125,20 @@ def test_bytes_that_are_not_utf_8_are_replaced_in_the_audit_log(folder: Path, he
 
 
 @pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        pytest.param([("Audit-Id", b"a\x7fb")], b'{"metadata": {"name": "audited"}}', id="in the audit id"),
+        pytest.param([], b'{"metadata": {"name": "warned"}, "da\x7fta": {}}', id="in a warning"),
+    ],
+)
+def test_control_characters_do_not_keep_an_answer_back(folder: Path, headers: Any, body: bytes) -> None:
+    """What was carried out is answered."""
+    raw = Raw(str(folder / "admin.kubeconfig"))
+    assert raw.send(Request("POST", f"{MAPS}?dryRun=All".encode(), [JSON_BODY, *headers], body)).code in {201, 400}
+    raw.close()
+
+
+@pytest.mark.parametrize(
     "uri", [b"/api/v1/namespaces/default/configmaps/%FF", b"/api/v1/namespaces/default/configmaps/a?x=%ff", b"/%ff"]
 )
 def test_paths_that_are_not_utf_8_are_in_the_audit_log(folder: Path, uri: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ _LIMITS = Limits(connections=10_000, of_address=10_000, idle_s=600.0)
 # The number of connections whose client certificate is kept read.
 _MAX_CACHED_CONNECTIONS = 4096
 
+# Characters that no header may have.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OWN = WriteOptions(manager="kube-apiserver", validation="Ignore")
 _LOG = logging.getLogger(__name__)
 
@@ -396,11 +399,11 @@ class App:
 
 def _common_headers(request: messages.Request, response: messages.Response, audit_id: str) -> Iterator[tuple[str, str]]:
     """Yields the headers that every response has."""
-    yield "Audit-Id", audit_id
+    yield "Audit-Id", _CONTROL.sub("\ufffd", audit_id)
     if not any(name == "Cache-Control" for name, _ in response.headers):
         yield "Cache-Control", "no-cache, private"
     for text in request.warnings.sent():
-        yield "Warning", f"299 - {messages.encode_json(text).decode()}"
+        yield "Warning", _CONTROL.sub("\ufffd", f"299 - {messages.encode_json(text).decode()}")
 
 
 def _not_audited(error: OSError) -> messages.Response:
