@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.rules import policy_evaluation
+from runup.api.clusterversion_json import mapping
 from runup.checks.catalogue.apis.shared.update_requests import BINDINGS, POLICIES, WORKLOADS, Requests
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.reads import as_dict
@@ -83,15 +84,22 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     policies = {each.metadata.name: each for each in snapshot.listed_or_none(POLICIES)}
     by_policy: dict[str, list[JSON]] = {}
     for each in snapshot.listed_or_none(BINDINGS):
-        spec = as_dict(each).get("spec") or {}
-        if "Deny" in (spec.get("validationActions") or ()) and spec.get("policyName") in policies:
-            by_policy.setdefault(spec["policyName"], []).append(spec)
+        spec = mapping(as_dict(each), "spec")
+        actions, policy_name = spec.get("validationActions"), str(spec.get("policyName"))
+        if isinstance(actions, list) and "Deny" in actions and policy_name in policies:
+            by_policy.setdefault(policy_name, []).append(spec)
     if not by_policy:
         return
     requests = Requests(snapshot)
     for name, bindings in sorted(by_policy.items()):
         policy = as_dict(policies[name])
-        outcome = _evaluate(policy, bindings, requests)
+        try:
+            outcome = _evaluate(policy, bindings, requests)
+        except (AttributeError, KeyError, TypeError):
+            # Policies are read as JSON, since they have many fields: one of another type shows where it is used.
+            why = f"ValidatingAdmissionPolicy {name}, or a binding of it, has a field of a wrong type"
+            yield unknown(NAME, why, [policies[name]], fix="Correct the policy and its bindings.", kind=POLICIES)
+            continue
         if outcome.denied:
             texts = list(dict.fromkeys(outcome.denied.values()))
             yield risk(
