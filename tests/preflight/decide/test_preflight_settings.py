@@ -153,7 +153,6 @@ UNUSABLE: list[Any] = [
     pytest.param({"cpuLimit": "-1"}, "is not more than zero", id="less than nothing"),
     pytest.param({"cpuLimit": "0"}, "is not more than zero", id="nothing at all"),
     pytest.param({"cpuRequest": "901m"}, "cpuRequest 901m is more than cpuLimit 900m", id="a thousandth too many"),
-    pytest.param({"cpuLimit": "1e999999999"}, "is not a quantity", id="more than any number"),
     pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is not a quantity", id="an exponent that nobody counts"),
     pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
     pytest.param(

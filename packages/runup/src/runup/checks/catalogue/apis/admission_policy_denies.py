@@ -21,30 +21,30 @@ Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy; a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
 from kubekit.api.meta_v1 import Object
-from kubekit.rules import policy_evaluation
 from runup.api.clusterversion_json import mapping
-from runup.checks.catalogue.apis.shared.update_requests import BINDINGS, POLICIES, WORKLOADS, Requests
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.reads import as_dict
+from runup.checks.decide.reads import as_dict, shape
 from runup.checks.writing import (
     DEFINITIONS,
     Context,
     Finding,
     Findings,
+    Resource,
+    Slim,
     Snapshot,
-    Unreadable,
     declared,
     names,
+    resource_of,
     risk,
     unknown,
 )
-from runup.rules.update_writes import WRITES
+from runup.rules.platform_namespaces import is_system
 
 NAME = "AdmissionPolicyDeniesUpdate"
 EXAMPLE = """
@@ -64,19 +64,32 @@ metadata: {name: freeze}
 spec: {policyName: freeze, validationActions: [Deny]}
 """
 JSON = dict[str, Any]
-_OBJECT = re.compile(r"\b(object|oldObject|params|authorizer)\b")
 
 
-class _Evaluated(NamedTuple):
-    """The requests that a policy denies, with its message, and those for which it could not be evaluated."""
+def _whole(resource: Resource) -> Slim:
+    """Returns the read of a kind that keeps `spec`, of workloads only in the platform's namespaces."""
+    return Slim(
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        plural=resource.plural,
+        namespaced=resource.namespaced,
+        type=shape(("spec",)),
+        keep=_without_users,
+    )
 
-    denied: dict[str, str]
-    open: list[str]
 
-    def leave_open(self, request: policy_evaluation.Write) -> None:
-        """Adds a request for which the policy could not be evaluated."""
-        if _words(request) not in self.open:
-            self.open.append(_words(request))
+def _without_users(obj: Any) -> Any:
+    namespace = obj.metadata.namespace
+    return obj if not namespace or is_system(namespace) else Object(metadata=obj.metadata)
+
+
+POLICIES = _whole(resource_of(ValidatingAdmissionPolicy))
+BINDINGS = _whole(resource_of(ValidatingAdmissionPolicyBinding))
+WORKLOADS = tuple(
+    _whole(Resource(group="apps", version="v1", kind=kind, plural=plural, namespaced=True))
+    for kind, plural in (("Deployment", "deployments"), ("DaemonSet", "daemonsets"))
+)
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
@@ -90,11 +103,14 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             by_policy.setdefault(policy_name, []).append(spec)
     if not by_policy:
         return
-    requests = Requests(snapshot)
+    # Few clusters have such policies, and CEL takes longer to import than all other checks.
+    from runup.checks.catalogue.apis.shared.denied_requests import Requests, denied_requests
+
+    requests = Requests(snapshot, WORKLOADS)
     for name, bindings in sorted(by_policy.items()):
         policy = as_dict(policies[name])
         try:
-            outcome = _evaluate(policy, bindings, requests)
+            outcome = denied_requests(policy, bindings, requests)
         except (AttributeError, KeyError, TypeError):
             # Policies are read as JSON, since they have many fields: one of another type shows where it is used.
             why = f"ValidatingAdmissionPolicy {name}, or a binding of it, has a field of a wrong type"
@@ -119,74 +135,6 @@ def _open_finding(name: str, requests: Sequence[str], policy: Object) -> Finding
     why = f"ValidatingAdmissionPolicy {name} cannot be evaluated for requests of the update: {names(list(requests))}"
     fix = "Compare the policy with the requests in docs/update-writes.md, or exclude the platform from it."
     return unknown(NAME, why, [policy], fix=fix, kind=POLICIES)
-
-
-def _evaluate(policy: JSON, bindings: Sequence[JSON], requests: Requests) -> _Evaluated:
-    """Returns which requests of the update the policy denies through one of its bindings."""
-    spec = policy.get("spec") or {}
-    reads_objects = any(map(_OBJECT.search, _expressions(spec)))
-    result = _Evaluated({}, [])
-    # Without selectors: for most resources this decides, without the labels of each namespace.
-    criteria = spec.get("matchConstraints") or {}
-    rules = {key: value for key, value in criteria.items() if not key.endswith("Selector")}
-    rows = {(write.group, write.resource): write for write in WRITES}
-    try:
-        for request in requests.known():
-            rows.pop((request.kind.group, _resource(request)), None)
-            if _is_matched(spec, bindings, request, requests):
-                _evaluate_request(policy, request, requests, result)
-        for row in rows.values():
-            for request in requests.of_resource(row):
-                if not policy_evaluation.matches_criteria(rules, request, None):
-                    continue
-                if not _is_matched(spec, bindings, request, requests):
-                    continue
-                if reads_objects:
-                    result.leave_open(request)
-                else:
-                    _evaluate_request(policy, request, requests, result)
-                break
-    except Unreadable as error:
-        result.open.append(str(error))
-    return result
-
-
-def _is_matched(spec: JSON, bindings: Sequence[JSON], request: policy_evaluation.Write, requests: Requests) -> bool:
-    """Returns whether the policy's criteria and those of one of its bindings select a request."""
-    labels = requests.labels_of(request.namespace)
-    return policy_evaluation.matches_criteria(spec.get("matchConstraints") or {}, request, labels) and any(
-        policy_evaluation.matches_criteria(binding.get("matchResources") or {}, request, labels) for binding in bindings
-    )
-
-
-def _evaluate_request(policy: JSON, request: policy_evaluation.Write, requests: Requests, result: _Evaluated) -> None:
-    """Adds a request to those that the policy denies, or to those for which it cannot be evaluated."""
-    spec = policy.get("spec") or {}
-    if spec.get("paramKind") or any(map(policy_evaluation.AUTHORIZER.search, _expressions(spec))):
-        result.leave_open(request)
-        return
-    namespace = requests.namespaces().get(request.namespace) if request.namespace else None
-    outcome = policy_evaluation.Evaluation(policy, request, None, namespace).outcome()
-    for decision in outcome.decisions:
-        # Not all fields of the objects are known, so that an error may be ours.
-        if decision.denied and "resulted in error" in decision.message:
-            result.leave_open(request)
-        elif decision.denied:
-            result.denied.setdefault(_words(request), decision.message)
-
-
-def _resource(request: policy_evaluation.Write) -> str:
-    return f"{request.kind.plural}/{request.subresource}" if request.subresource else request.kind.plural
-
-
-def _words(request: policy_evaluation.Write) -> str:
-    return f"{request.operation} of {_resource(request)}"
-
-
-def _expressions(spec: Mapping[str, Any]) -> list[str]:
-    """Returns the expressions that decide: of validations, match conditions and variables."""
-    lists = (spec.get("validations"), spec.get("matchConditions"), spec.get("variables"))
-    return [str(each.get("expression", "")) for listed in lists for each in listed or ()]
 
 
 CHECK = declared(

@@ -104,5 +104,5 @@ CHECK = declared(
     NAME,
     "kube-apiserver",
     reads=(SecurityContextConstraints, PODS, ClusterRoleBinding, DEFINITIONS),
-    rank=617,
+    rank=621,
 )

@@ -1,18 +1,17 @@
-"""The requests of an update as admission policies see them: with their objects, as far as a snapshot has these."""
+"""Evaluates admission policies for the requests of an update, with their objects as far as a snapshot has these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kubekit.api.core_v1 import Namespace, Node
-from kubekit.api.extension_v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
-from kubekit.api.meta_v1 import Object
 from kubekit.rules import policy_evaluation
 from runup.checks.catalogue.apis.shared.webhooks import namespaces
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.reads import UNSET, as_dict, shape
-from runup.checks.writing import Resource, Slim, Snapshot, resource_of
+from runup.checks.decide.reads import UNSET, as_dict
+from runup.checks.writing import Slim, Snapshot, Unreadable
 from runup.rules import update_writes
 from runup.rules.platform_namespaces import is_system
 
@@ -20,32 +19,6 @@ JSON = dict[str, Any]
 _ACCOUNT = "system:serviceaccount"
 # More nodes than that are not evaluated one by one.
 _MAX_NODES = 500
-
-
-def _whole(resource: Resource) -> Slim:
-    """Returns the read of a kind that keeps `spec`, of workloads only in the platform's namespaces."""
-    return Slim(
-        group=resource.group,
-        version=resource.version,
-        kind=resource.kind,
-        plural=resource.plural,
-        namespaced=resource.namespaced,
-        type=shape(("spec",)),
-        keep=_without_users,
-    )
-
-
-def _without_users(obj: Any) -> Any:
-    namespace = obj.metadata.namespace
-    return obj if not namespace or is_system(namespace) else Object(metadata=obj.metadata)
-
-
-POLICIES = _whole(resource_of(ValidatingAdmissionPolicy))
-BINDINGS = _whole(resource_of(ValidatingAdmissionPolicyBinding))
-WORKLOADS = tuple(
-    _whole(Resource(group="apps", version="v1", kind=kind, plural=plural, namespaced=True))
-    for kind, plural in (("Deployment", "deployments"), ("DaemonSet", "daemonsets"))
-)
 
 
 class _User(NamedTuple):
@@ -84,8 +57,8 @@ _POD_KIND = _Kind("", "v1", "Pod", "pods", namespaced=True)
 class Requests:
     """The requests of an update as far as the snapshot has their objects."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, workloads: Sequence[Slim]) -> None:
+        self._snapshot, self._workloads = snapshot, workloads
         self._namespaces: dict[str, JSON] | None = None
 
     def namespaces(self) -> dict[str, JSON]:
@@ -113,7 +86,7 @@ class Requests:
 
     def known(self) -> Iterator[policy_evaluation.Write]:
         """Yields the requests whose objects are known. Raises Unreadable."""
-        for resource in WORKLOADS:
+        for resource in self._workloads:
             kind = _Kind(resource.group, resource.version, resource.kind, resource.plural, namespaced=True)
             for workload in self._snapshot.listed(resource):
                 if getattr(workload, "field_0", UNSET) is UNSET or not is_system(workload.metadata.namespace):
@@ -179,3 +152,86 @@ def _request(
         old=old,
         subresource=subresource,
     )
+
+
+_OBJECT = re.compile(r"\b(object|oldObject|params|authorizer)\b")
+
+
+class Evaluated(NamedTuple):
+    """The requests that a policy denies, with its message, and those for which it could not be evaluated."""
+
+    denied: dict[str, str]
+    open: list[str]
+
+    def leave_open(self, request: policy_evaluation.Write) -> None:
+        """Adds a request for which the policy could not be evaluated."""
+        if _words(request) not in self.open:
+            self.open.append(_words(request))
+
+
+def denied_requests(policy: JSON, bindings: Sequence[JSON], requests: Requests) -> Evaluated:
+    """Returns which requests of the update the policy denies through one of its bindings."""
+    spec = policy.get("spec") or {}
+    reads_objects = any(map(_OBJECT.search, _expressions(spec)))
+    result = Evaluated({}, [])
+    # Without selectors: for most resources this decides, without the labels of each namespace.
+    criteria = spec.get("matchConstraints") or {}
+    rules = {key: value for key, value in criteria.items() if not key.endswith("Selector")}
+    rows = {(write.group, write.resource): write for write in update_writes.WRITES}
+    try:
+        for request in requests.known():
+            rows.pop((request.kind.group, _resource(request)), None)
+            if _is_matched(spec, bindings, request, requests):
+                _evaluate_request(policy, request, requests, result)
+        for row in rows.values():
+            for request in requests.of_resource(row):
+                if not policy_evaluation.matches_criteria(rules, request, None):
+                    continue
+                if not _is_matched(spec, bindings, request, requests):
+                    continue
+                if reads_objects:
+                    result.leave_open(request)
+                else:
+                    _evaluate_request(policy, request, requests, result)
+                break
+    except Unreadable as error:
+        result.open.append(str(error))
+    return result
+
+
+def _is_matched(spec: JSON, bindings: Sequence[JSON], request: policy_evaluation.Write, requests: Requests) -> bool:
+    """Returns whether the policy's criteria and those of one of its bindings select a request."""
+    labels = requests.labels_of(request.namespace)
+    return policy_evaluation.matches_criteria(spec.get("matchConstraints") or {}, request, labels) and any(
+        policy_evaluation.matches_criteria(binding.get("matchResources") or {}, request, labels) for binding in bindings
+    )
+
+
+def _evaluate_request(policy: JSON, request: policy_evaluation.Write, requests: Requests, result: Evaluated) -> None:
+    """Adds a request to those that the policy denies, or to those for which it cannot be evaluated."""
+    spec = policy.get("spec") or {}
+    if spec.get("paramKind") or any(map(policy_evaluation.AUTHORIZER.search, _expressions(spec))):
+        result.leave_open(request)
+        return
+    namespace = requests.namespaces().get(request.namespace) if request.namespace else None
+    outcome = policy_evaluation.Evaluation(policy, request, None, namespace).outcome()
+    for decision in outcome.decisions:
+        # Not all fields of the objects are known, so that an error may be ours.
+        if decision.denied and "resulted in error" in decision.message:
+            result.leave_open(request)
+        elif decision.denied:
+            result.denied.setdefault(_words(request), decision.message)
+
+
+def _resource(request: policy_evaluation.Write) -> str:
+    return f"{request.kind.plural}/{request.subresource}" if request.subresource else request.kind.plural
+
+
+def _words(request: policy_evaluation.Write) -> str:
+    return f"{request.operation} of {_resource(request)}"
+
+
+def _expressions(spec: Mapping[str, Any]) -> list[str]:
+    """Returns the expressions that decide: of validations, match conditions and variables."""
+    lists = (spec.get("validations"), spec.get("matchConditions"), spec.get("variables"))
+    return [str(each.get("expression", "")) for listed in lists for each in listed or ()]
