@@ -1,7 +1,8 @@
 """Decides which components that carry out an update cannot act: their pods fail, none is wanted, or none leads.
 
 Sources: the manifests of openshift/cluster-version-operator, openshift/machine-config-operator and the operators of the
-control plane (names, namespaces, leases); `k8s.io/client-go/tools/leaderelection` (a lease that is not renewed is lost).
+control plane (names, namespaces, leases); `k8s.io/client-go/tools/leaderelection` (a lease that is not renewed is
+lost).
 """
 
 from __future__ import annotations
