@@ -127,7 +127,7 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
 
 
 def _search(packed: bytes, media_type: str) -> None:
-    query = FileQuery("release-manifests", frozenset({"release-metadata"}), os.path.basename)
+    query = FileQuery(folder="release-manifests", wanted=frozenset({"release-metadata"}), key=os.path.basename)
     search, budget = Search("it", query), Budget.of("it")
     with open_layer(Pieces(_pieces(packed)), _blob(packed, media_type), budget) as (archive, _):
         search.layer(checked_entries(archive, budget), archive.pieces)

@@ -163,7 +163,9 @@ def test_an_image_that_says_nothing_of_kernels() -> None:
 @pytest.mark.parametrize("outcome", ExaminationOutcome)
 def test_a_verdict_as_an_answer(outcome: ExaminationOutcome) -> None:
     """What is not known is not verified."""
-    assert ImageVerdict(outcome, "why").answer == Image(outcome is ExaminationOutcome.VERIFIED, "why", None)
+    assert ImageVerdict(outcome=outcome, message="why").answer == Image(
+        outcome is ExaminationOutcome.VERIFIED, "why", None
+    )
 
 
 def test_of_which_architectures_kernels_must_be_known() -> None:

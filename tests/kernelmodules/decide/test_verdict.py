@@ -193,7 +193,7 @@ def test_what_a_verdict_comes_to(
 ) -> None:
     """A build or a signature that nobody tried is not known."""
     (asked,) = work_for_kernel([module(**container)], [], KERNEL).asked
-    found = readiness_from(asked, ImageVerdict(outcome, "said"))
+    found = readiness_from(asked, ImageVerdict(outcome=outcome, message="said"))
     assert (found.stage, found.status, found.reason) == (stage, status, told)
 
 

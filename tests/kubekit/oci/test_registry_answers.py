@@ -805,7 +805,9 @@ def test_how_large_a_config_may_be(tmp_path: Path, size: int) -> None:
         pytest.param(lambda c, r, _: c.read_file(r, "f"), 4 * GIB, id="reading a file"),
         pytest.param(lambda c, r, _: c.read_folders(r, ("d",)), 4 * GIB, id="reading folders"),
         pytest.param(
-            lambda c, r, _: c.search(r, FileQuery("d", frozenset({"x"}), lambda each: each)), 16 * GIB, id="searching"
+            lambda c, r, _: c.search(r, FileQuery(folder="d", wanted=frozenset({"x"}), key=lambda each: each)),
+            16 * GIB,
+            id="searching",
         ),
     ],
 )
@@ -959,7 +961,9 @@ def test_mirrors_are_asked_in_turn_and_named(made: BuiltImage, tmp_path: Path) -
     ):
         access = quick(mirrors=(Mirror(source.host, (lacking.host, closed.host)),))
         with pytest.raises(ImageNotFound) as caught:
-            RegistryClient(access).search(name(source, made), FileQuery("d", frozenset({"x"}), lambda each: each))
+            RegistryClient(access).search(
+                name(source, made), FileQuery(folder="d", wanted=frozenset({"x"}), key=lambda each: each)
+            )
         assert caught.value.layer == layer.digest
         said = caught.value.message.split("; ")
         assert said[0] == f"{name(source, made)}: blob {layer.digest}: blob unknown"

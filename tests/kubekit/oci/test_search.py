@@ -32,7 +32,7 @@ def key(name: str) -> str:
 
 def sought(*wanted: str, below: str = FOLDER) -> FileQuery:
     """The stems, below the folder."""
-    return FileQuery(below, frozenset(wanted or ("simple",)), key)
+    return FileQuery(folder=below, wanted=frozenset(wanted or ("simple",)), key=key)
 
 
 FOUND = [
@@ -192,7 +192,7 @@ def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found:
     modules = (Made(KO, b"text"), Made(f"{FOLDER}/good.ko"), hardlink(f"{FOLDER}/other.ko", f"{FOLDER}/{linked}"))
     image = put_image(layout, modules)
     with odd_registry(layout) as odd:
-        query = FileQuery(FOLDER, frozenset({"simple", "good", "other"}), key, fault)
+        query = FileQuery(folder=FOLDER, wanted=frozenset({"simple", "good", "other"}), key=key, fault=fault)
         result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
     assert sorted(result.found) == found
     assert result.faults == {f"{FOLDER}/{name}.ko": "a text" for name in faults}
@@ -214,7 +214,7 @@ LINKED = [
 
 def test_a_link_of_the_folder_to_such_a_link_is_not_known() -> None:
     """What is unread is then outside of the folder."""
-    query = FileQuery(FOLDER, frozenset({"simple"}), key, lambda _path, _head: "")
+    query = FileQuery(folder=FOLDER, wanted=frozenset({"simple"}), key=key, fault=lambda _path, _head: "")
     found = Search("image", query)
     layer = (Made("opt/readme.txt", b"hello"), hardlink("x/simple.ko", "opt/readme.txt"), symlink(KO, "/x/simple.ko"))
     found.layer((inner_path(path, "image"), entry) for path, entry in entries(*layer))
@@ -228,7 +228,7 @@ def test_a_link_to_a_file_of_another_name_is_not_known(tmp_path: Path, layers: l
     layout = layout_in(tmp_path)
     image = put_image(layout, *layers)
     with odd_registry(layout) as odd:
-        query = FileQuery(FOLDER, frozenset({"simple"}), key, lambda _path, _head: "")
+        query = FileQuery(folder=FOLDER, wanted=frozenset({"simple"}), key=key, fault=lambda _path, _head: "")
         result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
     assert (result.found, result.faults, result.unread) == ({}, {}, {KO: ("simple", target)})
 
@@ -312,7 +312,7 @@ def test_all_that_is_wanted_must_be_found(tmp_path: Path) -> None:
         reference = parse(f"{odd.host}/a/b@{made.digest}")
         both = RegistryClient().search(reference, sought("simple", "b"))
         more = RegistryClient().search(reference, sought("simple", "b", "c"))
-        none = RegistryClient().search(reference, FileQuery(FOLDER, frozenset(), key))
+        none = RegistryClient().search(reference, FileQuery(folder=FOLDER, wanted=frozenset(), key=key))
     assert set(both.found) == set(more.found) == {"simple", "b"}
     assert (none.found, none.layers, none.fetched) == ({}, 0, 0)
 

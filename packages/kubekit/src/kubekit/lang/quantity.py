@@ -28,7 +28,7 @@ class QuantityError(ValueError):
     """The text is not a quantity."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Quantity:
     """A quantity as it was parsed: `digits` times ten to the power of `exponent`, without trailing zeros."""
 

@@ -30,7 +30,7 @@ HEAD_BYTES = 64 * 1024  # how much of a wanted file is shown to `FileQuery.fault
 _EACH = 120  # bytes that a name costs besides its characters, about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileQuery:
     """The files to search for: those below `folder`, at any depth, whose names `key` maps to one of `wanted`.
 

@@ -122,7 +122,7 @@ class DRA(Wire, frozen=True):
     driver_name: str = ""
 
 
-class ModuleSpec(Wire, frozen=True):
+class ModuleSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Module. Without a loader there is no module to load, only a device plugin."""
 
     selector: dict[str, str] = {}

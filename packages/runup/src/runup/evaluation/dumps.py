@@ -42,7 +42,8 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         dump = read_dump(path, only=plurals_to_read((*CHECKS, *extra), requested.release), any_kubernetes=True)
         evaluate_one = _evaluate_openshift if dump.has_cluster_version else _evaluate_kubernetes
         moment = time_of_dump(dump)
-        evaluated = evaluate_one(dump, requested, moment or now, run_logged if moment else _outcome_without_time, extra)
+        outcome_of = run_logged if moment else _outcome_without_time
+        evaluated = evaluate_one(dump, requested, moment or now, outcome_of, extra=extra)
         if dump.now is None:
             evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))
         return replace(evaluated, collect=missing_kinds.command(path, evaluated.lacking), of_dump=True)
@@ -76,6 +77,7 @@ def _evaluate_openshift(
     requested: update_requests.RequestedUpdate,
     now: datetime,
     outcome_of: OutcomeOf,
+    *,
     extra: Sequence[Check],
 ) -> EvaluatedCluster:
     """Evaluates a dump with a ClusterVersion; `extra` are added to the built-in checks.
@@ -125,6 +127,7 @@ def _evaluate_kubernetes(
     requested: update_requests.RequestedUpdate,
     now: datetime,
     outcome_of: OutcomeOf,
+    *,
     extra: Sequence[Check],
 ) -> EvaluatedCluster:
     """Evaluates a dump without a ClusterVersion, for an update of Kubernetes.

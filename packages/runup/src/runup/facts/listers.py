@@ -159,7 +159,7 @@ class ProgramLister:
 NEVER = frozenset({"secrets"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WantedKind:
     """A kind as it is to be listed.
 
@@ -215,11 +215,11 @@ def kinds_read_by(
         selectors = {each.label_selector if isinstance(each, Slim) else "" for each, _ in rows}
         lookups = [each for each, _ in rows if isinstance(each, Lookup)]
         kind = WantedKind(
-            tuple(versions.values()),
-            () if "" in namespaces else tuple(sorted(namespaces)),
+            versions=tuple(versions.values()),
+            namespaces=() if "" in namespaces else tuple(sorted(namespaces)),
             # Of several selectors none can be sent: one list is for all who read the kind.
-            next(iter(selectors)) if len(selectors) == 1 else "",
-            lookups[0] if len(lookups) == len(rows) else None,
+            selector=next(iter(selectors)) if len(selectors) == 1 else "",
+            lookup=lookups[0] if len(lookups) == len(rows) else None,
             metadata_only=rows[0][0].name in _METADATA_ONLY,
         )
         kinds.append(kind)

@@ -115,7 +115,7 @@ _ROWS: tuple[tuple[Place, Sender, tuple[str, ...], str, str], ...] = (
     ("platform", "control plane", ("UPDATE",), "batch", "jobs/status"),
 )  # fmt: skip
 WRITES: tuple[Write, ...] = tuple(
-    Write(group, resource, operations, place, sender)
+    Write(group=group, resource=resource, operations=operations, place=place, sender=sender)
     for place, sender, operations, group, resources in _ROWS
     for resource in resources.split()
 )

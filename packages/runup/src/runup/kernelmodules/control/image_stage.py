@@ -42,7 +42,7 @@ _MAX_NAMED = 3
 async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:
     """Returns the verdict on an image for all architectures of the question; raises no error of a registry."""
     fetched = 0
-    verdict = ImageVerdict(ExaminationOutcome.UNKNOWN, "")
+    verdict = ImageVerdict(outcome=ExaminationOutcome.UNKNOWN, message="")
     for architecture in question.architectures or ("",):
         verdict = await _verify(question, architecture, registries, within_s)
         fetched += verdict.fetched_bytes
@@ -56,11 +56,11 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
     notes: list[str] = []
     # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
     sought = file_search.FileQuery(
-        posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
-        frozenset(kernel_spelling(name) for name in question.module_names),
-        module_of,
-        lambda path, head: why_not_a_module(path, head, architecture),
-        kernel_of,
+        folder=posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
+        wanted=frozenset(kernel_spelling(name) for name in question.module_names),
+        key=module_of,
+        fault=lambda path, head: why_not_a_module(path, head, architecture),
+        group=kernel_of,
     )
     try:
         reference = parse(question.image)
@@ -76,10 +76,11 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         )
     except TimeoutError:
         text = f"{_inaccessible_text(question)}: it was not read within {within_s:g} s"
-        return ImageVerdict(ExaminationOutcome.UNKNOWN, text)
+        return ImageVerdict(outcome=ExaminationOutcome.UNKNOWN, message=text)
     except DecodeError as error:
         return ImageVerdict(
-            ExaminationOutcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
+            outcome=ExaminationOutcome.UNKNOWN,
+            message=f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}",
         )
     except registry_errors.OciError as error:
         refusal = (
@@ -92,7 +93,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         is_absent = isinstance(error, registry_errors.ImageNotFound) and not error.layer
         kernels: frozenset[str] | None = frozenset() if is_absent else None
         message = f"{refusal}: {error.message}{notes_text}"
-        return ImageVerdict(outcome_of_error(error, notes), message, kernels=kernels)
+        return ImageVerdict(outcome=outcome_of_error(error, notes), message=message, kernels=kernels)
     return _judge_search(question, sought, searched)
 
 
@@ -155,31 +156,36 @@ def _judge_search(
         )
         unfit = first_paths_text([f"/{path} {why}" for path, why in searched.faults.items()])
         return ImageVerdict(
-            ExaminationOutcome.FAILED,
-            f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
+            outcome=ExaminationOutcome.FAILED,
+            message=f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
             + (f"{unfit}; " if unfit else "")
             + f"looked for {looked}, compressed or not, and in folders below"
             + (f"; it has {elsewhere}" if elsewhere else ""),
-            paths,
-            searched.fetched,
-            searched.groups,
+            paths=paths,
+            fetched_bytes=searched.fetched,
+            kernels=searched.groups,
         )
     if not_found:
         links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
         return ImageVerdict(
-            ExaminationOutcome.UNKNOWN,
-            f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read because "
-            "it has another name; put the module itself there, or link to a file of the module's name",
-            paths,
-            searched.fetched,
-            searched.groups,
+            outcome=ExaminationOutcome.UNKNOWN,
+            message=f"image {question.image}, kernel module for kernel {question.kernel}: {links}, which was not read "
+            "because it has another name; put the module itself there, or link to a file of the module's name",
+            paths=paths,
+            fetched_bytes=searched.fetched,
+            kernels=searched.groups,
         )
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [
         path for path in paths if path not in [f"/{sought.folder}/{name}.ko" for name in question.module_names]
     ]
     note = f"; found {first_paths_text(unexpected)}" if unexpected else ""
-    return ImageVerdict(ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
+    return ImageVerdict(
+        outcome=ExaminationOutcome.VERIFIED,
+        message=f"{IMAGE_VERIFIED}{note}",
+        paths=paths,
+        fetched_bytes=searched.fetched,
+    )
 
 
 def outcome_of_error(error: registry_errors.OciError, notes: Sequence[str]) -> ExaminationOutcome:

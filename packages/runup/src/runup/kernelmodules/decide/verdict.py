@@ -25,7 +25,7 @@ class ExaminationOutcome(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImageVerdict:
     """The verdict on an image. `paths` are the modules' files; `fetched_bytes` counts layers as they were sent.
 

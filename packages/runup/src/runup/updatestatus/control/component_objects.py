@@ -7,7 +7,7 @@ minute while an update is under way: leases change too often for a watch, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,14 +16,17 @@ from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.kube.api_errors import ApiError, KubeError
-from kubekit.kube.client import Client
-from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import Clock
 from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    # A command has the blocking client and the controller the other one: neither loads both.
+    from kubekit.kube.client import Client
+    from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.clock import Clock
 
 REFRESH_S = 60.0
 # How often to check whether an update has begun.

@@ -127,7 +127,7 @@ def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[
     return all(selector is None or selector.matches(label_set) for selector, label_set in selectors)
 
 
-_NEW_POD = Write("", "pods", ("CREATE",), "everywhere", "drain")
+_NEW_POD = Write(group="", resource="pods", operations=("CREATE",), place="everywhere", sender="drain")
 
 
 def with_served_rules(webhook: Webhook, minor: int) -> Webhook:
