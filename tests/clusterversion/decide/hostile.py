@@ -25,7 +25,7 @@ _URLS = (
     "https://[fe80::1%25en0]/", "http://::1/", "https://u:p@example.com", "https://example.com/\u202e", "https://x\x9b/",
     "https://" + "x" * 2000, "https://example.com/" + "&" * 2020, "https://example.com/" + "y" * 9000,
 )  # fmt: skip
-_URLS_OF_GO = _URLS[:4] + ("mailto:x", "javascript:alert(1)", "/path", "x", *_URLS[-6:-4], *_URLS[-3:])
+_URLS_OF_GO = (*_URLS[:4], "mailto:x", "javascript:alert(1)", "/path", "x", *_URLS[-6:-4], *_URLS[-3:])
 
 
 def text(random: Random, most: int = len(_LENGTHS)) -> str:
@@ -108,10 +108,11 @@ def _graph_node(random: Random, version: str) -> dict[str, Any]:
     """Returns a node as a service may send it; other values of its metadata make the whole answer invalid."""
     known = version in ("5.0.0", "5.2.0")
     payload = image(version) if known or random.random() < 0.8 else text(random, 6)
+    channel = f"c{text(random, 7)}".replace(",", "-")
     metadata = {} if random.random() < 0.6 else {
         "url": random.choice(_URLS_OF_GO),
         "release.openshift.io/architecture": "multi",
-        "io.openshift.upgrades.graph.release.channels": random.choice(("a,a,b", f"c{text(random, 7)}".replace(",", "-"))),
+        "io.openshift.upgrades.graph.release.channels": random.choice(("a,a,b", channel)),
     }  # fmt: skip
     return {"version": version, "payload": payload, "metadata": metadata}
 

@@ -157,7 +157,7 @@ OBJECTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dump", first_and_rest([pytest.param(path, id=name) for name, path in DUMPS.items()], 2))
+@pytest.mark.parametrize("dump", first_and_rest([pytest.param(path, id=name) for name, path in DUMPS.items()], 1))
 async def test_imports_every_object_of_a_dump(dump: Path, tmp_path: Path) -> None:
     """By kind as many as the dump has, each with its uid; objects that the sandbox replaces are counted."""
     async with imported(dump, tmp_path / "data") as (cluster, left_out, made):
@@ -193,6 +193,7 @@ async def test_keeps_objects_whose_owners_are_not_there(tmp_path: Path) -> None:
 KEPT = ("uid", "ownerReferences", "deletionTimestamp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["owned", "ending"])
 async def test_a_user_deletes_an_imported_namespace(name: str, tmp_path: Path) -> None:
     """Also one that was being deleted in its cluster, with everything in it."""
@@ -202,6 +203,7 @@ async def test_a_user_deletes_an_imported_namespace(name: str, tmp_path: Path) -
         await cluster.until_gone(name, resource=NAMESPACES)
 
 
+@pytest.mark.slow
 async def test_a_user_deletes_an_imported_object_in_the_foreground(tmp_path: Path) -> None:
     """The garbage collector finishes a deletion that was asked for here."""
     dump = written(tmp_path / "dump", VERSION, *OBJECTS)
