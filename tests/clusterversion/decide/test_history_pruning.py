@@ -44,7 +44,18 @@ def history(special: Special, usual: str = "5.0") -> tuple[UpdateHistory, ...]:
             {index: f"~5.0.{index}" for index in range(99)} | {100: "~4.22.0"}, 98, id="the newest completed stays"
         ),
         pytest.param({index: f"~5.0.{index}" for index in range(6, 101)}, 99, id="nothing completed before: by age"),
-        pytest.param({99: "soon"}, 98, id="a version without a minor is of a minor of its own"),
+        pytest.param(
+            {97: "5.1.2", 98: "5.1.1", 99: "5.1.0", 100: "5.0.0"}, 98, id="the first and last patch of a minor stay"
+        ),
+        pytest.param(
+            {i: f"5.1.{200 - i}" for i in range(6, 50)} | {99: "5.1.9", 98: "5.0.9", 97: "5.0.8"},
+            97,
+            id="a minor that was left and reached again has a first and a last each time",
+        ),
+        pytest.param(
+            {89: "5.0.7-rc.2", 90: "~5.0.7-rc.9", 91: "5.0.7-rc.1"}, 99, id="candidates of one patch are one patch"
+        ),
+        pytest.param({99: "soon"}, 97, id="a version without a minor counts as another minor"),
     ],
 )
 def test_which_entry_goes(special: Special, gone: int) -> None:

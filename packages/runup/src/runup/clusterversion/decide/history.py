@@ -83,23 +83,25 @@ def _pruning_rank(entries: Entries, index: int, latest_completed: int) -> float:
     age = 1.01 * index
     if index == len(entries) - 1 or index < 5 or index == latest_completed:
         return 1000 - age
+    # "Next" means next in the list: a minor that was left and reached again has a first and a last entry each time.
+    newer = next((e.version for e in reversed(entries[:index]) if e.state == "Completed"), None)
+    older = next((e.version for e in entries[index + 1 :] if e.state == "Completed"), None)
     if entries[index].state == "Completed":
-        minor = _minor_part(entries[index].version)
-        same = [i for i, e in enumerate(entries) if e.state == "Completed" and _minor_part(e.version) == minor]
-        return (30 if index in (same[0], same[-1]) else 0) - age
-    newer = next((e for e in reversed(entries[:index]) if e.state == "Completed"), None)
-    older = next((e for e in entries[index + 1 :] if e.state == "Completed"), None)
+        minor = _version_part(entries[index].version, 1)
+        inside = all(near is not None and _version_part(near, 1) == minor for near in (newer, older))
+        return (0 if inside else 30) - age
     if newer is None or older is None:
         return -age
-    if _minor_part(newer.version) != _minor_part(older.version):
+    if _version_part(newer, 1) != _version_part(older, 1):
         return 20 - age
-    return (-20 if newer.version != older.version else 0) - age
+    return (-20 if _version_part(newer, 2) != _version_part(older, 2) else 0) - age
 
 
-def _minor_part(version: str) -> str:
-    # Upstream ignores the major version here, so that 4.1 and 5.1 count as one minor.
+def _version_part(version: str, number: int) -> str:
+    # As upstream, this ignores the major version, and what follows the third dot: 4.1 and 5.1 are one minor, and two
+    # release candidates of one patch are one patch.
     parts = version.split(".")
-    return parts[1] if len(parts) > 1 else ""
+    return parts[number] if number < len(parts) else ""
 
 
 # The operand name under which a ClusterOperator reports the version of its release.
