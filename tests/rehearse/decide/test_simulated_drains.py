@@ -315,6 +315,22 @@ def test_preemption() -> None:
     )
 
 
+def test_pods_preempt_with_the_room_that_is_kept_for_others_in_mind() -> None:
+    """Node b has room for the second pod, but only until the first has its place: the same pod makes room for both."""
+    pods = (
+        pod("batch-0", "b", cpu="2", owner="ReplicaSet/batch", labels={"app": "batch"}),
+        pod("web-1", "a", cpu="3", priority=1000),
+        pod("zoo-1", "a", cpu="1", priority=500, owner="ReplicaSet/zoo", labels={"app": "zoo"}),
+    )
+    result = drained(replace(cluster(A, B, pods=pods), pools=(Pool(name="worker", nodes=("a",)),)))
+    assert [(each.pod, each.by) for each in result.preempted] == [("shop/batch-0", "ReplicaSet shop/web")]
+    assert {each.workload for each in result.unplaced} == {
+        "ReplicaSet shop/web",
+        "ReplicaSet shop/zoo",
+        "ReplicaSet shop/batch",
+    }
+
+
 def test_room_that_is_made_for_a_pod_is_kept_for_it() -> None:
     """The next pod of a StatefulSet, made when the one that made way is gone, does not take the room back."""
     pods = (

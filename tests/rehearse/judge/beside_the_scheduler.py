@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -210,7 +211,7 @@ class Beside:
         # Every pod that could make way is told by its UID there.
         ours = {
             each.node.name: frozenset(f"{pod.shape.namespace}/{pod.name}" for pod in each.victims)
-            for each in preemption.candidates(shape, filters)
+            for each in preemption.candidates(shape, filters, lambda _shape, _node: nullcontext())
         }
         # A pod that waits for a volume which nobody makes holds its place in the scheduler even after it is gone.
         binds = self._gets_volumes(template)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -336,6 +337,9 @@ class Filters:
 _MOST_NODES = 100
 
 
+Awaited = Callable[[pod_shapes.Shape, NodeRoom], AbstractContextManager[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A node with the pods that have to go for another to be placed there, the most important first."""
@@ -350,19 +354,20 @@ def preempts(shape: pod_shapes.Shape) -> bool:
     return shape.spec.preemption_policy != "Never" and not shape.spec.scheduling_gates
 
 
-def candidates(shape: pod_shapes.Shape, filters: Filters) -> list[Candidate]:
-    """Returns the nodes on which the pod can be placed once others have gone."""
+def candidates(shape: pod_shapes.Shape, filters: Filters, awaited: Awaited) -> list[Candidate]:
+    """Returns the nodes on which the pod can be placed once others have gone.
+
+    `awaited` counts the more important pods that await room on a node as if they were there, as kube-scheduler does
+    (RunFilterPluginsWithNominatedPods): without them a node whose room is kept for others would need no victim.
+    """
     candidates_: list[Candidate] = []
     if not preempts(shape) or filters.why_nowhere(shape):
         return candidates_
     for node in filters.admitting(shape):
-        if (
-            node.removed
-            or not any(pod.shape.spec.priority < shape.spec.priority for pod in node.pods.values())
-            or not filters.can_be_helped(shape, node)
-        ):
+        if node.removed or not any(pod.shape.spec.priority < shape.spec.priority for pod in node.pods.values()):
             continue
-        candidate = _candidate_on_node(shape, node, filters)
+        with awaited(shape, node):
+            candidate = _candidate_on_node(shape, node, filters) if filters.can_be_helped(shape, node) else None
         if candidate is not None:
             candidates_.append(candidate)
             if len(candidates_) >= _MOST_NODES:

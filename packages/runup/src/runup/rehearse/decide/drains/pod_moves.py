@@ -307,7 +307,7 @@ class PodMoves:
         if shape.id in self._hopeless[1]:
             self._nominate(pod, None)
             return
-        candidate = preemption.best_candidate(preemption.candidates(shape, self._filters))
+        candidate = preemption.best_candidate(preemption.candidates(shape, self._filters, self._important_added))
         self._nominate(pod, candidate.node if candidate else None)
         if candidate is None:
             self._hopeless[1].add(shape.id)
