@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.applying.control.applied_world import completed, message, operator_is_at, state
+from tests.applying.control.release_folders import namespace, operator, write_release
 from tests.operator.operator_world import TARGET, cluster, running
 
 from kubekit.api.conditions import find
@@ -77,6 +79,32 @@ async def test_a_preflight_that_failed_to_verify_is_tried_again_after_the_clock_
         await world.ask({"mode": "Preflight", "version": "5.2.0", "force": False})
         await world.patch_spec({"channel": "stable-5.1"})  # whatever leads to another look
         await world.started("5.2.0")
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "back"])
+async def test_a_clock_that_is_set_by_a_day_makes_no_operator_late(tmp_path: Path, off: timedelta) -> None:
+    """An operator that has been degraded for a moment has not been for 40 minutes."""
+    clock = SetClock()
+    files = {
+        "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],
+        "release-manifests/0000_20_a_01_x.yaml": [operator("a", "5.0.3")],
+    }
+    folder = write_release(tmp_path / "release", "5.0.3", files)
+    old = write_release(tmp_path / "old", "5.0.0", {"manifests/0000_00_cvo_00_namespace.yaml": [namespace()]})
+    async with cluster(tmp_path / "world") as (world, make):
+        async with running(make(applies=True, payload=old)):
+            await world.until(completed("5.0.0"))
+        async with running(make(applies=True, payload=folder, release_image=TARGET, clock=clock)):
+            await operator_is_at(world, "a", "5.0.0", Degraded="True")
+            await world.until(lambda found: "waiting up to 40 minutes on a" in message(found, "Progressing"))
+            clock.off = off
+            await world.patch_spec({"channel": "stable-5.1"})
+            await world.until(lambda found: found.status.observed_generation == found.metadata.generation)
+            await operator_is_at(world, "a", "5.0.0", Degraded="False")
+            await world.until(lambda found: message(found, "Progressing").endswith(" waiting on a"))
+            await world.patch_spec({"channel": "stable-5.2"})
+            found = await world.until(lambda found: found.status.observed_generation == found.metadata.generation)
+            assert state(found, "Failing") == ("False", "")
 
 
 def deployment(clock: ManualClock, uid: str = "a", age_s: float = 0) -> Deployment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -372,24 +372,84 @@ FAILING_TABLE: list[tuple[str, ApplyReason, list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "expected"), FAILING_TABLE, ids=[f"{name}, {state}" for name, state, _ in FAILING_TABLE]
-)
-def test_failing_by_problem_state_and_time(name: str, state: ApplyReason, expected: list[tuple[str, str]]) -> None:
-    """The periods of grace are those of an update: a release that is kept fails at once, with the same message."""
-    world = STATES[state]()
-    conditions, version = OPERATORS[name]
+def problem_of(
+    name: str, operator: tuple[dict[str, str], str], state: ApplyReason, *, since: datetime, now: datetime
+) -> Problem | None:
+    """The problem of an operator with these conditions and this version, which the release wants at version 2."""
+    conditions, version = operator
     found = ClusterOperator(
         status=ClusterOperatorStatus(
             conditions=tuple(Condition(type=type_, status=status) for type_, status in conditions.items()),  # type: ignore[arg-type]
             versions=(OperandVersion(name="operator", version=version),),
         )
     )
-    since, wanted = world.now, (OperandVersion(name="operator", version="2"),)
+    wanted = (OperandVersion(name="operator", version="2"),)
+    return operator_problem(name, wanted, operator=found, state=state, since=since, now=now)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "expected"), FAILING_TABLE, ids=[f"{name}, {state}" for name, state, _ in FAILING_TABLE]
+)
+def test_failing_by_problem_state_and_time(name: str, state: ApplyReason, expected: list[tuple[str, str]]) -> None:
+    """The periods of grace are those of an update: a release that is kept fails at once, with the same message."""
+    world = STATES[state]()
+    since = world.now
     for minutes, condition in zip((0, 1, 31, 41), expected, strict=True):
         world.now = since + timedelta(minutes=minutes)
-        problem = operator_problem("a", wanted, operator=found, state=state, since=since, now=world.now)
+        problem = problem_of("a", OPERATORS[name], state, since=since, now=world.now)
         world.worker_says(state=state, problems=(problem,) if problem else ()).settle()
         assert world.condition("Failing") == condition, minutes
         if condition[0] == "True" and problem:
             assert world.message("Failing") == problem.message
+
+
+# Progressing by the problems of operators a and b, state of the run, and minutes.
+SLOW_TEXT = "which is longer than expected"
+PROGRESSING_TABLE: list[tuple[tuple[str, ...], ApplyReason, int, str]] = [
+    (("degraded",), U, 40, "Working towards 5.0.3: waiting up to 40 minutes on a"),
+    (("degraded",), U, 41, "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: a"),
+    (("degraded", "degraded"), U, 41, "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: a, b"),
+    (("degraded", "of another version"), U, 31, "Working towards 5.0.3: waiting up to 40 minutes on a"),
+    (
+        ("of another version", "degraded"),
+        U,
+        41,
+        "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: b",
+    ),
+    (("degraded",), I, 0, "Unable to apply 5.0.0: Cluster operator a is degraded"),
+    (("degraded",), R, 41, "Error while reconciling 5.0.0: the cluster operator a is degraded"),
+    (("of another version",), U, 30, "Working towards 5.0.3: waiting on a"),
+    (("of another version",), U, 31, f"Working towards 5.0.3: waiting on a over 30 minutes {SLOW_TEXT}"),
+    (("unavailable",), U, 41, "Unable to apply 5.0.3: the cluster operator a is not available"),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "state", "minutes", "text"),
+    PROGRESSING_TABLE,
+    ids=[f"{' and '.join(names)}, {state}, {minutes} minutes" for names, state, minutes, _ in PROGRESSING_TABLE],
+)
+def test_progressing_by_problem_state_and_time(
+    names: tuple[str, ...], state: ApplyReason, minutes: int, text: str
+) -> None:
+    """As `convertErrorToProgressing` words it (openshift/cluster-version-operator pkg/cvo/status.go)."""
+    world = STATES[state]()
+    since = world.now
+    world.now = since + timedelta(minutes=minutes)
+    found = (problem_of(o, OPERATORS[n], state, since=since, now=world.now) for o, n in zip("ab", names, strict=False))
+    world.worker_says(state=state, problems=tuple(each for each in found if each)).settle()
+    assert conditions_of(world)["Progressing"][2] == text
+
+
+@pytest.mark.parametrize("off", [timedelta(days=1), timedelta(days=-1)], ids=["ahead", "back"])
+def test_a_clock_that_is_set_makes_no_operator_slow_or_fast(off: timedelta) -> None:
+    """The time of the wait is from a clock that nobody sets: it counts 29 minutes, and two minutes later 31."""
+    world = updating()
+    began = world.now
+    waits = behind(world, "a", minutes=29)
+    world.now = began + off
+    world.change(steady_now=began).worker_says(done=1, problems=waits).settle()
+    assert world.condition("Failing") == ("False", "")
+    assert world.plans[-1].requeue_after_s == 60
+    world.change(steady_now=began + timedelta(minutes=2)).settle()
+    assert world.condition("Failing") == ("Unknown", "SlowClusterOperator")

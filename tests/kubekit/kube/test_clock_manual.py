@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubekit.kube.clock import ManualClock, SystemClock, run_within
+from kubekit.kube.clock import ManualClock, SteadyClock, SystemClock, run_within
 
 
 async def test_sleepers_wake_in_order_each_at_its_time() -> None:
@@ -191,3 +191,24 @@ def test_the_real_clock_speaks_as_kubernetes_does() -> None:
     now = SystemClock().now()
     assert now.isoformat().endswith("+00:00")
     assert now.microsecond == 0
+
+
+class SetClock(ManualClock):
+    """A clock whose time a test sets."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.off
+
+
+async def test_a_steady_clock_counts_on() -> None:
+    """A clock that is set after its creation changes nothing but the clock itself."""
+    machine = SetClock()
+    await machine.advance(0.5)
+    start, steady = machine.now(), SteadyClock(machine)
+    machine.off = timedelta(days=-1)
+    await machine.advance(90)
+    assert machine.now() == start - timedelta(days=1) + timedelta(seconds=90)
+    assert steady.now() == start + timedelta(seconds=90)
+    assert steady.monotonic() == machine.monotonic()

@@ -106,6 +106,17 @@ class ShiftedClock(Clock):
         self._clock.pause(seconds)
 
 
+class SteadyClock(ShiftedClock):
+    """Another clock whose time counts on from its creation, although the machine's clock is set meanwhile."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock, timedelta())
+        self._start = clock.now() - timedelta(seconds=clock.monotonic())
+
+    def now(self) -> datetime:
+        return (self._start + timedelta(seconds=self.monotonic())).replace(microsecond=0)
+
+
 class ManualClock(Clock):
     """A clock that stands still until a test moves it.
 

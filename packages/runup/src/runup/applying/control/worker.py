@@ -20,7 +20,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock
+from kubekit.kube.clock import Clock, SteadyClock
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.object_applier import Memory, ObjectApplier, ObjectDeleter, digests_of
@@ -79,6 +79,8 @@ class Worker:
         self.progress = Progress()
         self._client = client
         self._clock = clock
+        # How long an operator is waited for is a matter of seconds, and the machine's clock may be set meanwhile.
+        self.steady_clock = SteadyClock(clock)
         self._operators = operators
         self._image = image
         self._wake = wake
@@ -194,7 +196,7 @@ class Worker:
             tasks,
             work.state,
             applier=self._applier,
-            clock=self._clock,
+            clock=self.steady_clock,
             since=self._since,
             on_result=self.tell,
             served=self.served,

@@ -38,7 +38,8 @@ class Summary:
 class Verdict:
     """The verdict on a problem at a point in time. `progressing`: it is not a failure. `slow`: it takes too long.
 
-    `text` follows "Working towards" in the condition. `next_look` is when time alone may change the verdict.
+    `text` follows "Working towards" or "Unable to apply" in the condition. `next_look` is when time alone may change
+    the verdict.
     """
 
     progressing: bool
@@ -56,7 +57,17 @@ def summarize(problems: Iterable[Problem]) -> Summary | None:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
     text = join_within(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
-    return Summary(Problem(reason=MULTIPLE, message=text, effect=_worst_effect(merged)), tuple(merged))
+    effect = _worst_effect(merged)
+    # The operators that will fail the update unless they recover in time.
+    late = [problem for problem in merged if effect is problem.effect is Effect.FAIL_AFTER_INTERVAL]
+    whole = Problem(
+        reason=MULTIPLE,
+        message=text,
+        effect=effect,
+        names=tuple(name for problem in late for name in problem.names),
+        since=tuple(pair for problem in late for pair in problem.since),
+    )
+    return Summary(whole, tuple(merged))
 
 
 def without_progress(summary: Summary) -> Summary | None:
@@ -83,7 +94,7 @@ def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
             True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then
         )
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
-        return Verdict(False)
+        return Verdict(False, problem.message if problem.effect is Effect.REPORT else "")
     late = [name for name in problem.names if problem.waited_longer(name, INTERVAL, now)]
     if late:
         return Verdict(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")

@@ -377,6 +377,7 @@ class ClusterVersionController:
             unwritten=self._unwritten,
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
+            steady_now=self._worker.steady_clock.now() if self._worker is not None else None,
             prometheus=self._prometheus.state if self._prometheus is not None else promql.NOTHING,
             admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
             admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),

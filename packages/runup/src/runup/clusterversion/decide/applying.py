@@ -116,8 +116,8 @@ def status_from_progress(
         newest = replace(newest, state="Completed", completion_time=view.now)
         status = replace(status, history=(newest, *status.history[1:]))
     problems = _problems_to_report(view, progress)
-    summary = failure_summary.summarize(problems)
-    verdict = failure_summary.judge_problem(summary.problem, now=view.now) if summary is not None else None
+    summary, now = failure_summary.summarize(problems), view.observed.steady_now or view.now
+    verdict = failure_summary.judge_problem(summary.problem, now=now) if summary is not None else None
     is_done = newest is not None and newest.state == "Completed" and at_newest
     reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
@@ -128,7 +128,7 @@ def status_from_progress(
         conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
     elif available is None:
         conditions.append(Condition(type="Available", status="False"))
-    conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
+    conditions.append(_failing_condition(summary, verdict, now, reconciling=reconciling))
     # While the cluster stays at its release, what is waited for is only mentioned.
     waits = failure_summary.summarize(
         problem for problem in problems if problem.effect is Effect.NONE and not problem.names
@@ -175,10 +175,9 @@ def next_look(view: View) -> float | None:
     """Returns the seconds until the conditions change by the passage of time alone; None if they do not."""
     progress = view.observed.progress
     summary = failure_summary.summarize(_problems_to_report(view, progress)) if progress is not None else None
-    next_change = (
-        failure_summary.judge_problem(summary.problem, now=view.now).next_look if summary is not None else None
-    )
-    return max((next_change - view.now).total_seconds(), 1.0) if next_change is not None else None
+    now = view.observed.steady_now or view.now
+    next_change = failure_summary.judge_problem(summary.problem, now=now).next_look if summary is not None else None
+    return max((next_change - now).total_seconds(), 1.0) if next_change is not None else None
 
 
 def _needs_loading(view: View) -> bool:
@@ -247,8 +246,12 @@ def _progressing_condition(
     reason = ""
     if summary is not None and verdict is not None and not verdict.progressing:
         reason = summary.problem.reason
-        head = "Error while reconciling" if reconciling else "Unable to apply"
-        text = f"{head} {version}: {failure_summary.summary_of(summary.problem)}"
+        short = failure_summary.summary_of(summary.problem)
+        text = (
+            f"Error while reconciling {version}: {short}"
+            if reconciling
+            else f"Unable to apply {version}: {verdict.text or short}"
+        )
     elif invalid:
         reason = INVALID
         text = f"{'Stopped at' if reconciling else 'Reconciling'} {version}: the cluster version is invalid"

@@ -110,6 +110,8 @@ class Observed:
     unwritten: str = ""
     loads: Mapping[str, Loading] = field(default_factory=dict)
     progress: Progress | None = None
+    # The time with which times in `progress` are compared: nobody can set that clock. None: it is `now`.
+    steady_now: datetime | None = None
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
     acceptances: ConfigMap | None = None
     prometheus: PrometheusState = NOTHING
