@@ -129,6 +129,22 @@ async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
         assert asks.state.answers == {}
 
 
+async def test_what_has_waited_longest_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query without an answer comes before all others, and then the oldest answer."""
+    monkeypatch.setattr("runup.advice.control.prometheus.AT_ONCE", 1)
+    async with asking() as (played, asks, clock, _changed):
+        played.go.set()
+        for names in (["c"], ["c", "b"], ["c", "b", "a"]):
+            asks.want(names)
+            await until(quiet)
+            clock.jump(10)
+        played.asked.clear()
+        clock.jump(30)
+        asks.want(["a", "b", "c", "new"])
+        await until(quiet)
+        assert played.asked == ["new", "c", "b", "a"]
+
+
 @pytest.mark.parametrize(
     ("hosted", "asked"),
     [(True, 'max(a{_id="4f1a"} * b{_id="4f1a",c=""})'), (False, 'max(a{_id=""} * b{_id="",c=""})')],

@@ -77,6 +77,35 @@ def graph(files: list[str], state: ApplyReason) -> Graph:
             [([f"0000_10_a_1{JOB}"], []), ([f"0000_10_a_2{JOB}"], [0])],
             id="Jobs wait for each other",
         ),
+        pytest.param(
+            ["0000_10_a_f", "0000_10_b_f", f"0000_10_b_g{JOB}", "0000_10_b_h", "0000_10_c_f"],
+            R,
+            [
+                (["0000_10_a_f"], []),
+                (["0000_10_b_f"], []),
+                ([f"0000_10_b_g{JOB}"], [0, 1]),
+                (["0000_10_b_h"], [2]),
+                (["0000_10_c_f"], [2]),
+            ],
+            id="a Job divides its level and its component, while a release is kept too",
+        ),
+        pytest.param(
+            [f"0000_10_a_f{JOB}", "0000_10_a_g", "0000_20_a_f", "0000_20_b_f"],
+            U,
+            [
+                ([f"0000_10_a_f{JOB}"], []),
+                (["0000_10_a_g"], [0]),
+                (["0000_20_a_f"], [1]),
+                (["0000_20_b_f"], [1]),
+            ],
+            id="a Job that comes first holds up everything",
+        ),
+        pytest.param(
+            ["0000_20_a_f", "0000_20_b_f", f"0000_30_a_f{JOB}"],
+            U,
+            [(["0000_20_a_f"], []), (["0000_20_b_f"], []), ([f"0000_30_a_f{JOB}"], [0, 1])],
+            id="a Job that comes last waits for everything",
+        ),
     ],
 )
 def test_what_comes_after_what(
@@ -84,6 +113,23 @@ def test_what_comes_after_what(
 ) -> None:
     """The rows of docs/upstream-behaviour.md 4.2, and the ends of each rule."""
     assert shape(files, state) == expected
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "annotations", "nodes"),
+    [
+        pytest.param("batch", "Job", {}, 3, id="a Job"),
+        pytest.param("batch", "Job", {"release.openshift.io/delete": "true"}, 3, id="a Job that goes"),
+        pytest.param("batch", "CronJob", {}, 1, id="a CronJob ends nothing"),
+        pytest.param("example.org", "Job", {}, 1, id="a Job of another group"),
+    ],
+)
+def test_what_is_a_barrier(group: str, kind: str, annotations: dict[str, str], nodes: int) -> None:
+    """As `SplitOnJobs`, which goes by group, version and kind (cluster-version-operator pkg/payload/task_graph.go)."""
+    names = ("0000_10_a_1", "0000_10_a_2", "0000_10_a_3")
+    middle = manifest(names[1], kind, group, metadata={"annotations": annotations})
+    made = tasks(manifest(names[0]), middle, manifest(names[2]))
+    assert {len(graph_of(made, state)) for state in (U, R, I)} == {nodes}
 
 
 def test_everything_that_comes_before_a_node() -> None:

@@ -134,6 +134,23 @@ async def test_a_store_whose_authorities_cannot_be_used_is_not_asked(
     assert "Cannot connect" not in found.error
 
 
+async def test_a_store_with_other_authorities_is_not_trusted(client: Client, tmp_path: Path) -> None:
+    """A CA that did not sign the store's certificate refuses it, and the next store is asked."""
+    for name in ("good", "other"):
+        (tmp_path / name).mkdir()
+    self_signed("127.0.0.1", tmp_path / "other")
+    with https(tmp_path / "good") as url:
+        await with_ca(client, (tmp_path / "other" / "tls.crt").read_text())
+        wrong, missing = (SignatureStore(url=url, ca=NameReference(name=name)) for name in ("ca", "missing"))
+        refused = await checked(client, wrong)
+        assert (refused.trust, "certificate verify failed" in refused.error) == (Trust.FAILED, True)
+        right = {"metadata": {"name": "right", "namespace": "openshift-config"}}
+        text = (tmp_path / "good" / "tls.crt").read_text()
+        await client.send(calls.apply(MAPS, right | {"data": {"ca.crt": text}}, field_manager="test", force=True))
+        found = await checked(client, missing, wrong, SignatureStore(url=url, ca=NameReference(name="right")))
+        assert found.trust is Trust.VERIFIED
+
+
 async def test_stores_that_hang_leave_time_for_the_download(client: Client, tmp_path: Path) -> None:
     """There is an end to all of them together, and the verdict says so."""
     with https(tmp_path, hang=threading.Event()) as url:

@@ -7,6 +7,7 @@ import pytest
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.release.decide.capabilities import enabled_capabilities
 
+CLUSTER_API = {"ClusterAPI", "CompatibilityRequirements"}
 V4_12 = {"baremetal", "marketplace", "openshift-samples", "MachineAPI", "Console", "Insights", "Storage", "CSISnapshot"}
 GATE = "ClusterAPIMachineManagement"
 
@@ -42,5 +43,23 @@ def test_without_a_word_all_that_the_gates_allow_is_on() -> None:
     """The newest baseline is the default."""
     found = enabled_capabilities(None, ())
     assert found.enabled == found.known
-    assert not {"ClusterAPI", "CompatibilityRequirements"} & found.known
-    assert {"ClusterAPI", "CompatibilityRequirements"} <= enabled_capabilities(None, (GATE,)).enabled
+
+
+@pytest.mark.parametrize(
+    ("gates", "opened"),
+    [
+        pytest.param((), set(), id="no gate"),
+        pytest.param((GATE,), CLUSTER_API, id="the gate of both"),
+        pytest.param(("CRDCompatibilityRequirementOperator",), {"CompatibilityRequirements"}, id="the gate of one"),
+        pytest.param((GATE, "CRDCompatibilityRequirementOperator"), CLUSTER_API, id="both gates"),
+        pytest.param((f"{GATE}AWS", "ClusterAPIInstall", "MachineAPIMigration"), set(), id="gates with similar names"),
+    ],
+)
+def test_what_the_gates_of_cluster_api_open(gates: tuple[str, ...], opened: set[str]) -> None:
+    """One of its gates suffices (featureGatedCapabilities in cluster-version-operator lib/capability/capability.go)."""
+    found = enabled_capabilities(None, gates)
+    assert found.known & CLUSTER_API == found.enabled & CLUSTER_API == opened
+    asked_for = enabled_capabilities(spec("None", *CLUSTER_API), gates, keep=CLUSTER_API)
+    assert (asked_for.enabled, asked_for.implicit) == (opened, set())
+    kept = enabled_capabilities(spec("None"), gates, keep=CLUSTER_API)
+    assert (kept.enabled, kept.implicit) == (opened, opened)
