@@ -165,10 +165,17 @@ SLOW = "which is longer than expected"
         ),
         pytest.param(
             [Problem(reason="ClusterOperatorUpdating", message="m", effect=Effect.NONE, names=("a",))],
-            f"waiting on a over 30 minutes {SLOW}",
+            "waiting on a",
             True,
-            True,
-            id="nobody knows since when",
+            False,
+            id="updating, nobody knows since when",
+        ),
+        pytest.param(
+            [Problem(reason="ClusterOperatorDegraded", message="m", effect=Effect.FAIL_AFTER_INTERVAL, names=("a",))],
+            "wait has exceeded 40 minutes for these operators: a",
+            False,
+            False,
+            id="degraded, nobody knows since when",
         ),
         pytest.param(
             [waiting("machine-config", 31)], "waiting on machine-config", True, False, id="machines take longer"

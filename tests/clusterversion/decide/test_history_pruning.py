@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.factories import SINCE
 
-from runup.api.config_v1 import UpdateHistory
-from runup.clusterversion.decide.history import MAX_ENTRIES, prune
+from runup.api.config_v1 import Release, UpdateHistory
+from runup.clusterversion.decide.history import MAX_ENTRIES, begin_entry, prune
 
 Special = dict[int, str]
 
@@ -62,6 +63,21 @@ def test_which_entry_goes(special: Special, gone: int) -> None:
     """One, and nothing else changes."""
     entries = history(special)
     assert prune(entries) == (*entries[:gone], *entries[gone + 1 :])
+
+
+def test_a_hundred_and_fifty_updates() -> None:
+    """What is left: the installation, the first and last patch of each minor, and the newest entries."""
+    entries: tuple[UpdateHistory, ...] = ()
+    for number in range(150):
+        release = Release(version=f"5.{number // 50}.{number % 50}", image=f"i@{number}")
+        entries = begin_entry(entries, release, now=SINCE)
+        entries = (replace(entries[0], state="Completed", completion_time=SINCE), *entries[1:])
+    ends = ["5.1.49", "5.1.0", "5.0.49", "5.0.0"]
+    newest = [f"5.2.{number}" for number in reversed(range(50))]
+    found = [entry.version for entry in entries]
+    assert len(found) == MAX_ENTRIES
+    assert found[:51] == [*newest, "5.1.49"]
+    assert [version for version in found if version in ends] == ends
 
 
 def test_a_hundred_are_not_too_many() -> None:

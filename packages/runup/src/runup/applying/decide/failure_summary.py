@@ -83,7 +83,8 @@ def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
     if problem.effect is Effect.NONE:
         if not problem.names:
             return Verdict(True, problem.message)
-        slow = [name for name in problem.names if problem.waited_longer(name, _patience_for(name), now)]
+        known = dict(problem.since)
+        slow = [name for name in problem.names if name in known and now - known[name] > _patience_for(name)]
         then = _next_overdue(problem, _patience_for, now)
         if not slow:
             return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
@@ -95,7 +96,9 @@ def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
         )
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
         return Verdict(False, problem.message if problem.effect is Effect.REPORT else "")
-    late = [name for name in problem.names if problem.waited_longer(name, INTERVAL, now)]
+    # As upstream, only here a wait whose beginning is unknown counts as too long.
+    known = dict(problem.since)
+    late = [name for name in problem.names if name not in known or now - known[name] > INTERVAL]
     if late:
         return Verdict(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")
     text = f"waiting up to 40 minutes on {', '.join(problem.names)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from runup.release.decide.inclusion import Filters
@@ -34,11 +34,6 @@ class Problem:
     plural: str = ""
     told: str = ""
     since: tuple[tuple[str, datetime], ...] = ()
-
-    def waited_longer(self, name: str, limit: timedelta, now: datetime) -> bool:
-        """Returns whether operator `name` has been waited for longer than `limit`; True if its start is unknown."""
-        since = dict(self.since).get(name)
-        return since is None or now - since > limit
 
 
 class ApplyReason(StrEnum):
