@@ -236,6 +236,20 @@ TOGETHER = {
         [risk("NodeNotReady", about=("Node/w-0",)), risk("NodeCordoned", "Nothing.", about=("Node/w-0",))],
         [["NodeCordoned", "NodeNotReady"]],
     ),
+    "a pool that cannot move, and its unavailable node": (
+        [
+            risk("MachineConfigPoolCannotMove-worker", about=("MachineConfigPool/worker", "Node/w-0")),
+            risk("NodeCordoned", "Nothing.", about=("Node/w-0", "Node/w-1")),
+        ],
+        [["NodeCordoned", "MachineConfigPoolCannotMove-worker"]],
+    ),
+    "a pool that cannot move, and another node": (
+        [
+            risk("MachineConfigPoolCannotMove-worker", about=("MachineConfigPool/worker", "Node/w-0")),
+            risk("NodeCordoned", "Nothing.", about=("Node/w-1",)),
+        ],
+        [["MachineConfigPoolCannotMove-worker"], ["NodeCordoned"]],
+    ),
     "risks about nothing": ([risk("A"), risk("B")], [["A"], ["B"]]),
     "a cause that the target named": ([risk("A", cause="B"), risk("B")], [["B", "A"]]),
     "a cause that nobody found": ([risk("A", cause="Z")], [["A"]]),

@@ -417,6 +417,17 @@ def _parent_by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent |
 
 
 @_rule(
+    "MachineConfigPoolCannotMove",
+    source="machine-config-operator, pkg/controller/node: nodes that are cordoned or not ready are unavailable",
+)
+def _parent_by_unavailable_nodes(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk about the health of one of the nodes that use up the pool's maxUnavailable."""
+    nodes = {item for item in risk.resources if item.kind == "Node"}
+    about = (each for each in all_risks.of_family(*_NODE_HEALTH) if nodes.intersection(each.resources))
+    return next((_Parent(each.name) for each in about), None)
+
+
+@_rule(
     "NodeCordoned",
     source="machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
 )
