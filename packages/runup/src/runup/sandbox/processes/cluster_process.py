@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
@@ -18,6 +19,8 @@ from typing import TextIO, cast
 import structlog
 import uvloop
 
+from kubekit.api.codec import DecodeError
+from kubekit.api.workloads_v1 import Deployment
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
@@ -34,6 +37,7 @@ from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.tasks import cancel_tasks
 from runup.dump import load
+from runup.process.names import operator_namespace
 from runup.sandbox.processes.services import Registry, UpdateService, load_or_create_writer, write_credentials_file
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import from_dump
@@ -42,11 +46,15 @@ from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import scenario_objects as imports
 from runup.sandbox.setup import scenario_objects as setup
 from runup.sandbox.setup import settings
+from runup.updatestatus.decide import freshness
 
 # A kubelet's delays are ten times as long, which is too long for a sandbox.
 _BACK_OFF = Limits(1.0, 30.0)
 # Enough for an operator to give its lease back, so that the next start need not wait for the lease to run out.
 _SHUTDOWN_S = 2.0
+# The namespaces of runup's own programs, and the time that their pods get to become available.
+_PROGRAMS = (operator_namespace(), freshness.NAMESPACE)
+_PROGRAMS_S = 15.0
 # The credential file of the user who may push to the sandbox's registry, as registry clients read it.
 REGISTRY_AUTH = "registry-auth.json"
 log = structlog.get_logger("cluster")
@@ -87,6 +95,7 @@ class Cluster:
             # Controllers start when every object is there: before that, objects seem to lack their owners.
             left_out = await self._set_up(client, chosen_scenario, services)
             tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
+            await self._await_programs(client, lambda: stop.is_set() or any(task.done() for task in tasks))
             settings.save_ready(
                 self._data,
                 settings.Ready(
@@ -149,6 +158,19 @@ class Cluster:
         tasks = cluster.start_controllers(stack, client, watched, self._clock, own_nodes=own_nodes)
         stack.push_async_callback(cancel_tasks, tasks)
         return tasks
+
+    async def _await_programs(self, client: Client, is_over: Callable[[], bool]) -> None:
+        """Returns when the pods of runup's own programs are available, when the cluster ends, or after a time limit.
+
+        The cluster is ready for its user with them; a scenario in which they cannot start is ready without.
+        """
+        end = self._clock.monotonic() + _PROGRAMS_S
+        while not is_over() and self._clock.monotonic() < end:
+            with contextlib.suppress(KubeError, DecodeError):
+                programs = [each for name in _PROGRAMS for each in (await client.list_all(Deployment, name))[0]]
+                if all(each.status.available_replicas >= (each.spec.replicas or 0) for each in programs):
+                    return
+            await self._clock.sleep(0.1)
 
     def _place_for_pods(self, client: Client, chosen_scenario: Scenario, registry: str) -> NodeSettings:
         """Chooses how pods run here, removes what an earlier process left, and returns the node agent's settings."""
