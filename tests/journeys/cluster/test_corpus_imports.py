@@ -35,8 +35,8 @@ MASTER = "node-role.kubernetes.io/master"
 UPDATING = "ClusterVersionUpdating"
 # The operator of the sandbox says that a cluster in the middle of an update is not upgradeable.
 HELD_BACK = "ClusterVersionUpgradeable"
-# It does not hold the others back, but says that it could not read the gates for acknowledgements: no dump has them.
-GATES = "ClusterVersionHealthUnknown"
+# It refuses minor updates of the others, because it cannot read the gates for acknowledgements: no dump has them.
+GATES = HELD_BACK
 KUBELETS = "KubeletSkewUnknown"  # six of the dumps have nodes without nodeInfo
 FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
 PODS = "PodDisruptionBudgetPodsUnknown"
@@ -50,6 +50,7 @@ LACKING = COULD_NOT_TELL - {
     "ArchitecturesMixedUnknown",
     "ClusterVersionOverridesUnknown",
     "ContainerRuntimeTooOldUnknown",
+    "MachineConfigPoolCannotMoveUnknown",
     "MaxUnavailableUnsafeUnknown",
     "NodePressureUnknown",
     "NodeReleasesMixedUnknown",  # of nodes without nodeInfo

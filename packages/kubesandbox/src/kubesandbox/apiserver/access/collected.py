@@ -71,6 +71,9 @@ class Collected:
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
+        # A field selector for one name asks for one object, as `get` does, which is not refused.
+        if target.name:
+            return
         if self._gaps is None:
             not_collected, annotations = self._read_map(NOT_COLLECTED)
             partly_collected, _ = self._read_map(PARTLY_COLLECTED)

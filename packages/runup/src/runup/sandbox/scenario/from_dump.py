@@ -15,7 +15,8 @@ from kubekit.lang.text import count
 from runup.checks.decide.wording import names
 from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import BadDump
-from runup.dump.load import Dump, time_of_dump
+from runup.dump.dump_time import newest_transition
+from runup.dump.load import Dump
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
@@ -98,8 +99,11 @@ def current_image(cluster_version: JSON) -> str:
 
 
 def time_of(dump: Dump) -> str:
-    """Returns the dump's own time in RFC 3339, at which the cluster's clock starts; empty if it has none."""
-    now = time_of_dump(dump)
+    """Returns the dump's own time in RFC 3339, at which the cluster's clock starts; empty if it has none.
+
+    If it is not recorded, it is the newest transition, as in `oc`, so that what the update does has the ages of then.
+    """
+    now = dump.now or newest_transition(dump.objects) or dump.evidence
     return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if now else ""
 
 

@@ -46,13 +46,17 @@ from runup.sandbox.scenario.scenario_releases import HOSTNAME, OWN_NODE, Release
 
 # API groups that are the sandbox's own, or that are not read from a dump.
 _OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io"})
-# The update report shows pods that block the update. oc's own examples have no pods, which must not be an error.
+# What the sandbox's own programs must read of kinds that a dump lacks. The update report shows pods that block the
+# update; oc's own examples have no pods, which must not be an error.
 _REPORTS = {
     "system:serviceaccount:openshift-update-status-controller:update-status-controller": [
         "pods",
         "deployments.apps",
         "poddisruptionbudgets.policy",
-    ]
+        "certificatesigningrequests.certificates.k8s.io",
+        "volumeattachments.storage.k8s.io",
+        "machineconfignodes.machineconfiguration.openshift.io",
+    ],
 }
 _NEVER = frozenset({"events", "secrets", "endpoints", "endpointslices", "controllerrevisions"})
 
