@@ -43,11 +43,11 @@ def run(*, held: int = MINUTES) -> dict[str, Any]:
 
 
 def _followed(data: Path, seconds: float) -> dict[str, Any]:
-    pids = _processes(int((data / "supervisor.pid").read_text()))
-    looks: dict[str, list[float]] = {name: [] for name in pids}
-    changes, cpu = 0, {name: usage(pid).cpu_seconds for name, pid in pids.items()}
     with SyncClient(config.load(str(data / "admin.kubeconfig"))) as client:
         _wait_until_both_lead(client)
+        pids = _processes(int((data / "supervisor.pid").read_text()))
+        looks: dict[str, list[float]] = {name: [] for name in pids}
+        changes, cpu = 0, {name: usage(pid).cpu_seconds for name, pid in pids.items()}
         begun = next_look = time.monotonic()
         # Once at least: `--held 0` is one look.
         while (now := time.monotonic()) - begun <= seconds or not changes:
