@@ -47,7 +47,7 @@ class LeaderElector:
     """Competes for the Lease `namespace/name` as `identity`; all durations are seconds.
 
     `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is
-    released, so that the next leader never runs beside this one. `on_renewed` is called after each attempt that took or
+    released, so that two leaders never run at the same time. `on_renewed` is called after each attempt that took or
     renewed the Lease with the seconds for which no other process may lead. `rand` returns numbers from 0 to 1 for
     jitter. `annotations` returns what each renewal and the release write into the annotations of the Lease.
     `on_attempt` is called with the error of each attempt before leading begins, with None if the server answered it.

@@ -48,7 +48,7 @@ class _Quantity:
 
 
 def parse_quantity(text: str) -> Decimal:
-    """Returns the number that `text` stands for, in units (bytes, cores). Raises QuantityError.
+    """Returns the number that `text` means, in units (bytes, cores). Raises QuantityError.
 
     As upstream: rounded up to multiples of a nano, and at most 2^63-1 with a binary suffix. Others are at most 10^1000.
     """
@@ -140,7 +140,7 @@ def _parse(text: str) -> _Quantity:
 
 
 def _power_of(suffix: str) -> int:
-    """Returns the power of ten that a decimal suffix or an exponent stands for: an int32, as Go cuts it."""
+    """Returns the power of ten that a decimal suffix or an exponent means: an int32, as Go cuts it."""
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
     match = _EXPONENT.fullmatch(suffix)

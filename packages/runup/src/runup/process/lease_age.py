@@ -35,7 +35,7 @@ class _Spec(Wire, frozen=True):
 
 
 class LeaseRecord(Wire, frozen=True):
-    """The part of a Lease that tells its age; unlike `Lease` it has the server's own times, in `managedFields`."""
+    """The part of a Lease that shows its age; unlike `Lease` it has the server's own times, in `managedFields`."""
 
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()

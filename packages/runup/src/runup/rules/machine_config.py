@@ -198,7 +198,7 @@ def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailable
 def takes_place(node: Node, reasons: tuple[UnavailableReason, ...], unavailable: bool) -> bool:
     """Returns whether a node that the update does not hold is unavailable, and so takes one of its pool's places.
 
-    `reasons` and `unavailable` are its `availability`. Cordoned nodes are unavailable, whoever cordoned them
+    `reasons` and `unavailable` are its `availability`. Cordoned nodes are unavailable, no matter who did it
     (`pkg/controller/node`, getUnavailableMachines).
     """
     away = unavailable and any(each.reason != DAEMON_BUSY for each in reasons)

@@ -12,7 +12,7 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.rules.update_components import LEASES
 from runup.updatestatus.decide.freshness import NAMESPACE
 
-# Of Leases those of the components, and that of the controller, which tells how old its report is.
+# Of Leases those of the components, and that of the controller, which shows how old its report is.
 _LEASE_NAMESPACES = dict.fromkeys([*(namespace for namespace, _ in LEASES), NAMESPACE])
 READS: tuple[tuple[Resource, str], ...] = (
     *(

@@ -88,7 +88,7 @@ def _rank(order: tuple[str, ...], value: str) -> int:
 class NodeState(NodeSummary, frozen=True, kw_only=True):
     """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains.
 
-    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell; `ready_since` is
+    `drain_begun` is when the node was cordoned for this update, None if that is unknown; `ready_since` is
     when its condition Ready changed last. `desired` is the MachineConfig that it should have. `takes_place`: it uses up
     a part of its pool's maxUnavailable; `held` is what to do where a controller keeps it cordoned.
     """
@@ -335,7 +335,7 @@ def node_state(
     if phase == UPDATED and not updated and not as_oc:
         phase = UPDATING
     assessment, estimate = _BY_PHASE[phase]
-    # The taint tells when the node was cordoned; before its pool began to update it was for another reason.
+    # The taint shows when the node was cordoned; before its pool began to update it was for another reason.
     began, ready = _began(pool), find(node.status.conditions, "Ready")
     cordons = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key)
     cordoned_at = next((moment for moment in cordons if moment is not None), None)

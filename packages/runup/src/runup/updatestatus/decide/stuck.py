@@ -125,7 +125,7 @@ def _degraded_pool(pool: PoolState) -> Iterator[Finding]:
 def _blocked_pool(pool: PoolState, now: datetime) -> Iterator[Finding]:
     """Yields the finding that nodes of a pool use up its maxUnavailable, while none of them is being updated.
 
-    The machine-config operator counts a node that is cordoned or not ready as unavailable, whoever cordoned it
+    The machine-config operator counts a node that is cordoned or not ready as unavailable, no matter who cordoned it
     (pkg/controller/node/status.go, getUnavailableMachines).
     """
     waiting = [node for node in pool.nodes if node.phase == states.PENDING and node.desired != pool.wanted]

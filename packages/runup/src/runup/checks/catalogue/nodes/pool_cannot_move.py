@@ -20,7 +20,7 @@ from __future__ import annotations
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk
-from runup.rules.machine_config import allowed_unavailable, availability, takes_place
+from runup.rules.machine_config import allowed_unavailable, availability, nodes_by_pool, takes_place
 
 NAME = "MachineConfigPoolCannotMove"
 EXAMPLE = """
@@ -45,13 +45,12 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk for each pool whose unavailable nodes leave no room for another one."""
     pools = all_pools(snapshot)
     nodes = snapshot.all(Node)
+    members_by_pool = nodes_by_pool(nodes, pools_of_nodes(nodes, pools))
     for pool in sorted(pools, key=lambda each: each.metadata.name):
         name = pool.metadata.name
         if pool.spec.paused:
             continue
-        members = [
-            node for node, of_node in zip(nodes, pools_of_nodes(nodes, pools), strict=True) if of_node.updating == name
-        ]
+        members = members_by_pool.get(name, [])
         away = [node for node in members if takes_place(node, *availability(node, pool))]
         allowed = allowed_unavailable(pool)
         if len(members) > 1 and len(away) >= allowed:

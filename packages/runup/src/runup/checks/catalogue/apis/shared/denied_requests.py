@@ -11,7 +11,7 @@ from kubekit.rules import policy_evaluation
 from runup.checks.catalogue.apis.shared.webhooks import namespaces
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.reads import UNSET, as_dict
-from runup.checks.writing import Slim, Snapshot, Unreadable
+from runup.checks.writing import Resource, Slim, Snapshot, Unreadable
 from runup.rules import update_writes
 from runup.rules.platform_namespaces import is_system
 
@@ -32,18 +32,13 @@ class _User(NamedTuple):
         return {"username": f"{_ACCOUNT}:{self.namespace}:{self.name}", "groups": groups}
 
 
-class _Kind(NamedTuple):
-    """The kind of a request's object."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool
+class _Kind(Resource, frozen=True):
+    """The kind of a request's object, as policies see it."""
 
     @property
     def resource(self) -> str:
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        """The resource's full name."""
+        return self.name
 
 
 _OPERATOR = _User("openshift-cluster-version", "default")
