@@ -242,19 +242,26 @@ def test_when_to_look_again(problems: list[Problem], minutes: int | None) -> Non
 
 
 EFFECTS = [
-    pytest.param((Effect.REPORT, Effect.NONE), Effect.NONE, id="progress before what is only told"),
-    pytest.param((Effect.FAIL_AFTER_INTERVAL, Effect.NONE), Effect.FAIL_AFTER_INTERVAL, id="what fails in a while"),
-    pytest.param((Effect.FAIL_AFTER_INTERVAL, Effect.FAIL), Effect.FAIL, id="what fails"),
-    pytest.param((Effect.REPORT, Effect.REPORT), Effect.REPORT, id="nothing but what is told"),
+    pytest.param((Effect.REPORT, Effect.NONE), Effect.FAIL, Effect.NONE, id="reported and progress"),
+    pytest.param(
+        (Effect.FAIL_AFTER_INTERVAL, Effect.NONE),
+        Effect.FAIL,
+        Effect.FAIL_AFTER_INTERVAL,
+        id="fails later and progress",
+    ),
+    pytest.param((Effect.FAIL_AFTER_INTERVAL, Effect.FAIL), Effect.FAIL, Effect.FAIL, id="fails later and fails"),
+    pytest.param((Effect.NONE, Effect.NONE), Effect.NONE, Effect.NONE, id="progress"),
 ]
 
 
-@pytest.mark.parametrize(("effects", "worst"), EFFECTS)
-def test_the_worst_of_several_counts(effects: tuple[Effect, Effect], worst: Effect) -> None:
-    """Whichever comes first, of several problems and of several operators with one."""
+@pytest.mark.parametrize(("effects", "of_two_reasons", "of_one_reason"), EFFECTS)
+def test_the_effect_of_several_problems(
+    effects: tuple[Effect, Effect], of_two_reasons: Effect, of_one_reason: Effect
+) -> None:
+    """Several reasons are a failure unless all are progress; of operators with one reason the worst effect counts."""
     for first, second in (effects, effects[::-1]):
         apart = summarize(
-            [Problem(reason="A", message="a", effect=first), Problem(reason="B", message="b", effect=second)]
+            [Problem(reason=n, message=n, effect=each, names=(n,)) for n, each in (("a", first), ("b", second))]
         )
         same = summarize(
             [
@@ -263,7 +270,7 @@ def test_the_worst_of_several_counts(effects: tuple[Effect, Effect], worst: Effe
             ]
         )
         assert apart is not None and same is not None
-        assert (apart.problem.effect, same.problem.effect) == (worst, worst)
+        assert (apart.problem.effect, same.problem.effect) == (of_two_reasons, of_one_reason)
 
 
 def test_problems_of_one_reason_and_other_words_are_two() -> None:
@@ -311,10 +318,15 @@ def test_several_problems_are_told_together() -> None:
 
 def test_only_progress_leaves_no_failure() -> None:
     """What is filtered out may be all there is."""
-    definition = Problem(reason="WaitingForObject", message="waiting on crd x", effect=Effect.NONE)
-    summary = summarize([waiting("a", 1), definition])
+    summary = summarize([waiting("a", 1), Problem(reason="X", message="x", effect=Effect.NONE, names=("x",))])
     assert summary is not None
     assert without_progress(summary) is None
+
+
+def test_objects_that_are_waited_for_make_no_second_error() -> None:
+    """An operator keeps its grace period while an object is waited for, too."""
+    definition = Problem(reason="WaitingForObject", message="waiting on crd x", effect=Effect.NONE)
+    assert summarize([degraded("a", 1), definition]) == summarize([degraded("a", 1)])
 
 
 @pytest.mark.parametrize(

@@ -409,13 +409,8 @@ PROGRESSING_TABLE: list[tuple[tuple[str, ...], ApplyReason, int, str]] = [
     (("degraded",), U, 40, "Working towards 5.0.3: waiting up to 40 minutes on a"),
     (("degraded",), U, 41, "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: a"),
     (("degraded", "degraded"), U, 41, "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: a, b"),
-    (("degraded", "of another version"), U, 31, "Working towards 5.0.3: waiting up to 40 minutes on a"),
-    (
-        ("of another version", "degraded"),
-        U,
-        41,
-        "Unable to apply 5.0.3: wait has exceeded 40 minutes for these operators: b",
-    ),
+    (("degraded", "of another version"), U, 1, "Unable to apply 5.0.3: an unknown error has occurred: MultipleErrors"),
+    (("degraded", "unavailable"), U, 41, "Unable to apply 5.0.3: an unknown error has occurred: MultipleErrors"),
     (("degraded",), I, 0, "Unable to apply 5.0.0: Cluster operator a is degraded"),
     (("degraded",), R, 41, "Error while reconciling 5.0.0: the cluster operator a is degraded"),
     (("of another version",), U, 30, "Working towards 5.0.3: waiting on a"),
@@ -439,6 +434,58 @@ def test_progressing_by_problem_state_and_time(
     found = (problem_of(o, OPERATORS[n], state, since=since, now=world.now) for o, n in zip("ab", names, strict=False))
     world.worker_says(state=state, problems=tuple(each for each in found if each)).settle()
     assert conditions_of(world)["Progressing"][2] == text
+
+
+WAIT = Problem(reason="WaitingForObject", message="waiting on crd x", effect=Effect.NONE)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "failing"),
+    [
+        ("degraded", "of another version", ("True", "ClusterOperatorDegraded", "Cluster operator a is degraded")),
+        ("degraded", "degraded", ("False", "", "")),
+        (
+            "degraded",
+            "unavailable",
+            (
+                "True",
+                "MultipleErrors",
+                "Multiple errors are preventing progress:\n* Cluster operator a is degraded\n"
+                "* Cluster operator b is not available",
+            ),
+        ),
+        ("of another version", "of another version", ("False", "", "")),
+        ("degraded", WAIT, ("False", "", "")),
+        ("of another version", WAIT, ("False", "", "")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "an object" if isinstance(value, Problem) else value[0],
+)
+def test_two_kinds_of_errors_of_an_update_get_no_grace_period(
+    first: str, second: str | Problem, failing: tuple[str, str, str]
+) -> None:
+    """Upstream's MultipleErrors has no effect, and Failing names the errors that are no progress.
+
+    Source: `newMultipleError` (pkg/cvo/sync_worker.go) and `filterErrorForFailingCondition` (pkg/cvo/status.go). An
+    object that is waited for is an error only of ours.
+    """
+    world = updating()
+    since, now = world.now, world.now + timedelta(minutes=2)
+    world.now = now
+    problems = [
+        each if isinstance(each, Problem) else problem_of(name, OPERATORS[each], U, since=since, now=now)
+        for name, each in (("a", first), ("b", second))
+    ]
+    world.worker_says(state=U, problems=tuple(each for each in problems if each)).settle()
+    assert conditions_of(world)["Failing"] == failing
+
+
+def test_progressing_names_objects_behind_operators() -> None:
+    """An object that is waited for is named, too, while an update waits for an operator."""
+    world = updating()
+    outdated = problem_of("a", OPERATORS["of another version"], U, since=world.now, now=world.now)
+    assert outdated is not None
+    world.worker_says(state=U, problems=(WAIT, outdated)).settle()
+    assert conditions_of(world)["Progressing"][2] == "Working towards 5.0.3: waiting on a; waiting on crd x"
 
 
 @pytest.mark.parametrize("off", [timedelta(days=1), timedelta(days=-1)], ids=["ahead", "back"])

@@ -49,25 +49,22 @@ class Verdict:
 
 
 def summarize(problems: Iterable[Problem]) -> Summary | None:
-    """Returns the one problem that stands for `problems`, None if there are none."""
+    """Returns the one problem that stands for `problems`, None if there are none.
+
+    Objects that are waited for count only without other problems: upstream reports no error for them.
+    """
     merged = _merge_problems(problems)
+    merged = [problem for problem in merged if not is_wait(problem)] or merged
     if not merged:
         return None
     if len(merged) == 1:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
     text = join_within(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
-    effect = _worst_effect(merged)
-    # The operators that will fail the update unless they recover in time.
-    late = [problem for problem in merged if effect is problem.effect is Effect.FAIL_AFTER_INTERVAL]
-    whole = Problem(
-        reason=MULTIPLE,
-        message=text,
-        effect=effect,
-        names=tuple(name for problem in late for name in problem.names),
-        since=tuple(pair for problem in late for pair in problem.since),
-    )
-    return Summary(whole, tuple(merged))
+    # As upstream (newMultipleError in pkg/cvo/sync_worker.go), several errors get no grace period, unless all of them
+    # are progress.
+    effect = Effect.NONE if all(problem.effect is Effect.NONE for problem in merged) else Effect.FAIL
+    return Summary(Problem(reason=MULTIPLE, message=text, effect=effect), tuple(merged))
 
 
 def without_progress(summary: Summary) -> Summary | None:
@@ -120,14 +117,14 @@ def _merge_problems(problems: Iterable[Problem]) -> list[Problem]:
     by_key: dict[object, list[Problem]] = {}
     for problem in problems:
         key: object = (problem.reason, problem.message)
-        if problem.plural or _is_wait(problem):
+        if problem.plural or is_wait(problem):
             key = (problem.reason, problem.plural)
         by_key.setdefault(key, []).append(problem)
     merged = [_as_one(problems) for problems in by_key.values()]
     return sorted(merged, key=lambda problem: (problem.reason, problem.message))
 
 
-def _is_wait(problem: Problem) -> bool:
+def is_wait(problem: Problem) -> bool:
     """Returns whether `problem` is that an object is waited for: several of them are no errors."""
     return problem.effect is Effect.NONE and not problem.names
 
@@ -149,7 +146,7 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
             told=first_problem.told,
             since=since,
         )
-    if not _is_wait(problems[0]):
+    if not is_wait(problems[0]):
         return problems[0]
     messages = sorted({problem.message for problem in problems})
     more = len(messages) - MAX_WAITS

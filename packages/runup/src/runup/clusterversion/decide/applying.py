@@ -17,7 +17,7 @@ from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
 from runup.applying.decide import failure_summary, implicit_capabilities
-from runup.applying.decide.progress import ApplyReason, Effect, Loading, Problem, Progress, WantedRelease
+from runup.applying.decide.progress import ApplyReason, Loading, Problem, Progress, WantedRelease
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease, Work
 from runup.release.decide import capabilities, inclusion
@@ -128,12 +128,10 @@ def status_from_progress(
         conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
     elif available is None:
         conditions.append(Condition(type="Available", status="False"))
-    conditions.append(_failing_condition(summary, verdict, now, reconciling=reconciling))
-    # While the cluster stays at its release, what is waited for is only mentioned.
-    waits = failure_summary.summarize(
-        problem for problem in problems if problem.effect is Effect.NONE and not problem.names
-    )
-    awaited = waits.problem if waits is not None and reconciling else None
+    conditions.append(_failing_condition(summary, verdict, reconciling=reconciling))
+    # Objects that are waited for are mentioned behind what Progressing says without them.
+    waits = failure_summary.summarize(filter(failure_summary.is_wait, problems))
+    awaited = waits.problem if waits is not None and (reconciling or waits != summary) else None
     conditions.append(
         _progressing_condition(
             version,
@@ -207,29 +205,20 @@ def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
 
 
 def _failing_condition(
-    summary: failure_summary.Summary | None,
-    verdict: failure_summary.Verdict | None,
-    now: datetime,
-    *,
-    reconciling: bool,
+    summary: failure_summary.Summary | None, verdict: failure_summary.Verdict | None, *, reconciling: bool
 ) -> Condition:
     """Returns Failing, as the Cluster Version Operator words it; without a time."""
-    no = Condition(type="Failing", status="False")
-    if summary is None or verdict is None:
-        return no
     # Waiting for ClusterOperators is no failure of an update that still makes progress.
-    if not reconciling:
-        remaining = failure_summary.without_progress(summary)
-        if remaining is None:
-            return no
-        summary, verdict = remaining, failure_summary.judge_problem(remaining.problem, now=now)
-    problem = summary.problem
+    reported = failure_summary.without_progress(summary) if summary is not None and not reconciling else summary
+    if reported is None or verdict is None:
+        return Condition(type="Failing", status="False")
     if not verdict.progressing:
+        problem = reported.problem
         return Condition(type="Failing", status="True", reason=problem.reason, message=problem.message)
     # A slow ClusterOperator may recover or not, so Failing is Unknown rather than True (OCPBUGS-23514).
     if verdict.slow:
         return Condition(type="Failing", status="Unknown", reason=SLOW, message=verdict.text)
-    return no
+    return Condition(type="Failing", status="False")
 
 
 def _progressing_condition(
@@ -260,7 +249,8 @@ def _progressing_condition(
         text = f"Cluster version is {version}" + (f", {awaited.message}" if awaited is not None else "")
     else:
         reason = summary.problem.reason if summary is not None else ""
-        waiting = verdict.text if verdict is not None else ""
+        waits = (verdict.text if verdict is not None else "", awaited.message if awaited is not None else "")
+        waiting = "; ".join(filter(None, waits))
         text = f"Working towards {version}"
         if done is not None and done.done:
             percent = done.done * 100 // max(done.total, 1)
