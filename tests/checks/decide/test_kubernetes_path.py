@@ -8,16 +8,10 @@ from tests.factories import context, node, snapshot
 
 from kubekit.error_types import Terminal
 from kubekit.lang.version import Version
+from kubekit.rules.version_skew import allowed_skew, is_kubernetes, version_of
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.kubernetes_path import (
-    allowed_skew,
-    contexts_on_the_way,
-    is_kubernetes,
-    steps,
-    update_of_kubernetes,
-    version_of,
-)
+from runup.checks.decide.kubernetes_path import contexts_on_the_way, steps, update_of_kubernetes
 from runup.checks.decide.model import Check, Context, Finding
 from runup.report.report import ReportedResource
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kubekit.error_types import InputError
 from kubekit.lang.version import Version, VersionError
+from kubekit.rules.version_skew import is_kubernetes, version_of
 from runup import __version__
 from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.stored_manifests import file_check
 from runup.evaluation.evaluate import EvaluatedCluster, evaluate

@@ -22,13 +22,14 @@ from kubekit.lang.files import read_limited
 from kubekit.oci.image_locations import parse_location
 from kubekit.oci.reference import Reference
 from kubekit.oci.registry import RegistryClient
+from kubekit.rules.version_skew import is_kubernetes
 from runup.advice.decide.acceptance import accepted, accepted_names
 from runup.api.config_v1 import ClusterVersion
 from runup.api.preflight_reads_v1 import FILE as READS_FILE
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide import rights
-from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
+from runup.checks.decide.kubernetes_path import update_of_kubernetes
 from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import target_version
 from runup.facts.server_version import git_version

@@ -28,13 +28,14 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Allowance, FirstReads
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
+from kubekit.rules.version_skew import is_kubernetes
 from runup.advice.control.prometheus import Prometheus
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.kubernetes_path import contexts_on_the_way, is_kubernetes, update_of_kubernetes
+from runup.checks.decide.kubernetes_path import contexts_on_the_way, update_of_kubernetes
 from runup.checks.decide.model import Check
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
 from runup.checks.decide.results import Header, failed, progress_text, running_report

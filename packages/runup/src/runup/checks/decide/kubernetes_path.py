@@ -18,16 +18,17 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
-from kubekit.lang.version import Version, parse
+from kubekit.lang.version import Version
 from kubekit.rules.owners import controller_of
+from kubekit.rules.version_skew import allowed_skew, is_minor, version_of
 from runup.checks.decide.addon_images import running_addons
-from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
 from runup.checks.decide.results import risks
 from runup.report import causes
 from runup.report.report import CONTROL_PLANE, MAX_LINES, NODES, Part, ReportedStep
+from runup.rules.distributions import distribution_of
 from runup.rules.node_groups import service_group
 
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
@@ -112,15 +113,10 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
             yield {**addon.row, **filled}
 
 
-# How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two
-# (https://kubernetes.io/releases/version-skew-policy/#kubelet).
-KUBELET_SKEW = 3
-KUBELET_SKEW_BEFORE_1_25 = 2
 # More minor versions at once than anybody goes; each is an evaluation of its own.
 MAX_MINORS = 20
 # Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 Outcomes = Sequence[CheckOutcome]
 PlannedStep = tuple[Part, Version]
 
@@ -132,21 +128,6 @@ class UpdateOfKubernetes(msgspec.Struct, frozen=True):
     target: Version
 
 
-def version_of(text: str) -> Version | None:
-    """Returns the version of Kubernetes in a server's or kubelet's words (`v1.34.2+k3s1`, `1.36`), or None.
-
-    What a distribution adds behind it does not make it older.
-    """
-    match = _VERSION.match(text.strip())
-    return parse(f"{match[1]}.{match[2]}.{match[3] or 0}") if match else None
-
-
-def is_kubernetes(text: str) -> bool:
-    """Returns whether the text is a version of Kubernetes and not of OpenShift, whose first is 3."""
-    version = version_of(text)
-    return version is not None and version.major == 1
-
-
 def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> UpdateOfKubernetes:
     """Returns the way from the version that runs, or a typed one, to the typed target, by default the next minor.
 
@@ -155,9 +136,7 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
     """
     source = _version(typed_source or running, "source", "--from")
     target = _version(typed_target, "target", "--to") if typed_target else Version(f"1.{source.minor + 1}.0")
-    match = _VERSION.match(typed_target.strip())
-    is_minor = match is not None and match[3] is None
-    if target == source or (target.minor == source.minor and is_minor):
+    if target == source or (target.minor == source.minor and is_minor(typed_target)):
         raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
     if target < source and source.minor - target.minor != 1:
         why = "the only way back is to the minor version before; choose that or a newer target with --to"
@@ -246,8 +225,3 @@ def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planne
         yield CONTROL_PLANE, hop
         at = hop
     yield NODES, context.target
-
-
-def allowed_skew(kubelet_minor: int) -> int:
-    """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
-    return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW

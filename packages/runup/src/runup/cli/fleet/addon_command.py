@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version, VersionError
+from kubekit.rules.version_skew import is_kubernetes, version_of
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
 from runup.cli.render.text import machine, out

@@ -15,8 +15,8 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.lang.text import count
 from kubekit.lang.version import Version, VersionError
+from kubekit.rules.version_skew import is_kubernetes, version_of
 from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
-from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
 from runup.cli.render.text import Output, err, machine, out

@@ -21,6 +21,7 @@ from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
+from kubekit.rules.version_skew import version_of
 from kubesandbox.apiserver.status_errors import ApiError as ServerError
 from kubesandbox.apiserver.store import StoreError
 from runup.api.cluster_settings_v1 import FeatureGate
@@ -31,7 +32,6 @@ from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.task_graph import graph_of
 from runup.checks.decide.built_in_groups import has_definitions
-from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
 from runup.evaluation.request import filters_of

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kubekit.lang.text import count, shorten
 from kubekit.lang.version import same_minor
-from runup.checks.decide.kubernetes_path import version_of
+from kubekit.rules.version_skew import version_of
 from runup.checks.decide.model import Applies, Finding
 from runup.checks.decide.wording import names
 from runup.rehearse.decide.rehearsal_outcome import ObjectChange, RealServerOutcome, WriteRefused

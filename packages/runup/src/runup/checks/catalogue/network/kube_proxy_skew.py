@@ -16,12 +16,12 @@ Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-pr
 from __future__ import annotations
 
 from kubekit.api.core_v1 import Node
+from kubekit.rules.version_skew import allowed_skew
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import KUBE_PROXY, running_addons
-from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.kubernetes_path import allowed_skew
 from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk, unknown
+from runup.rules.distributions import distribution_of
 
 NAME = "KubeProxySkew"
 _ROW = ({"name": "kube-proxy", "image": KUBE_PROXY},)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version, leading_numbers
+from kubekit.rules import version_skew
 from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, count, declared, names, names_of, risk
 from runup.report.report import Severity
@@ -55,7 +55,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     api = f"the API server of {target_in_words(context)}"
     of_kubernetes = context.cluster is ClusterKind.KUBERNETES
     if of_kubernetes:
-        allowed, late = kubernetes_path.KUBELET_SKEW, _too_old_nodes(numbered, server[1])
+        allowed, late = version_skew.KUBELET_SKEW, _too_old_nodes(numbered, server[1])
         # Kubelets that are recent enough for the first step become too old only on the way: nodes are updated in
         # between.
         if late and not _too_old_nodes(numbered, min(context.source.minor + 1, server[1])):
@@ -105,7 +105,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 def _too_old_nodes(numbered_kubelets: Sequence[tuple[Node, int]], server: int) -> list[Node]:
     """Returns the nodes whose kubelets an API server of Kubernetes 1.`server` does not take."""
-    return [node for node, minor in numbered_kubelets if server - minor > kubernetes_path.allowed_skew(minor)]
+    return [node for node, minor in numbered_kubelets if server - minor > version_skew.allowed_skew(minor)]
 
 
 def _parse_minor(version: str) -> tuple[int, int] | None:

@@ -22,9 +22,8 @@ import re
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.distributions import distribution_of
-from runup.checks.decide.removal_tables import document
 from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk
+from runup.rules.distributions import distribution_of, table
 
 NAME = "NodeImageTooOld"
 EXAMPLE = """
@@ -46,7 +45,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     distribution = distribution_of(nodes).name
     reported_names: set[str] = set()
-    for row in document("distributions")["images"]:
+    for row in table()["images"]:
         pattern = re.compile(row["osImage"])
         nodes_of_image = [
             node

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.decide.distributions import distribution_of
 from runup.checks.writing import Context, Findings, Snapshot, declared, risk, unknown
+from runup.rules.distributions import distribution_of
 
 NAME = "TargetSupportEnded"
 WARN_BEFORE_END = timedelta(days=60)

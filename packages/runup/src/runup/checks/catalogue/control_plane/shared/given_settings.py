@@ -17,8 +17,8 @@ from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import CommandPod
 from kubekit.lang.yaml_errors import YamlError
-from runup.checks.decide.distributions import distribution_of
 from runup.checks.writing import Resource, Slim, Snapshot, Unreadable, full_name, resource_of, slim_metadata
+from runup.rules.distributions import distribution_of
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
 FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"

@@ -9,12 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cache
+from importlib import resources
 from typing import Any
 
 import msgspec
 
 from kubekit.api.core_v1 import Node
-from runup.checks.decide.removal_tables import document
+from kubekit.lang import yaml as kyaml
+
+FILE = "distributions.yaml"
+
+
+@cache
+def table() -> dict[str, Any]:
+    """Returns the whole table."""
+    content = kyaml.load((resources.files(__package__) / "data" / FILE).read_bytes(), name=FILE)
+    assert isinstance(content, dict)
+    return content
 
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +60,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 def distribution_of(nodes: Iterable[Node]) -> Distribution:
     """Returns the distribution of the nodes: the first row that any node matches, else the row of all others."""
     node_infos = [(node, node.status.node_info) for node in nodes]
-    for row in document("distributions")["distributions"]:
+    for row in table()["distributions"]:
         if any(
             (row.get("kubelet") and row["kubelet"] in info.kubelet_version)
             or (row.get("osImage") and info.os_image.startswith(row["osImage"]))
@@ -65,10 +76,8 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
 @cache
 def _distribution_named(name: str) -> Distribution:
     """Returns the distribution called `name`, or the one for all others (`other`) if the table has no such row."""
-    table = document("distributions")
-    row = next(
-        (distribution for distribution in table["distributions"] if distribution["name"] == name), table["other"]
-    )
+    rows = table()
+    row = next((distribution for distribution in rows["distributions"] if distribution["name"] == name), rows["other"])
     return Distribution(
         name=row["name"],
         control_plane=row["controlPlane"],
@@ -77,7 +86,7 @@ def _distribution_named(name: str) -> Distribution:
         back=row["back"],
         support=_parse_support(row["name"], row["support"])
         if "support" in row
-        else _parse_support("Kubernetes", table["upstream"]),
+        else _parse_support("Kubernetes", rows["upstream"]),
         kube_proxy=row.get("kubeProxy", ""),
     )
 

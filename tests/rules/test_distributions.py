@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from tests.factories import node
 
 from kubekit.api.core_v1 import Node
-from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.removal_tables import document
+from runup.rules import distributions as distribution_rules
+from runup.rules.distributions import distribution_of
 
 
 def of(kubelet: str, os_image: str = "Ubuntu 24.04.3 LTS", **metadata: Any) -> Node:
@@ -54,7 +55,7 @@ def test_distributions(nodes: tuple[Node, ...], name: str) -> None:
 
 def test_every_distribution_says_how_it_is_updated() -> None:
     """And each range whose it is, and as of when."""
-    table = document("distributions")
+    table = distribution_rules.table()
     for row in (*table["distributions"], table["other"]):
         assert all(row[field] for field in ("name", "controlPlane", "nodes", "steps", "back"))
         assert row["steps"].startswith("https://")
@@ -66,7 +67,7 @@ def test_every_distribution_says_how_it_is_updated() -> None:
 
 def sourced_rows() -> Iterator[tuple[str, dict[str, Any], str]]:
     """Every row of the tables about other people's software, with its name and the date of its table."""
-    addons, distributions = document("addons"), document("distributions")
+    addons, distributions = document("addons"), distribution_rules.table()
     for part in ("addons", "retired", "pauses"):
         yield from ((f"{part} {row['name']}", row, str(addons["date"])) for row in addons[part])
     yield "upstream", distributions["upstream"], ""

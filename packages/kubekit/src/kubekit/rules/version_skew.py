@@ -1,0 +1,41 @@
+"""Reads versions of Kubernetes, and decides how far kubelets may be behind the API server.
+
+Source: https://kubernetes.io/releases/version-skew-policy/.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kubekit.lang.version import Version, parse
+
+# How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two.
+KUBELET_SKEW = 3
+KUBELET_SKEW_BEFORE_1_25 = 2
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
+
+
+def version_of(text: str) -> Version | None:
+    """Returns the version of Kubernetes in a server's or kubelet's words (`v1.34.2+k3s1`, `1.36`), or None.
+
+    What a distribution adds behind it does not make it older.
+    """
+    match = _VERSION.match(text.strip())
+    return parse(f"{match[1]}.{match[2]}.{match[3] or 0}") if match else None
+
+
+def is_minor(text: str) -> bool:
+    """Returns whether the text names a minor version and no patch, such as `1.36`."""
+    match = _VERSION.match(text.strip())
+    return match is not None and match[3] is None
+
+
+def is_kubernetes(text: str) -> bool:
+    """Returns whether the text is a version of Kubernetes and not of OpenShift, whose first is 3."""
+    version = version_of(text)
+    return version is not None and version.major == 1
+
+
+def allowed_skew(kubelet_minor: int) -> int:
+    """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
+    return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW
