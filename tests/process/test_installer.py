@@ -28,9 +28,11 @@ def note(**data: str) -> tuple[int, Any]:
         pytest.param(
             {OWN: note(version="5.0.0", invoker="user")}, ("openshift-install", "5.0.0", "user"), id="its own"
         ),
-        pytest.param({OTHER: note(invoker="agent")}, ("other", "", "agent"), id="somebody with its manifests"),
+        pytest.param({OTHER: note(invoker="agent")}, ("other", "<missing>", "agent"), id="somebody with its manifests"),
         pytest.param(
-            {OWN: note(version="5.0.0"), OTHER: note(invoker="agent")}, ("openshift-install", "5.0.0", ""), id="both"
+            {OWN: note(version="5.0.0"), OTHER: note(invoker="agent")},
+            ("openshift-install", "5.0.0", "<missing>"),
+            id="both",
         ),
         pytest.param({}, ("", "", ""), id="nobody left a note"),
     ],
@@ -58,4 +60,4 @@ async def test_a_note_that_may_not_be_read_yet_is_asked_for_again() -> None:
             assert heard == []
             await clock.advance(1)
             await running
-    assert heard == [("openshift-install", "5.0.0", "")]
+    assert heard == [("openshift-install", "5.0.0", "<missing>")]

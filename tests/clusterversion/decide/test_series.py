@@ -53,6 +53,11 @@ def entry(version: str, state: str = "Completed", at: datetime = SINCE) -> Updat
     return UpdateHistory(state=state, started_time=at, completion_time=ended, version=version, image=f"i@{version}")  # type: ignore[arg-type]
 
 
+def replace_entry(old: UpdateHistory, **changes: Any) -> UpdateHistory:
+    """An entry of history with other fields."""
+    return with_fields(old, **changes)
+
+
 LATER = SINCE + timedelta(hours=1)
 
 
@@ -61,7 +66,7 @@ def test_a_cluster_at_rest() -> None:
     found = samples_of("cluster_version", observed({"history": (entry("5.0.0", at=LATER), entry("4.22.0"))}))
     assert found == {
         ("current", "5.0.0", OWN, "5.0.0"): CREATED.timestamp(),
-        ("initial", "4.22.0", "i@4.22.0", "5.0.0"): SINCE.timestamp(),
+        ("initial", "4.22.0", "i@4.22.0", ""): SINCE.timestamp(),
         ("cluster", "5.0.0", OWN, "4.22.0"): SINCE.timestamp(),
         ("completed", "5.0.0", "i@5.0.0", "4.22.0"): LATER.timestamp(),
     }
@@ -70,7 +75,9 @@ def test_a_cluster_at_rest() -> None:
 def test_a_cluster_that_is_installed() -> None:
     """Nothing is completed, so it came from nowhere."""
     found = samples_of("cluster_version", observed({"history": (entry("5.0.0", "Partial"),)}), created=None)
+    assert found["current", "5.0.0", OWN, ""] == 0
     assert set(found) == {
+        ("current", "5.0.0", OWN, ""),
         ("initial", "5.0.0", "i@5.0.0", ""),
         ("cluster", "5.0.0", OWN, ""),
         ("updating", "5.0.0", "i@5.0.0", ""),
@@ -86,6 +93,16 @@ def test_an_update_that_fails() -> None:
     found = samples_of("cluster_version", look)
     assert found["updating", "5.1.0", "i@5.1.0", "5.0.0"] == LATER.timestamp()
     assert found["failure", "5.1.0", "i@5.1.0", "5.0.0"] == LATER.timestamp()
+
+
+def test_a_failure_is_that_of_the_requested_update() -> None:
+    """Upstream's series answers whether a failure is one of an update, requested at the latest change."""
+    status = {"history": (entry("5.0.0"),), "conditions": (condition("Failing", "True", "X", "m", SINCE),)}
+    history = (replace_entry(entry("5.0.0"), completion_time=LATER),)
+    look = observed(status | {"history": history}, {"desired_update": Update(version="5.1.0")})
+    found = samples_of("cluster_version", look)
+    assert found["failure", "5.1.0", "", "5.0.0"] == SINCE.timestamp()
+    assert found["desired", "5.1.0", "", "5.0.0"] == LATER.timestamp()
 
 
 @pytest.mark.parametrize(
@@ -158,6 +175,19 @@ def test_operators_that_could_not_be_listed_are_not_down() -> None:
     assert {labels[0] for labels in samples_of("cluster_operator_up", observed(operators=None))} == {"version"}
 
 
+def test_the_update_service_of_the_flag_counts() -> None:
+    """As where updates are requested from."""
+    look = observed(spec={"upstream": "https://x"})
+    look = replace(look, facts=replace(FACTS, update_service="https://flag"))
+    assert list(samples_of("cluster_version_available_updates", look)) == [("https://flag", "stable-5.0")]
+
+
+def test_a_capability_that_only_is_enabled() -> None:
+    """A capability that the status lists as enabled, and not as known, has a series, too."""
+    look = observed({"capabilities": CapabilitiesStatus(enabled_capabilities=("Build",))})
+    assert samples_of("cluster_version_capability", look) == {("Build",): 1.0}
+
+
 def test_capabilities_payload_and_the_update_service() -> None:
     """Each in a family of its own."""
     status = CapabilitiesStatus(enabled_capabilities=("Build",), known_capabilities=("Build", "Console"))
@@ -198,6 +228,17 @@ def test_changes_of_a_status_are_counted_and_nothing_else() -> None:
     assert counted(series) == 0.0
 
 
+def test_a_condition_that_is_added_or_removed_has_changed() -> None:
+    """As upstream's `clusterOperatorChanged` counts it, for an operator that stays."""
+    series = ClusterMetricsCollector()
+    up = cluster_operator("etcd")
+    others = tuple(each for each in up.status.conditions if each.type != "Available")
+    without = with_fields(up, status=with_fields(up.status, conditions=others))
+    for operators in ((up,), (without,), (up,)):
+        series.look(observed(operators=operators))
+    assert counted(series) == 2.0
+
+
 def counted(series: ClusterMetricsCollector) -> float | None:
     """The transitions of etcd's Available."""
     (family,) = (each for each in series.collect() if each.name == "cluster_operator_condition_transitions")
@@ -215,4 +256,42 @@ def test_a_cluster_without_a_version_is_told_as_such() -> None:
     """Beside its operators."""
     found = {(each.family.name, *each.labels): each.value for each in without_version([cluster_operator("etcd")])}
     assert found["cluster_operator_up", "version", "", "ClusterVersionNotFound"] == 0
+    assert found["cluster_operator_conditions", "version", "Available", "ClusterVersionNotFound"] == 0
     assert [key[1] for key in found if key[0] == "cluster_operator_up"] == ["version", "etcd"]
+
+
+# The series of openshift/cluster-version-operator 6e719331f with their labels: newOperatorMetrics (pkg/cvo/metrics.go),
+# metricPayload (pkg/cvo/sync_worker.go) and metricPayloadErrors (pkg/payload/task.go). All are gauges.
+UPSTREAM = {
+    "cluster_version": ("type", "version", "image", "from_version"),
+    "cluster_version_available_updates": ("upstream", "channel"),
+    "cluster_version_capability": ("name",),
+    "cluster_operator_up": ("name", "version", "reason"),
+    "cluster_operator_conditions": ("name", "condition", "reason"),
+    "cluster_version_risk_conditions": ("condition", "risk", "reason"),
+    "cluster_operator_condition_transitions": ("name", "condition"),
+    "cluster_installer": ("type", "version", "invoker"),
+    "cluster_version_operator_update_retrieval_timestamp_seconds": ("name",),
+    "cluster_version_conditional_update_condition_seconds": ("version", "condition", "status", "reason"),
+    "cluster_version_payload": ("version", "type"),
+    "cluster_operator_payload_errors": ("version",),
+}
+
+
+def test_series_are_those_of_upstream() -> None:
+    """Names, labels and kind: rules and dashboards of others rely on them. The help texts are ours."""
+    series = ClusterMetricsCollector()
+    series.installed_by("openshift-install", "5.0.0", "user")
+    series.failed_attempts = {"5.0.0": 1}
+    status = {
+        "available_updates": (Release(version="5.0.1"),),
+        "capabilities": CapabilitiesStatus(known_capabilities=("Build",)),
+        "conditional_update_risks": (RISK,),
+        "conditional_updates": (CONDITIONAL,),
+    }
+    progress, service = Progress(wanted=WantedRelease("i", "5.1.0")), ServiceState(succeeded_at=NOW)
+    series.look(observed(status, feature_gate=GATES, progress=progress, service=service))
+    families = {family.name: family for family in series.collect()}
+    assert {name: tuple(family.samples[0].labels) for name, family in families.items()} == UPSTREAM
+    assert {family.type for family in families.values()} == {"gauge"}
+    assert all(family.documentation for family in families.values())

@@ -14,6 +14,7 @@ from kubekit.kube.clock import Clock
 NAMESPACE = "openshift-config"
 # The ConfigMap of the installer, and that of tools that install from its manifests (docs/upstream-behaviour.md 9).
 NOTES = (("openshift-install", "openshift-install"), ("openshift-install-manifests", "other"))
+MISSING = "<missing>"
 AGAIN_S = 300.0
 
 Tell = Callable[[str, str, str], None]
@@ -37,7 +38,7 @@ class Installer:
         try:
             for name, kind in NOTES:
                 if (note := await self._note(name)) is not None:
-                    self._tell(kind, note.data.get("version", ""), note.data.get("invoker", ""))
+                    self._tell(kind, note.data.get("version", MISSING), note.data.get("invoker", MISSING))
                     return True
         except (KubeError, DecodeError):
             return False

@@ -177,8 +177,10 @@ class ClusterMetricsCollector(Collector):
         values = _by_family(metric_samples.samples(observed, self.created))
         now = metric_samples.statuses(observed)
         self._changes.update(metric_samples.transitions(self._statuses, now))
-        # A condition that is gone is no longer exported; if it comes back, its count starts at zero.
-        self._changes = collections.Counter({key: self._changes[key] for key in now})
+        # The counts of an object end with it; if it comes back, they start at zero.
+        names = {name for name, _ in now}
+        kept = {key: count for key, count in self._changes.items() if key[0] in names}
+        self._changes = collections.Counter(dict.fromkeys(now, 0) | kept)
         self._statuses = now
         self._values = values | {TRANSITIONS: {key: float(count) for key, count in self._changes.items()}}
 

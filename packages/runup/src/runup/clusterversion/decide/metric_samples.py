@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from runup.api.config_v1 import ClusterOperator
+from runup.api.config_v1 import ClusterOperator, Update
 from runup.clusterversion.decide import gates
 from runup.clusterversion.decide import update_request as requests
 from runup.clusterversion.decide.observed import Observed
@@ -75,9 +75,10 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     retrieved = find(version.status.conditions, "RetrievedUpdates")
     # Without any of these the number of updates is not known, which 0 would not say.
     if spec.upstream or updates or (retrieved is not None and retrieved.status == "True"):
-        yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
+        service = observed.facts.update_service or spec.upstream or "<default>"
+        yield Sample(UPDATES, (service, spec.channel), len(updates))
     capabilities = version.status.capabilities
-    for name in capabilities.known_capabilities:
+    for name in dict.fromkeys((*capabilities.known_capabilities, *capabilities.enabled_capabilities)):
         yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
     yield from _samples_of_operator(VERSION, completed, version.status.conditions)
@@ -105,6 +106,7 @@ def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     Source: docs/upstream-behaviour.md 9.
     """
     yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
+    yield Sample(CONDITION, (VERSION, "Available", "ClusterVersionNotFound"), 0.0)
     yield from _component_samples(operators)
 
 
@@ -123,11 +125,10 @@ def _version_samples(observed: Observed, created: datetime | None) -> Iterator[S
     completed = [entry for entry in history if entry.state == "Completed"]
     last = completed[0].version if completed else ""
     installed = _timestamp_s(version.metadata.creation_timestamp)
-    if created is not None:
-        yield _version_sample("current", release.version, image=release.image, origin=last, value=created.timestamp())
+    yield _version_sample("current", release.version, image=release.image, origin=last, value=_timestamp_s(created))
     if history:
         first = history[-1]
-        yield _version_sample("initial", first.version, image=first.image, origin=last, value=installed)
+        yield _version_sample("initial", first.version, image=first.image, origin="", value=installed)
     # Upstream: the initial version, empty while the cluster is being installed.
     origin = history[-1].version if completed else ""
     yield _version_sample("cluster", release.version, image=release.image, origin=origin, value=installed)
@@ -141,13 +142,19 @@ def _version_samples(observed: Observed, created: datetime | None) -> Iterator[S
         yield _version_sample(
             "updating", entry.version, image=entry.image, origin=last, value=_timestamp_s(entry.started_time)
         )
-    yield from _requested_version(observed, last)
+    requested = _requested_version(observed)
+    if requested is not None:
+        moments = [version.metadata.creation_timestamp, *(c.last_transition_time for c in version.status.conditions)]
+        moments += [moment for entry in history[:1] for moment in (entry.started_time, entry.completion_time)]
+        latest = max((moment for moment in moments if moment is not None), default=None)
+        yield _version_sample(
+            "desired", requested.version, image=requested.image, origin=last, value=_timestamp_s(latest)
+        )
     failing = find(version.status.conditions, "Failing")
     if failing is not None and failing.status == "True":
+        target = requested or version.status.desired
         at = _timestamp_s(failing.last_transition_time)
-        yield _version_sample(
-            "failure", version.status.desired.version, image=version.status.desired.image, origin=last, value=at
-        )
+        yield _version_sample("failure", target.version, image=target.image, origin=last, value=at)
 
 
 def _open_gates(observed: Observed) -> frozenset[str]:
@@ -155,22 +162,19 @@ def _open_gates(observed: Observed) -> frozenset[str]:
     return gates.open_gates(observed.feature_gate, own_version) | observed.facts.gates
 
 
-def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
-    """Yields the requested version if it is not worked towards, with the time of the latest condition change."""
+def _requested_version(observed: Observed) -> Update | None:
+    """Returns the requested update if it is not worked towards."""
     version = observed.cluster_version
     own_version = observed.facts.release.version
     request = requests.read(version.spec.desired_update, _open_gates(observed), observed.feature_gate, own_version)
     update = request.update if isinstance(request, requests.UpdateRequest) else None
     # Upstream reports accepted risks alone, and a preflight, as a desired version: an error that is not copied.
     if update is None or not (update.version or update.image):
-        return
+        return None
     desired = version.status.desired
     if (update.image and update.image == desired.image) or (not update.image and update.version == desired.version):
-        return
-    times = [c.last_transition_time for c in version.status.conditions if c.last_transition_time is not None]
-    yield _version_sample(
-        "desired", update.version, image=update.image, origin=last, value=_timestamp_s(max(times, default=None))
-    )
+        return None
+    return update
 
 
 def _component_samples(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
@@ -202,7 +206,11 @@ def _timestamp_s(moment: datetime | None) -> float:
 
 
 def transitions(before: Mapping[tuple[str, str], str], now: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
-    """Yields the keys of conditions whose status differs `now`. A condition that is new or gone has not changed."""
-    for key, status in now.items():
-        if key in before and before[key] != status:
+    """Yields the keys of conditions whose status differs `now`, also new and removed ones of the same object.
+
+    The conditions of an object that is new or gone have not changed.
+    """
+    in_both = {name for name, _ in before} & {name for name, _ in now}
+    for key in sorted({*before, *now}):
+        if key[0] in in_both and before.get(key) != now.get(key):
             yield key
