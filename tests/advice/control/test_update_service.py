@@ -160,7 +160,7 @@ NODE = {"version": "5.0.0", "payload": "registry.example/r"}
         pytest.param(
             {"nodes": [NODE], "conditionalEdges": [LEADING_NOWHERE]},
             INVALID,
-            "'9.9.9', which is not a node of the graph",
+            "no node for conditional update 9.9.9",
             id="to nowhere",
         ),
         pytest.param(

@@ -43,6 +43,8 @@ def test_a_release_with_risks_is_only_conditional() -> None:
     "rules_",
     [
         pytest.param([{"type": "Someday"}], id="an unknown type"),
+        pytest.param([{"type": ""}], id="an empty type"),
+        pytest.param([{"type": "nonexist", "promql": {"promql": "x"}}], id="an unknown type with a query"),
         pytest.param([{"type": "PromQL"}], id="PromQL without a query"),
         pytest.param([{"type": "Always", "promql": {"promql": "x"}}], id="Always with a query"),
         pytest.param([], id="no rule"),
@@ -88,17 +90,23 @@ _BAD_METADATA = {
 
 
 @pytest.mark.parametrize(("metadata", "says"), _BAD_METADATA.values(), ids=_BAD_METADATA.keys())
-@pytest.mark.parametrize("version", ["5.0.0", "5.0.1", "5.1.0"], ids=["current", "plain", "conditional"])
-def test_bad_metadata_of_a_node_that_counts_is_no_answer(metadata: dict[str, str], says: str, version: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("5.0.0", "current"), ("5.0.1", "recommended update"), ("5.2.0", "conditional update")],
+    ids=["current", "plain", "conditional"],
+)
+def test_bad_metadata_of_a_node_that_counts_is_no_answer(
+    metadata: dict[str, str], says: str, version: str, kind: str
+) -> None:
     """As in the Go operator, for the current release and for each update; other nodes do not count."""
-    document = json.loads(graph())
+    document = json.loads(graph(to="5.2.0"))
     unrelated = {"version": "4.0.0", "payload": "i@4", "metadata": metadata}
     document["nodes"] = [
         {**node, "metadata": metadata if node["version"] == version else {}} for node in document["nodes"]
     ] + [unrelated]
     with pytest.raises(BadGraph) as caught:
         advice(parse_graph(json.dumps(document).encode()), current=V, channel="c")
-    assert (caught.value.reason, caught.value.message) == ("ResponseInvalid", f"node '{version}': {says}")
+    assert (caught.value.reason, caught.value.message) == ("ResponseInvalid", f"invalid {kind} node: {says}")
     good = {**document, "nodes": [{**node, "metadata": {}} for node in document["nodes"][:-1]] + [unrelated]}
     assert advice(parse_graph(json.dumps(good).encode()), current=V, channel="c").updates
 

@@ -250,7 +250,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
             reason="VersionNotFound",
         )
     current_index = graph.versions.index(current)
-    _check_metadata(graph.document.nodes[current_index])
+    _check_metadata("current", graph.document.nodes[current_index])
     if migrating:
         offered = Advice(updates=(graph.releases[current_index],))
     else:
@@ -262,7 +262,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
         offered_versions = {update.release.version for update in conditional}
         for index, node in enumerate(graph.document.nodes):
             if index in plain or node.version in offered_versions:
-                _check_metadata(node)
+                _check_metadata("recommended update" if index in plain else "conditional update", node)
         # A release that is offered with and without risks counts as one with risks. Releases that share an image
         # contradict each other, so none of them is offered.
         images = Counter(update.release.image for update in conditional)
@@ -329,7 +329,8 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
             unknown.update(targets)
         for to in targets:
             if to not in by_version:
-                raise bad_graph(f"a conditional edge leads to {quote_name(to)}, which is not a node of the graph")
+                name = shorten(to, _MAX_QUOTED, keep=_MAX_QUOTED) if to.isprintable() else quote_name(to)
+                raise bad_graph(f"no node for conditional update {name}")
             risks.setdefault(to, {}).update((risk.name, risk) for risk in pruned)
     return tuple(
         ConditionalUpdate(release=by_version[to], risks=tuple(by_name.values()))
@@ -338,8 +339,11 @@ def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpd
     )
 
 
-def _check_metadata(node: GraphNode) -> None:
-    """Raises BadGraph for metadata that the Go operator refuses (pkg/cincinnati, ParseMetadata), in its words."""
+def _check_metadata(kind: str, node: GraphNode) -> None:
+    """Raises BadGraph for metadata that the Go operator refuses (pkg/cincinnati, ParseMetadata), in its words.
+
+    `kind` says what the node is for, such as "current".
+    """
     errors = []
     url = node.metadata.get("url", "")
     try:
@@ -356,7 +360,7 @@ def _check_metadata(node: GraphNode) -> None:
         errors.append(f"{CHANNELS} has an entry that is an empty string: {quote_go(channels)}")
     if errors:
         listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-        raise bad_graph(f"node {quote_name(node.version)}: {listed}")
+        raise bad_graph(f"invalid {kind} node: {listed}")
 
 
 def _release(node: GraphNode) -> Release:
