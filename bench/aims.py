@@ -70,7 +70,7 @@ class Aim:
     """The target of one figure, to which `path` leads in the result of `bench`.
 
     `limit` is in `unit` on the machine of OF_TARGETS, from which the ratio follows: 0.6 s are 5.17 pieces of work.
-    `why` is the page that says why it may be missed, as docs/limits.md links to it.
+    `why` is the page that says why it may be missed, as docs/explanation/limits.md links to it.
     """
 
     what: str
@@ -150,7 +150,7 @@ AIMS = (
         path=("request_to_first_risks_seconds", MEDIAN),
         limit=0.6,
         unit="s",
-        why="decisions/0110-the-first-risks-soon.md",
+        why="../decisions/0110-the-first-risks-soon.md",
     ),
     Aim(
         what="from something fixed to its risk gone",
@@ -206,13 +206,13 @@ AIMS = (
         unit="an hour",
     ),
     Aim(
-        # Files of libraries are not counted, as in a container's limit (docs/sizing.md has the cgroup after an hour).
+        # Files of libraries are not counted, as in a container's limit (docs/reference/sizing.md).
         what="memory of the operator with 900 manifests",
         bench="applying",
         path=(REAL, "memory", "own_mib_at_the_end"),
         limit=60,
         unit="MiB",
-        why="decisions/0109-what-an-operator-keeps-in-memory.md",
+        why="../decisions/0109-what-an-operator-keeps-in-memory.md",
     ),
     Aim(what="the sandbox's API server ready", bench="api", path=("ready_seconds", MEDIAN), limit=1.5, unit="s"),
     *(

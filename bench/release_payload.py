@@ -48,7 +48,7 @@ _TEXT = (
     "status reports last observed state of component configuration is ignored unless mode allows it"
 )
 _WORDS = tuple(_TEXT.split())
-# Run level and name; each of the first 30 has a ClusterOperator. Run levels as docs/upstream-behaviour.md 1.3 gives
+# Run level and name; each of the first 30 has a ClusterOperator. Run levels as docs/reference/upstream.md 1.3 gives
 # them.
 _COMPONENTS = (
     *((10, name) for name in ("config-operator", "etcd-operator")),

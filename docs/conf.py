@@ -1,7 +1,9 @@
 """How the documentation site is built: `make docs`. Every page is Markdown that also reads well where it lies."""
 
+from pathlib import Path
+
 project = "runup"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_reredirects"]
 # Dead links between pages, and links to headings that are not there, end the build (`-W`).
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
@@ -11,3 +13,29 @@ html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 exclude_patterns = ["decisions/README.md"]
+
+# Folder -> pages that were directly in docs/ before. Alerts, releases and old links contain their addresses.
+_MOVED = {
+    "tutorial": "first-minutes",
+    "how-to": "air-gapped any-kubernetes backup console drains fleets forecast gates install kernel-modules "
+    "kubesandbox preflight-in-cluster rehearsal releases runbooks sandbox troubleshooting uninstall update-status "
+    "update-status-hypershift upgrade",
+    "reference": "cli compatibility kubekit metrics operator python-api sandbox-api sandbox-differences sizing "
+    "update-writes what-it-looks-like spec/conditions spec/preflight-v1 spec/updatestatus-v1alpha1",
+    "explanation": "applying corpus-preflight limits preflight-design security",
+    "contributing": "real-cluster releasing",
+}
+_CHECKS = [path.stem for path in Path(__file__).parent.glob("reference/checks/*.md")]
+_OLD = {page: f"{folder}/{page}" for folder, pages in _MOVED.items() for page in pages.split()} | {
+    "upstream-behaviour": "reference/upstream",
+    "checks/writing-checks": "how-to/writing-checks",
+    # The URL of a risk is /checks/NAME below the site (`runup.report.documentation`).
+    **{
+        f"checks/{path.stem}": f"reference/checks/{path.stem}"
+        for path in Path(__file__).parent.glob("reference/checks/*.md")
+    },
+}
+# `/checks/NAME` is found by servers that add `.html`, and by servers that look for `index.html` in a folder. Targets
+# are relative, because a site may be below a path.
+_SOURCES = ((f"{old}{end}", new) for old, new in _OLD.items() for end in ("", "/index"))
+redirects = {source: f"{'../' * source.count('/')}{new}.html" for source, new in _SOURCES}

@@ -30,7 +30,7 @@ PACKAGES = ("runup", "kubesandbox", "kubekit")
 # Prose names code without the folders that all of it is in.
 CODE_ROOTS = ("", *(f"packages/{name}/src{inside}" for name in PACKAGES for inside in ("", f"/{name}")))
 BEFORE_THE_CODE = "docs/decisions/0072"
-UPSTREAM = "docs/upstream-behaviour.md"
+UPSTREAM = "docs/reference/upstream.md"
 
 # Papers that were on desks when the code was written. What code relies on of them is in the repository now.
 ABSENT = re.compile(

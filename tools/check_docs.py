@@ -92,18 +92,17 @@ def undocumented_checks() -> Iterator[str]:
     names = {check.name for check in CHECKS} | {check.unknown_risk for check in CHECKS if check.unknown_risk}
     names |= {preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED}
     for name in sorted(names):
-        if not (HERE / "docs" / "checks" / f"{name}.md").is_file():
-            yield f"docs/checks/{name}.md: there is no such page, but the risk's URL leads to it"
+        if not (HERE / "docs" / "reference" / "checks" / f"{name}.md").is_file():
+            yield f"docs/reference/checks/{name}.md: there is no such page, but the risk's URL leads to it"
 
 
 def unlisted_pages() -> Iterator[str]:
-    """Whatever page is written, the index says what it is for: a list by folder is none for who looks for something."""
+    """The index leads to every page except those of checks and decisions, which their folders list."""
     listed = LINK.findall((HERE / "docs" / "index.md").read_text())
     for path in files("docs/*.md"):
-        if path.parent.name in ("docs", "spec") and path.name != "index.md":
-            name = str(path.relative_to(HERE / "docs"))
-            if name not in listed:
-                yield f"docs/index.md: nothing leads to {name}"
+        name = str(path.relative_to(HERE / "docs"))
+        if path.parent.name not in ("docs", "checks", "decisions") and name not in listed:
+            yield f"docs/index.md: nothing leads to {name}"
 
 
 def records() -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page
 
-FOLDER = Path(__file__).parents[1] / "docs" / "checks"
+FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "checks"
 
 
 def pages() -> dict[str, str]:
@@ -29,7 +29,7 @@ def main() -> int:
         path = FOLDER / name
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)
-            print(path.relative_to(FOLDER.parents[1]))
+            print(path.relative_to(FOLDER.parents[2]))
     lacking = [f"{check.name}: {what}" for check in CHECKS if check.about for what in check_page.problems(check)]
     print(*lacking, sep="\n", end="\n" if lacking else "")
     return 1 if lacking else 0

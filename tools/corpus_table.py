@@ -1,4 +1,4 @@
-"""Preflight every dump of a folder, and print the table of docs/corpus-preflight.md.
+"""Preflight every dump of a folder, and print the table of docs/explanation/corpus-preflight.md.
 
     python tools/corpus_table.py DIR > table.md
 

@@ -1,4 +1,4 @@
-"""`python tools/first_minutes.py > docs/first-minutes.md`: a newcomer's first minutes, from the README.
+"""`python tools/first_minutes.py > docs/tutorial/first-minutes.md`: a newcomer's first minutes, from the README.
 
 Clones the repository into an empty home, types the README's commands one after the other in one shell, and prints each
 with its time, its exit code and the end of what it said.

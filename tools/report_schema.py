@@ -8,7 +8,7 @@ from pathlib import Path
 from runup.checks.decide.check_schema import cases_schema, check_schema
 from runup.report.schema import report_schema
 
-SPEC = Path(__file__).parents[1] / "docs" / "spec"
+SPEC = Path(__file__).parents[1] / "docs" / "reference" / "spec"
 SCHEMAS = {
     "preflight-v1.schema.json": report_schema,
     "preflightcheck-v1alpha1.schema.json": check_schema,

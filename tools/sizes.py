@@ -1,4 +1,4 @@
-"""`python tools/sizes.py`: how large each distribution is, in the words of docs/install.md. Needs the package index."""
+"""`python tools/sizes.py`: prints the sizes of docs/how-to/install.md. Needs the package index."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from bench.hostile.images import peak_kib
 from bench.hostile.survey import Survey
 from runup.report import report
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "spec" / "preflight-v1.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "spec" / "preflight-v1.schema.json"
 OUTCOMES = ("refused as due", "accepted as due", "wrong", "crashed")
 Read = Callable[[bytes], report.Report]
 _MESSAGE = 2000

@@ -418,7 +418,7 @@ def outcome_of_kills(count: int, seed: int) -> Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Returns the table of docs/security.md."""
+    """Returns the table of docs/explanation/security.md."""
     lines = ["| fault | shown meanwhile | shown after it | left behind | restarts |", "|---|---|---|---|---|"]
     for each in outcomes:
         verdict = "**wrong**: " + "; ".join(each.wrong).replace("\n", " ") if each.wrong else ""
@@ -438,13 +438,15 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints what came of all of them: JSON on stdout, or the table of docs/security.md."""
+    """Prints what came of all of them: JSON on stdout, or the table of docs/explanation/security.md."""
     names = [row.name for row in ROWS[1:]] + list(STORIES)
     parser = argparse.ArgumentParser(prog="python -m bench faults", description="What each fault comes to.")
     parser.add_argument("--only", action="append", metavar="FAULT", help=", ".join(names))
     parser.add_argument("--kills", type=int, default=0, metavar="N", help="random kills, too: 50 take half an hour")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which kills")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/security.md instead of JSON")
+    parser.add_argument(
+        "--table", action="store_true", help="print the table of docs/explanation/security.md instead of JSON"
+    )
     flags = parser.parse_args(argv)
     chosen = flags.only or names
     if unknown := [name for name in chosen if name not in names]:

@@ -2,8 +2,8 @@
 
 In: how long, and which requests. Out: JSON on stdout: the seed, requests, their codes, and each kind of difference in
 code, reason and names of objects, with how often it was met and the shortest request that shows it. Differences that
-docs/sandbox-differences.md explains are counted apart. Exit code 1 if there is any other. Needs the programs that
-`make e2e` builds.
+docs/reference/sandbox-differences.md explains are counted apart. Exit code 1 if there is any other. Needs the programs
+of `make e2e`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _TYPES = (
 _PATCHES = ("merge-patch+json", "merge-patch+json", "strategic-merge-patch+json", "json-patch+json", "apply-patch+yaml")
 _ACCEPTS = ("application/json",) * 6 + ("*/*", "text/html", "application/yaml", "a b", "application/json;as=Table", "")
 _WORDS = (b"null", b'"a":', b"{}", b"[", b'{"a":', b"\xff", b"\\ud800", b"\0", b"1e999", b"---\n", b"&a ", b"*a")
-# Differences that docs/sandbox-differences.md explains: its words, and which they are.
+# Differences that docs/reference/sandbox-differences.md explains: its words, and which they are.
 _EXPLAINED: tuple[tuple[str, Callable[[Request, Answer, Answer], bool]], ...] = (
     ("a method in small letters is refused", lambda request, _, second: request.method == "get" and second.code == 400),
     (

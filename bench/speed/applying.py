@@ -1,8 +1,8 @@
 """A release of 900 manifests installed, kept and updated by the operator as a bare process, on both servers.
 
 On each: the install, the steady state over `window` seconds, drift repaired, `foreign` ConfigMaps and as many Secrets
-of others beside ours, and the update in which 140 manifests differ. The table of docs/applying.md was made by
-`python -m bench aims`, which runs this.
+of others beside ours, and the update in which 140 manifests differ. The table of docs/explanation/applying.md was made
+by `python -m bench aims`, which runs this.
 """
 
 from __future__ import annotations

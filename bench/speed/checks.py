@@ -1,6 +1,6 @@
 """All checks on 10, 500, 5,000 and 10,000 nodes, a budget for five nodes and ten pods on each; thirty on 10,000.
 
-The aims for the largest: under 5 s, under 300 MiB. docs/preflight-design.md states the figures.
+The aims for the largest: under 5 s, under 300 MiB. docs/explanation/preflight-design.md states the figures.
 
 The objects are written to files as pages of a list, as an API server sends them. A fresh process decodes them page by
 page into the types that the target's process uses, evaluates the built-in checks and one PreflightCheck that ranges

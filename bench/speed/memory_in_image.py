@@ -2,7 +2,7 @@
 
 The operator installs a release of 900 manifests and keeps it, in runc, as a user of no name, in a root that cannot be
 written. Each second a node gets another annotation and ClusterVersion another one. Needs root, runc, Debian's packages
-for the image (docs/real-cluster.md) and a kube-apiserver that `make e2e` has built.
+for the image (docs/contributing/real-cluster.md) and a kube-apiserver that `make e2e` has built.
 """
 
 from __future__ import annotations

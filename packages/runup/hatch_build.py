@@ -16,7 +16,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MODULE = "runup/build_info.py"
 # What the commands read at run time next to the code, so that an installation does all that a checkout does.
-READ_AT_RUN_TIME = ("deploy/manifests", "deploy/update-status", "deploy/kernel-module-preflight", "docs/checks")
+READ_AT_RUN_TIME = (
+    "deploy/manifests",
+    "deploy/update-status",
+    "deploy/kernel-module-preflight",
+    "docs/reference/checks",
+)
 
 
 class BuildInfo(BuildHookInterface):

@@ -17,7 +17,8 @@ from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
+SPEC = Path(__file__).parents[2] / "docs" / "reference" / "spec"
+SCHEMA = json.loads((SPEC / "upgrade-output.schema.json").read_text())
 SINCE = "2026-01-14T09:30:00Z"
 RISK = {"name": "RiskA", "message": "m", "url": "https://example.com/a", "matchingRules": [{"type": "Always"}]}
 APPLIES = {"type": "Applies", "status": "True", "reason": "PreflightValidation", "message": "m"}

@@ -7,7 +7,7 @@ server; nobody writes it by hand, and the sandbox's answers are never recorded.
 A row: `id` (a sentence); `do`, requests `[method, path, body, query]` of which all but the last must succeed (`each:
 true` states every answer; a `watch` is answered by the first `events` of it); `show`, dotted paths of the answer (all
 of it where absent); `then`, the answer or answers; `differs`, why the sandbox answers otherwise, which
-docs/sandbox-differences.md repeats.
+docs/reference/sandbox-differences.md repeats.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from tests.contract import other_versions
 from tests.contract.api import Api
 from tests.contract.rows import Row, rows, run
 
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "sandbox-differences.md"
+DIFFERENCES = Path(__file__).parents[2] / "docs" / "reference" / "sandbox-differences.md"
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.title)

@@ -1,4 +1,4 @@
-"""docs/compatibility.md says which Kubernetes was asked: each version that can be built has its row, and no other."""
+"""docs/reference/compatibility.md has one row for each version of Kubernetes that can be built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = re.compile(rf"^\| (?P<server>1\.[0-9.]+) \| (?P<etcd>[0-9.]+) \| {CHOSEN} 
 
 def test_the_table_has_what_can_be_built() -> None:
     """The versions of server and etcd that the module of each pins, under the name that chooses it."""
-    page = (DOCS / "compatibility.md").read_text()
+    page = (DOCS / "reference" / "compatibility.md").read_text()
     told = {row["name"] or "": (row["server"], row["etcd"]) for row in ROW.finditer(page)}
     pinned = {}
     for name in ("", *build.others()):

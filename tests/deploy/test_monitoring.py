@@ -19,7 +19,7 @@ from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
-RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text()
+RUNBOOKS = (ROOT / "docs" / "how-to" / "runbooks.md").read_text()
 NAME = re.compile(r"\b(?:cluster_\w+|update_status_\w+|kmm_\w+|kernel_module_\w+)\b")
 # What a histogram is stored as.
 PARTS = ("_bucket", "_sum", "_count")
@@ -89,7 +89,7 @@ def test_dashboards_show_what_alerts_ask_for() -> None:
 
 def test_labels_that_dashboards_name_are_there() -> None:
     """By the page of the metrics, which a test compares with what is served."""
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| \w+ \| ([^|]*)\|", page, re.MULTILINE))
     for expression in expressions():
         known = {"le"}

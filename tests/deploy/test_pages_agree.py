@@ -23,8 +23,8 @@ from runup.updatestatus.decide import finding as limits
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "packages" / "runup" / "src" / "runup"
-TROUBLESHOOTING = (ROOT / "docs" / "troubleshooting.md").read_text()
-SECURITY = (ROOT / "docs" / "security.md").read_text()
+TROUBLESHOOTING = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
+SECURITY = (ROOT / "docs" / "explanation" / "security.md").read_text()
 NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+|[A-Z]{3}[A-Za-z]+|Unschedulable|Evicted")
 RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
 # Where conditions of preflights and updates get their reasons.
@@ -73,31 +73,31 @@ NO_REASON = {
 
 # Which test types a page's commands; of the others, why none does. tools/check_docs.py looks at the flags of all.
 TYPED_BY = {
-    "air-gapped.md": "tests/install/test_pages_of_files.py",
-    "backup.md": "tests/install/test_pages.py",
-    "checks/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
-    "console.md": "tests/cli/console/test_serve_command.py",
-    "drains.md": "tests/cli/rehearse/test_drain_command.py",
-    "fleets.md": "tests/cli/fleet/test_fleet_commands.py",
-    "forecast.md": "tests/cli/rehearse/test_forecast_command.py",
-    "gates.md": "tests/cli/fleet/test_gates.py",
-    "install.md": "tests/install/test_pages.py",
-    "metrics.md": "tests/install/test_pages_of_files.py",
-    "preflight-in-cluster.md": "tests/journeys/cli/test_in_cluster.py",
-    "rehearsal.md": "tests/cli/rehearse/test_rehearse_command.py",
-    "releasing.md": "tests/install/test_pages_of_files.py",
-    "uninstall.md": "tests/install/test_pages.py",
-    "upgrade.md": "tests/install/test_pages.py",
+    "how-to/air-gapped.md": "tests/install/test_pages_of_files.py",
+    "how-to/backup.md": "tests/install/test_pages.py",
+    "how-to/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
+    "how-to/console.md": "tests/cli/console/test_serve_command.py",
+    "how-to/drains.md": "tests/cli/rehearse/test_drain_command.py",
+    "how-to/fleets.md": "tests/cli/fleet/test_fleet_commands.py",
+    "how-to/forecast.md": "tests/cli/rehearse/test_forecast_command.py",
+    "how-to/gates.md": "tests/cli/fleet/test_gates.py",
+    "how-to/install.md": "tests/install/test_pages.py",
+    "reference/metrics.md": "tests/install/test_pages_of_files.py",
+    "how-to/preflight-in-cluster.md": "tests/journeys/cli/test_in_cluster.py",
+    "how-to/rehearsal.md": "tests/cli/rehearse/test_rehearse_command.py",
+    "contributing/releasing.md": "tests/install/test_pages_of_files.py",
+    "how-to/uninstall.md": "tests/install/test_pages.py",
+    "how-to/upgrade.md": "tests/install/test_pages.py",
 }
 NOT_TYPED = {
-    "any-kubernetes.md": "charts and overlays are the reader's own",
-    "kernel-modules.md": "it changes the checkout",
-    "limits.md": "a quarter of an hour of benchmarks, which needs the machine for itself",
-    "releases.md": "component images are the reader's own; podman builds need a network",
-    "runbooks.md": "it reads logs of an operator that runs for days",
-    "security.md": "minutes of fuzzing, and a setting whose test is in tests/preflight/decide",
-    "troubleshooting.md": "it reads logs of what does not run",
-    "update-status.md": "another informer's object",
+    "how-to/any-kubernetes.md": "charts and overlays are the reader's own",
+    "how-to/kernel-modules.md": "it changes the checkout",
+    "explanation/limits.md": "a quarter of an hour of benchmarks, which needs the machine for itself",
+    "how-to/releases.md": "component images are the reader's own; podman builds need a network",
+    "how-to/runbooks.md": "it reads logs of an operator that runs for days",
+    "explanation/security.md": "minutes of fuzzing, and a setting whose test is in tests/preflight/decide",
+    "how-to/troubleshooting.md": "it reads logs of what does not run",
+    "how-to/update-status.md": "another informer's object",
 }
 
 
@@ -111,7 +111,7 @@ def reasons() -> Iterator[str]:
 
 def documented() -> Iterator[str]:
     """The reasons of PreflightFailed and ReleaseAccepted as the table of conditions has them."""
-    text = (ROOT / "docs" / "spec" / "conditions.md").read_text()
+    text = (ROOT / "docs" / "reference" / "spec" / "conditions.md").read_text()
     table = text[text.index("| reason of PreflightFailed") : text.index("Whether or not a preflight")]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")][1:]
     rows += [line.split("|")[3] for line in text.splitlines() if line.startswith("| ReleaseAccepted")]
@@ -170,7 +170,7 @@ def test_the_role_on_the_page_gives_them_all() -> None:
 
 def test_every_row_of_the_versions_that_go_together_has_its_test() -> None:
     """A version that is promised to go with another one was tried; tools/check_docs.py looks for the tests."""
-    text = (ROOT / "docs" / "compatibility.md").read_text().partition("## Which versions go together")[2]
+    text = (ROOT / "docs" / "reference" / "compatibility.md").read_text().partition("## Which versions go together")[2]
     text = text.partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "][1:]
     assert len(rows) > 10
@@ -186,7 +186,7 @@ def test_every_page_with_commands_is_typed() -> None:
         assert Path(page).name in (ROOT / test).read_text(), page
 
 
-SIZING = (ROOT / "docs" / "sizing.md").read_text()
+SIZING = (ROOT / "docs" / "reference" / "sizing.md").read_text()
 DEPLOYMENTS = {
     "operator": "manifests/0000_00_cluster-version-operator_03_deployment.yaml",
     "update status controller": "update-status/0000_00_update-status-controller_04_deployment.yaml",

@@ -42,7 +42,7 @@ def risk(name: str, applies: str = "True", severity: str = "warning") -> Reporte
 
 
 # Whether acceptance lifts it: openshift/cluster-version-operator, pkg/risk, and upgradeable.go in
-# pkg/payload/precondition/clusterversion, which reads no accepted names (docs/upstream-behaviour.md 7.7).
+# pkg/payload/precondition/clusterversion, which reads no accepted names (docs/reference/upstream.md 7.7).
 CASES = {
     "a gate that is not acknowledged": (risk(GATE), "4.19.10", ("refuses", "critical", False)),
     "a gate that is Unknown": (risk(GATE, "Unknown"), "4.19.10", ("unknown", "warning", True)),

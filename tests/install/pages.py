@@ -23,9 +23,15 @@ TELL = {
 }
 
 
+def text_of(page: str) -> str:
+    """Returns the text of the page with that file name, whatever its folder."""
+    (path,) = DOCS.glob(f"*/{page}")
+    return path.read_text()
+
+
 def blocks(page: str, section: str) -> str:
     """The `sh` blocks of a section, in order."""
-    text = (DOCS / page).read_text()
+    text = text_of(page)
     heading = re.search(rf"^##? {re.escape(section)}$", text, re.MULTILINE)
     assert heading is not None, f"{page} has no section {section}"
     body = re.split(r"^## ", text[heading.end() :], maxsplit=1, flags=re.MULTILINE)[0]
@@ -39,7 +45,7 @@ def commands(text: str) -> list[str]:
 
 def commands_of_page(page: str) -> set[str]:
     """Every command that a page tells, in its blocks or in a sentence; flags and names of programs are none."""
-    text = (DOCS / page).read_text()
+    text = text_of(page)
     fences = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     inline = re.findall(r"`([^`]+)`", prose)

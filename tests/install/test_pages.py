@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.install import like_openshift
 from tests.install.listing import settled
-from tests.install.pages import DOCS, Shell, blocks, program_folder, with_deploy
+from tests.install.pages import DOCS, Shell, blocks, program_folder, text_of, with_deploy
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
@@ -69,7 +69,9 @@ def test_what_was_saved_is_restored_on_another_cluster(
     kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path
 ) -> None:
     """Whose objects have other uids, and whose own ConfigMaps stay as they are."""
-    save, restore = re.findall(r"^```sh\n(.*?)^```", (DOCS / "backup.md").read_text(), re.MULTILINE | re.DOTALL)
+    save, restore = re.findall(
+        r"^```sh\n(.*?)^```", (DOCS / "how-to" / "backup.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     folder, found = with_deploy(tmp_path), []
     for block in (save, restore):
         with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
@@ -126,7 +128,7 @@ def test_no_block_is_left_untyped() -> None:
     }
     found = set()
     for page in ("install.md", "upgrade.md", "uninstall.md", "backup.md", "sizing.md"):
-        text = (DOCS / page).read_text()
+        text = text_of(page)
         for section in re.findall(r"^##? (.+)$", text, re.MULTILINE):
             if blocks(page, section):
                 found.add((page, section))

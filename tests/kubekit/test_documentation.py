@@ -1,4 +1,4 @@
-"""The examples of docs/kubekit.md, run as a reader would run them."""
+"""The examples of docs/reference/kubekit.md, run as a reader would run them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from kubesandbox.testing import kube_api
 
-PAGE = Path(__file__).parents[2] / "docs" / "kubekit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kubekit.md"
 FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 LIMIT_S = 120
 

@@ -1,4 +1,4 @@
-"""The examples of docs/kubesandbox.md, each run as a reader would: its files in a folder of their own, and pytest."""
+"""Runs each example of docs/how-to/kubesandbox.md as a reader would: with pytest, its files in a separate folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 # A guard against waiting for ever, as of any other process: on a busy machine each of pytest and server takes a minute.
 LONGEST_S = 240
-PAGE = Path(__file__).parents[2] / "docs" / "kubesandbox.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "kubesandbox.md"
 # The first line of a block names the file that it is.
 FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 TESTS = sorted(name for name in FILES if name.startswith("test_"))

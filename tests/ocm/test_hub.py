@@ -1,6 +1,6 @@
 """Three clusters and their hub: real agents of Open Cluster Management take what the clusters find to a real server.
 
-Each cluster is a sandbox, which runs the Job that the add-on brings. What is typed is what docs/fleets.md types.
+Each cluster is a sandbox, which runs the Job that the add-on brings. What is typed is what docs/how-to/fleets.md types.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from runup.report.report import FORMAT, MAX_RISKS, Report, ReportedRisk
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400), pytest.mark.xdist_group("ocm")]
 
 JSON = dict[str, Any]
-DOCS = Path(__file__).parents[2] / "docs" / "fleets.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "fleets.md"
 NAMES = ("harbour", "island", "lighthouse")
 GROUP = "cluster.open-cluster-management.io"
 CLUSTER_SETS = Resource(
@@ -180,7 +180,7 @@ def _write_kubeconfig(hub: Hub, file: Path) -> None:
 
 
 def _add_on(fleet: Fleet) -> None:
-    """What docs/fleets.md tells the hub's administrator to do; before and after it the clusters are not judged."""
+    """Does what docs/how-to/fleets.md asks of the hub's administrator; otherwise no cluster is checked."""
     nobody = fleet.run("fleet", "preflight", "--hub", "hub")
     assert nobody.code == 1
     assert nobody.out.count("no preflight is scheduled there") == len(NAMES)
@@ -463,7 +463,7 @@ def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[st
 
 
 def test_the_page_types_the_same() -> None:
-    """What is typed here stands in docs/fleets.md."""
+    """What is typed here stands in docs/how-to/fleets.md."""
     page = DOCS.read_text()
     for words in (
         "runup fleet addon --placement fleet/all --every",

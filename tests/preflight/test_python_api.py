@@ -1,4 +1,4 @@
-"""The public Python API: the examples of docs/python-api.md as a reader would run them, their types, and the errors."""
+"""Tests the public Python API: the examples of docs/reference/python-api.md, their types, and the errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import runup.python_api
 from runup.python_api import PreflightError, evaluate
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "python-api.md"
+PAGE = ROOT / "docs" / "reference" / "python-api.md"
 # The first line of a block names the file that it is.
 FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 SINCE = "2026-01-14T09:30:00Z"

@@ -1,6 +1,6 @@
 """Our components under the NetworkPolicies that come with them: they work, and what no policy allows is refused.
 
-The engine is a stand-in, tests/realcluster/policies.py; docs/real-cluster.md says why.
+The engine is a stand-in, tests/realcluster/policies.py; docs/contributing/real-cluster.md says why.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tests.realcluster.drain_truth import Agreement, DrainTruth
 from tests.realcluster.kube import Kube
 from tests.realcluster.seeded_drain import SeededDrain
 
-# In seed 2 two workloads compete for the last room on a node: a race (docs/drains.md, How far it can be trusted).
+# In seed 2 two workloads compete for the last room on a node: a race (docs/how-to/drains.md).
 SEEDS = (1,)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runup.rules.update_writes import WRITES
 
-PAGE = Path(__file__).parents[2] / "docs" / "update-writes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "update-writes.md"
 _BEGINNING = """# Requests of an update
 
 An update sends these requests to the API server. Admission webhooks and admission policies must let all of them pass:

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     """A checkout with a page, two records and a module."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     written = {
-        "docs/upstream-behaviour.md": UPSTREAM,
+        "docs/reference/upstream.md": UPSTREAM,
         "docs/decisions/0072-decisions-from-before-the-code.md": BEFORE,
         "docs/decisions/0007-own.md": "# 7. Own\n",
         "packages/runup/src/runup/release/decide/listing.py": CODE,
@@ -51,8 +51,8 @@ def faults(folder: Path, name: str, text: str) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param("docs/upstream-behaviour.md 6.1", id="a section of a page"),
-        pytest.param("docs/upstream-behaviour.md 6, 6.1", id="several sections"),
+        pytest.param("docs/reference/upstream.md 6.1", id="a section of a page"),
+        pytest.param("docs/reference/upstream.md 6, 6.1", id="several sections"),
         pytest.param("docs/decisions/0007", id="a record by its number"),
         pytest.param("docs/decisions/0007-own.md", id="a record by its name"),
         pytest.param("decision record 7", id="a record in words"),
@@ -83,8 +83,8 @@ def test_what_leads_on(folder: Path, said: str) -> None:
         pytest.param("cvo-behaviour 6.1", "cvo-behaviour is no document of this repository", id="an absent paper"),
         pytest.param("Seed 002", "Seed 002 is no document of this repository", id="another one"),
         pytest.param(
-            "docs/upstream-behaviour.md 6.7",
-            "docs/upstream-behaviour.md 6.7 is no section of that page",
+            "docs/reference/upstream.md 6.7",
+            "docs/reference/upstream.md 6.7 is no section of that page",
             id="a section",
         ),
         pytest.param("docs/nothing.md", "docs/nothing.md does not exist", id="a page"),
@@ -140,8 +140,8 @@ def test_data_in_code_is_no_citation(folder: Path) -> None:
 
 def test_a_page_without_its_section_leads_to_nothing_in_particular(folder: Path) -> None:
     """Nor does one whose section stands in the next line: nobody could follow it."""
-    fault = "docs/upstream-behaviour.md is cited without a section, or with one in another line"
-    assert faults(folder, "tools/one.py", "# docs/upstream-behaviour.md\n# 6.1\n") == [fault]
+    fault = "docs/reference/upstream.md is cited without a section, or with one in another line"
+    assert faults(folder, "tools/one.py", "# docs/reference/upstream.md\n# 6.1\n") == [fault]
 
 
 def test_a_record_may_tell_where_something_was(folder: Path) -> None:

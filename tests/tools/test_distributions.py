@@ -54,5 +54,5 @@ def test_has_a_page_and_a_licence(name: str) -> None:
     project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     readme = (package / "README.md").read_text(encoding="utf-8")
     assert readme.startswith(f"# {project['name']}\n")
-    (page,) = re.findall(r"`(docs/[a-z-]+\.md)`", readme)
+    (page,) = re.findall(r"`(docs/[a-z/-]+\.md)`", readme)
     assert f"{project['name']}" in (ROOT / page).read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def test_structs_of_more_than_four_fields_are_keyword_only() -> None:
     assert {path: names for path, names in wide_code()[0].items() if names} == {
         # A table with a row of a few words for each of seventy kinds; further fields than four have names there.
         "kubesandbox/src/kubesandbox/apiserver/served_kinds.py": ["Subresource", "Kind"],
-        # The public API of checks (docs/python-api.md), which other people's code calls by position.
+        # The public API of checks (docs/reference/python-api.md), which other people's code calls by position.
         "kubekit/src/kubekit/api/scheme.py": ["Resource"],
         "runup/src/runup/checks/decide/model.py": ["Finding", "Snapshot", "Context", "Check"],
     }

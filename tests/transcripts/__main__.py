@@ -1,4 +1,4 @@
-"""Write `docs/what-it-looks-like.md`: `python -m tests.transcripts`."""
+"""Write `docs/reference/what-it-looks-like.md`: `python -m tests.transcripts`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page `docs/what-it-looks-like.md`: real commands on real terminals of three widths, and in a pipe.
+"""The page `docs/reference/what-it-looks-like.md`: real commands on real terminals of three widths, and in a pipe.
 
 Each is typed on a pseudo-terminal of that size; what came is the transcript. So the page shows what is, and the test
 beside this file fails when it no longer does.
@@ -21,7 +21,7 @@ from runup.clusterversion.control.upgrade_wait import Progress, risks_so_far
 from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.stored_reports import History
 
-PAGE = Path(__file__).parents[2] / "docs" / "what-it-looks-like.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "what-it-looks-like.md"
 WIDTHS = (60, 80, 200)
 HEIGHT = 50
 COMMANDS = ("preflight show", "preflight history", "preflight compare 5.1.0 5.2.0")

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def test_the_page_of_transcripts_is_current(tmp_path: Path) -> None:
-    """Every command of `docs/what-it-looks-like.md` typed again; `python -m tests.transcripts` writes it anew."""
+    """Every command of `docs/reference/what-it-looks-like.md` still prints what the page shows."""
     for server in serve(tmp_path / "data", "CustomNoUpgrade", offset_s=stage.offset_s()):
         stage.furnish(server)
         assert page.page(server) == page.PAGE.read_text()

@@ -293,7 +293,7 @@ NO, UNKNOWN = judged_risk("N", "False"), judged_risk("U", "Unknown", "Evaluation
     ],
 )
 def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
-    """The fold of docs/upstream-behaviour.md 7.5."""
+    """The fold of docs/reference/upstream.md 7.5."""
     found = recommended_condition(Candidate(Release(version="5.1.0"), risks), accepted)
     assert (found.status, found.reason) == expected
 

@@ -81,7 +81,7 @@ def refused(code: int, reason: str, request: Request = WRITE, details: StatusDet
     ],
 )
 def test_an_answer_is_told_by_its_class(error: Exception, reason: str, cause: str) -> None:
-    """The reasons and causes of docs/upstream-behaviour.md 4.3; the server's own words in brackets."""
+    """The reasons and causes of docs/reference/upstream.md 4.3; the server's own words in brackets."""
     problem = problem_of(task("c"), error)
     assert (problem.reason, problem.message) == (
         f"UpdatePayload{reason}",

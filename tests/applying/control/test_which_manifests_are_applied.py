@@ -1,4 +1,4 @@
-"""docs/upstream-behaviour.md 2 at work: what the cluster says of feature set, gates, capabilities and overrides
+"""docs/reference/upstream.md 2 at work: what the cluster says of feature set, gates, capabilities and overrides
 decides, at any time.
 
 No change costs a restart: the next decision is made with what is known now (docs/decisions/0046).

@@ -137,7 +137,7 @@ def deployment_with(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_what_stays_and_what_goes(kind: tuple[str, str], manifest: Any, live: Any, expected: Any) -> None:
-    """The rules of docs/upstream-behaviour.md 5.2; what is merged once is merged."""
+    """The rules of docs/reference/upstream.md 5.2; what is merged once is merged."""
     assert merge_objects(kind, manifest, live) == expected
     assert merge_objects(kind, manifest, expected) == expected
 

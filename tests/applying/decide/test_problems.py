@@ -70,7 +70,7 @@ WELL = {"Available": "True", "Degraded": "False"}
 def test_whether_an_operator_is_ready(
     found: ClusterOperator | None, state: ApplyReason, expected: tuple[str, Effect] | None
 ) -> None:
-    """In the order of the table in docs/upstream-behaviour.md 4.6."""
+    """In the order of the table in docs/reference/upstream.md 4.6."""
     problem = operator_problem("a", WANTED, operator=found, state=state, since=NOW - timedelta(hours=1), now=NOW)
     assert (problem and (problem.reason, problem.effect)) == expected
 
@@ -382,5 +382,5 @@ WORDS = {
 
 @pytest.mark.parametrize(("reason", "text"), WORDS.items(), ids=WORDS)
 def test_every_reason_in_few_words(reason: str, text: str) -> None:
-    """Upstream's words for each (docs/upstream-behaviour.md 6.1), of something called `a`."""
+    """Upstream's words for each (docs/reference/upstream.md 6.1), of something called `a`."""
     assert summary_of(Problem(reason=reason, message="m", names=("a",))) == text

@@ -44,7 +44,7 @@ def shown(found: Any, **cluster: Any) -> dict[str, Any]:
     ],
 )
 def test_whose_it_is(metadata: dict[str, Any], owners: list[dict[str, Any]]) -> None:
-    """Owner references as in docs/upstream-behaviour.md 5.1."""
+    """Owner references as in docs/reference/upstream.md 5.1."""
     assert shown(task("a", metadata=metadata))["metadata"]["ownerReferences"] == owners
 
 

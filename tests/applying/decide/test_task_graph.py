@@ -111,7 +111,7 @@ def graph(files: list[str], state: ApplyReason) -> Graph:
 def test_what_comes_after_what(
     files: list[str], state: ApplyReason, expected: list[tuple[list[str], list[int]]]
 ) -> None:
-    """The rows of docs/upstream-behaviour.md 4.2, and the ends of each rule."""
+    """The rows of docs/reference/upstream.md 4.2, and the ends of each rule."""
     assert shape(files, state) == expected
 
 

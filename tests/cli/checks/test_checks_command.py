@@ -14,7 +14,7 @@ from runup.checks.catalogue import CHECKS
 from runup.checks.decide import cases
 from runup.checks.decide.check_schema import cases_schema, check_schema
 
-SPEC = Path(__file__).parents[3] / "docs" / "spec"
+SPEC = Path(__file__).parents[3] / "docs" / "reference" / "spec"
 
 
 @pytest.fixture

@@ -299,6 +299,6 @@ def test_pictures() -> None:
     """Each is shown on the page about the console; all together are small, as everybody who clones has them."""
     docs = Path(__file__).parents[3] / "docs"
     pictures = sorted(docs.glob("pictures/console-*.png"))
-    shown = re.findall(r"\]\(pictures/(console-[a-z]+\.png)\)", (docs / "console.md").read_text())
+    shown = re.findall(r"\]\(\.\./pictures/(console-[a-z]+\.png)\)", (docs / "how-to" / "console.md").read_text())
     assert sorted(shown) == [picture.name for picture in pictures]
     assert sum(picture.stat().st_size for picture in pictures) < 600_000

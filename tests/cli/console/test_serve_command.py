@@ -30,7 +30,7 @@ __all__ = ["folder"]
 
 __all__ = ["logs"]
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "console.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "console.md").read_text()
 TYPED = [
     line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
 ]

@@ -14,8 +14,8 @@ import pytest
 from tests.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "fleets.md").read_text()
-GATES = (ROOT / "docs" / "gates.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "fleets.md").read_text()
+GATES = (ROOT / "docs" / "how-to" / "gates.md").read_text()
 TYPED = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```", PAGE + GATES, re.MULTILINE | re.DOTALL)

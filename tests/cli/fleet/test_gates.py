@@ -1,4 +1,4 @@
-"""The recipes of docs/gates.md: each is the YAML that its system reads, and its shell lines do what they say.
+"""The recipes of docs/how-to/gates.md: each is the YAML that its system reads, and its shell lines do what they say.
 
 They run here with the real command; `gh`, `curl` and `pip` are stand-ins that write down what they were given, and the
 cluster in which a recipe runs is a dump.
@@ -33,7 +33,7 @@ def document(name: str) -> Any:
 
 def test_the_page_has_every_recipe_and_no_other() -> None:
     """A recipe without its line would not be found."""
-    page = (ROOT / "docs" / "gates.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "gates.md").read_text()
     assert sorted(set(re.findall(r"examples/gates/([\w.-]+\.yaml)", page))) == FILES
 
 

@@ -108,7 +108,7 @@ def _risk(name: str, status: str, message: str, reason: str = "PreflightValidati
     }
 
 
-PAGES = Path(__file__).parents[3] / "docs" / "checks"
+PAGES = Path(__file__).parents[3] / "docs" / "reference" / "checks"
 AWAY = """\
 apiVersion: v1
 kind: Config

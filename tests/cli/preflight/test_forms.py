@@ -314,8 +314,8 @@ def test_data_has_causes_and_what_is_missing() -> None:
 
 
 def test_every_form_of_the_table_has_its_renderers_and_its_row_in_the_page() -> None:
-    """The table names functions that exist; docs/cli.md lists the forms of both commands."""
-    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    """The table names functions that exist; docs/reference/cli.md lists the forms of both commands."""
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
     for name, form in outputs.FORMS.items():
         for place in filter(None, form):
             module, _, function = place.partition(":")

@@ -98,7 +98,7 @@ def test_a_schedule_is_made_shown_and_removed(cluster: Scheduled) -> None:
     assert (made.code, made.err) == (0, "")
     assert made.out == (
         f"a preflight of 5.1.1 runs every 24h ({cron} UTC), first within minutes\n"
-        "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)\n"
+        "no alert is made: the cluster serves no PrometheusRule (docs/how-to/preflight-in-cluster.md has it)\n"
     )
     shown = cluster.typed()
     assert (shown.code, shown.out) == (

@@ -18,7 +18,7 @@ from runup.rehearse.decide.drains.simulation import simulate
 
 ROOT = Path(__file__).parents[3]
 DUMP = ROOT / "examples" / "plain-kubernetes"
-COMMANDS = re.findall(r"^runup (rehearse drain.*--dump.*)$", (ROOT / "docs/drains.md").read_text(), re.MULTILINE)
+COMMANDS = re.findall(r"^runup (rehearse drain.*--dump.*)$", (ROOT / "docs/how-to/drains.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -131,14 +131,14 @@ def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
 
 
 def test_how_far_it_can_be_trusted_is_told_with_the_figures_of_the_documentation() -> None:
-    """Text and data have the count that docs/drains.md explains; without a race none is told."""
+    """Text and data have the count that docs/how-to/drains.md explains; without a race none is told."""
     result = simulate(cluster(node("a"), node("b"), pods=(pod("web-1", "a"),)), DrainSettings(), NOW)
     text = re.sub(r"\s+", " ", drain_text(result))
     data = drain_data(result)["trust"]
     assert all(each in text.partition("How far it can be trusted:")[2] for each in data)
     figures = re.search(r"of (\d+) answers on two real nodes (\d+) were as rehearsed", data[0])
     assert figures is not None
-    documented = (ROOT / "docs" / "drains.md").read_text()
+    documented = (ROOT / "docs" / "how-to" / "drains.md").read_text()
     assert f"Of {figures[1]} answers {figures[2]} were as rehearsed" in documented
     assert not any("race" in each for each in data)
 

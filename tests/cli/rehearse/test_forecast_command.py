@@ -16,7 +16,7 @@ from runup.cli.rehearse.forecast_command import exit_code, forecast_text, range_
 from runup.rehearse.decide.update_forecast import FITS, Forecast, ForecastPart, Range, WindowFit
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = re.findall(r"^runup (upgrade forecast.*)$", (ROOT / "docs/forecast.md").read_text(), re.MULTILINE)
+COMMANDS = re.findall(r"^runup (upgrade forecast.*)$", (ROOT / "docs/how-to/forecast.md").read_text(), re.MULTILINE)
 INSTALLED = {"version": "5.0.0", "state": "Completed", "image": "q/r@sha256:0", "verified": True}
 INSTALLED |= {"startedTime": "2026-01-01T08:00:00Z", "completionTime": "2026-01-01T08:42:00Z"}
 

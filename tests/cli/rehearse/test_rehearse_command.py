@@ -16,7 +16,7 @@ import structlog
 from tests.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "rehearsal.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "rehearsal.md").read_text()
 TYPED = [
     line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
 ]

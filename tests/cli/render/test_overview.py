@@ -38,7 +38,7 @@ NO_UPDATES = (
 
 
 def test_an_update_in_progress() -> None:
-    """A sample of `oc`'s (docs/upstream-behaviour.md 12.1): the second column starts at 14."""
+    """A sample of `oc`'s (docs/reference/upstream.md 12.1): the second column starts at 14."""
     out, err = _printed(
         conditions=[
             FINE[0],

@@ -407,8 +407,8 @@ def served() -> Iterator[str]:
 
 
 def test_every_metric_is_on_the_page_and_every_one_of_the_page_is_served() -> None:
-    """docs/metrics.md and the registries are one."""
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    """docs/reference/metrics.md and the registries are one."""
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     assert set(re.findall(r"^\| `([a-z_]+)` \| (?:counter|gauge|histogram) ", page, re.MULTILINE)) == set(served())
 
 
@@ -425,7 +425,7 @@ def alerts() -> list[dict[str, Any]]:
 
 def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
     """An expression over a name that nobody serves never fires; parentheses match; each says what it is."""
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     known = set(served())
     for rule in alerts():
         names = set(

@@ -1,6 +1,6 @@
 """Every condition of ClusterVersion word for word, as dashboards, runbooks and other programs know them.
 
-The texts are upstream's (docs/upstream-behaviour.md 6.1, 8.1, 10.2). What applying says is in `test_applying`, a pass
+The texts are upstream's (docs/reference/upstream.md 6.1, 8.1, 10.2). What applying says is in `test_applying`, a pass
 that fails in `test_stuck`.
 """
 

@@ -1,7 +1,7 @@
 """Every view of a preflight has the same state, findings, severities and exit code, before, during and after an update.
 
 The situations are reached by the real reconcile. `python -m tests.clusterversion.decide.test_state_by_view` prints the
-table of docs/cli.md.
+table of docs/reference/cli.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from runup.preflight.decide.preflight_state import Phase
 TARGET = "5.0.3"
 TO = Update(version=TARGET)
 CORDONED, PAUSED = risk("NodeCordoned", severity="critical"), risk("PoolPaused", applies="Unknown")
-DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 LAPSE = "its Lease a/b was last renewed at 2026-01-01T00:00:00Z"
 BEGIN, END = "<!-- states by view -->\n", "<!-- end of states by view -->\n"
 
@@ -296,7 +296,7 @@ def test_conditions_have_the_state(name: str) -> None:
 
 
 def table() -> str:
-    """The table of docs/cli.md: what each view shows in each situation."""
+    """The table of docs/reference/cli.md: what each view shows in each situation."""
     heads = ["situation", "state", "`preflight show`", "exit code", "`recommend`", "`upgrade`"]
     rows = [[*heads, "Running, Completed, Failed"], ["---"] * 7]
     for name, situation in SITUATIONS.items():

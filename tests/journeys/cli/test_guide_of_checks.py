@@ -16,7 +16,7 @@ import pytest
 from kubekit.lang import yaml as kyaml
 from runup.checks.decide.declarative import declared_check
 
-GUIDE = Path(__file__).parents[3] / "docs" / "checks" / "writing-checks.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "writing-checks.md"
 LIMIT_S = 300
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

@@ -468,7 +468,7 @@ def test_what_cannot_be_scheduled(here: InCluster, words: tuple[str, ...], messa
         here.sandbox.client.send(calls.get(CronJob, NAME, NAMESPACE))
 
 
-PAGE = Path(runup.__file__).parents[4] / "docs/preflight-in-cluster.md"
+PAGE = Path(runup.__file__).parents[4] / "docs/how-to/preflight-in-cluster.md"
 
 
 def typed(page: str) -> list[str]:

@@ -4,9 +4,10 @@ The status comes through controller, object and command, and the command runs as
 nothing else, so what it prints can only come from there. The preflight has exactly the risks that a person finds in the
 YAML.
 
-The table was made by reading the dumps, not by running the checks; `docs/corpus-preflight.md` has the reading, line by
-line. Kinds that a dump does not hold are Unknown. Of the same dumps others are made, as they come: with a FeatureGate
-of their own and masters of the old label alone, without nodes, hosted, packed, as an Insights archive.
+The table was made by reading the dumps, not by running the checks; `docs/explanation/corpus-preflight.md` has the
+reading, line by line. Kinds that a dump does not hold are Unknown. Of the same dumps others are made, as they come:
+with a FeatureGate of their own and masters of the old label alone, without nodes, hosted, packed, as an Insights
+archive.
 """
 
 from __future__ import annotations

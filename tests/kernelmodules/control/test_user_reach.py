@@ -1,4 +1,4 @@
-"""What a user of a namespace makes the kernel modules' controller do: the table of docs/kernel-modules.md."""
+"""What a user of a namespace makes the kernel modules' controller do: the table of docs/how-to/kernel-modules.md."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_what_runs_as_root_says_why() -> None:
 
 def test_every_line_of_the_table_has_its_test() -> None:
     """The page names a test of this file in each line, and each test of this file stands there."""
-    page = (DEPLOYED.parent / "docs" / "kernel-modules.md").read_text()
+    page = (DEPLOYED.parent / "docs" / "how-to" / "kernel-modules.md").read_text()
     section = page.partition("## What a namespace's user reaches")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and "test_" in line]
     tests = {name for name in globals() if name.startswith("test_")} - {"test_every_line_of_the_table_has_its_test"}

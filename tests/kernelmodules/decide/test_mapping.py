@@ -205,7 +205,7 @@ MERGED_BUILDS = [
 
 @pytest.mark.parametrize(("ours", "theirs", "merged"), MERGED_BUILDS)
 def test_builds_are_merged(ours: Any, theirs: Any, merged: Any) -> None:
-    """As in docs/upstream-behaviour.md 11.2, down to what is not merged."""
+    """As in docs/reference/upstream.md 11.2, down to what is not merged."""
     mapping = every() if theirs is None else every(build=theirs)
     container = {} if ours is None else {"build": ours}
     found = resolve(module(mapping, containerImage=IMAGE, **container), FEDORA).build
@@ -248,7 +248,7 @@ def test_build_arguments_are_replaced_by_name_and_then_added() -> None:
     ],
 )
 def test_signings_are_merged(ours: Any, theirs: Any, merged: Any) -> None:
-    """As in docs/upstream-behaviour.md 11.2."""
+    """As in docs/reference/upstream.md 11.2."""
     mapping = every() if theirs is None else every(sign=theirs)
     container = {} if ours is None else {"sign": ours}
     found = resolve(module(mapping, containerImage=IMAGE, **container), FEDORA).sign

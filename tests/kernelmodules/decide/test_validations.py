@@ -53,7 +53,7 @@ def test_the_result_of_a_plan_plans_nothing() -> None:
 
 
 def test_a_verified_module_is_not_looked_at_again() -> None:
-    """True is final for the Module as it is (docs/upstream-behaviour.md 11.4), also where nobody knows as which."""
+    """True is final for the Module as it is (docs/reference/upstream.md 11.4), also where nobody knows as which."""
     for generation in (1, 0):
         told = Story(
             observed_with(module(), validation=validation(entry(**DONE, observedGeneration=generation)))

@@ -79,7 +79,7 @@ def test_a_check_is_for_clusters_that_have_its_part(
 def test_no_feature_set_and_no_gate_is_assumed(annotation: str, expected: int, gate: FeatureGate | None) -> None:
     """Until the cluster has said so, nothing is enabled; that is no reason to let everything in.
 
-    Source: docs/upstream-behaviour.md 2.4.
+    Source: docs/reference/upstream.md 2.4.
     """
     filters = filters_of("5.2.0", Version("5.0.0"), cluster_version(), gate)
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)

@@ -15,7 +15,7 @@ from runup.preflight.decide import preflight_settings
 from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
 
 DEFAULTS = PodSettings(namespace="ns", node_name="node-1")
-OPERATOR_PAGE = Path(__file__).parents[3] / "docs" / "operator.md"
+OPERATOR_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "operator.md"
 
 
 def read(**data: str) -> preflight_settings.Settings:
@@ -280,7 +280,7 @@ def test_no_config_map_leaves_the_defaults() -> None:
 
 
 def test_every_setting_is_on_the_operators_page_and_every_one_of_that_page_exists() -> None:
-    """The table of docs/operator.md and the table of the code are one."""
+    """The table of docs/reference/operator.md and the table of the code are one."""
     section = OPERATOR_PAGE.read_text().partition("## Settings of preflights")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(preflight_settings.KEYS)
 

@@ -16,7 +16,7 @@ from runup.report.report import BadReport, Report, ReportedRisk, encode, read
 from runup.report.schema import report_schema
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
-SCHEMA = Path(__file__).parents[3] / "docs" / "spec" / "preflight-v1.schema.json"
+SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "spec" / "preflight-v1.schema.json"
 FILES = sorted(GOLDEN.rglob("*.json"))
 
 

@@ -27,7 +27,7 @@ def _with_more(value: Any, added: Any) -> Any:
 @pytest.mark.parametrize("added", NEWER, ids=lambda added: type(added).__name__)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_newer_targets_report_says_the_same(path: Path, added: Any) -> None:
-    """Members are only ever added (docs/spec/preflight-v1.md): an operator leaves out those that it does not know."""
+    """Members are only ever added (docs/reference/spec/preflight-v1.md): an operator ignores unknown ones."""
     document = json.loads(path.read_text())
     assert read(json.dumps(_with_more(document, added)).encode()) == read(path.read_bytes())
 

@@ -123,7 +123,7 @@ async def test_a_store_that_hangs_costs_one_wait(
 
 
 async def test_a_broken_number_is_passed_over(api: ScriptedApi, store: ScriptedApi) -> None:
-    """A server error for one signature does not hide the next (docs/upstream-behaviour.md 8.2)."""
+    """A server error for one signature does not hide the next (docs/reference/upstream.md 8.2)."""
     store.answers(failure(500, "InternalError"), sent(GOOD))
     assert (await checked(api, [store.url])).trust is Trust.VERIFIED
 

@@ -34,7 +34,7 @@ def spec(baseline: str, *additional: str) -> CapabilitiesSpec:
 def test_what_is_enabled(
     asked: CapabilitiesSpec, gates: tuple[str, ...], keep: tuple[str, ...], on: set[str], implicit: set[str]
 ) -> None:
-    """What was enabled once stays, and what its gate forbids is off all the same (docs/upstream-behaviour.md 3)."""
+    """What was enabled once stays, and what its gate forbids is off all the same (docs/reference/upstream.md 3)."""
     found = enabled_capabilities(asked, gates, keep)
     assert (found.enabled, found.implicit) == (on, implicit)
 

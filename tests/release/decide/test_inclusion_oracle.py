@@ -1,7 +1,7 @@
-"""Inclusion over all axes at once, against rules written down a second time: docs/upstream-behaviour.md 2.
+"""Inclusion over all axes at once, against rules written down a second time: docs/reference/upstream.md 2.
 
 The oracle shares nothing with the code but the annotations' names: every axis says by itself whether it objects, and
-the first in the order of docs/upstream-behaviour.md 2.2 decides.
+the first in the order of docs/reference/upstream.md 2.2 decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MET_ALL = 900
 BLANKS = "\t \u00a0\u0085"
 UINT64 = 2**64
 
-# Which words of the reason belong to which axis (docs/upstream-behaviour.md 2.2).
+# Which words of the reason belong to which axis (docs/reference/upstream.md 2.2).
 WORDS = {
     "annotations": "no annotations",
     "identifier": f"{EXCLUDE}=true",

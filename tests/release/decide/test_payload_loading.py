@@ -82,7 +82,7 @@ def names(payload: Payload) -> list[str]:
     ],
 )  # fmt: skip
 def test_file_names(name: str, expected: FileName | None) -> None:
-    """Run level and component as in docs/upstream-behaviour.md 1.3; other names are legal and have neither."""
+    """Run level and component as in docs/reference/upstream.md 1.3; other names are legal and have neither."""
     assert file_name(name) == expected
 
 
@@ -169,7 +169,7 @@ def test_templates_that_cannot_be_rendered(written: str, said: str) -> None:
 
 
 def test_a_template_of_a_newer_release_is_skipped_with_a_warning() -> None:
-    """An older operator reads on (docs/upstream-behaviour.md 1.2); whoever renders strictly gets an error."""
+    """An older operator reads on (docs/reference/upstream.md 1.2); whoever renders strictly gets an error."""
     files = {"manifests/a.yaml": config_map("a", "data: {x: '{{.NewField}}'}\n"), "manifests/b.yaml": config_map("b")}
     payload = release(**files)
     assert names(payload) == ["b"]
@@ -252,7 +252,7 @@ def test_what_a_file_may_hold(data: bytes, expected: list[str]) -> None:
 
 
 def test_an_object_in_two_files_is_legal() -> None:
-    """Identity leaves out the version; within one file it is an error (docs/upstream-behaviour.md 1.2)."""
+    """Identity leaves out the version; within one file it is an error (docs/reference/upstream.md 1.2)."""
     files = {"manifests/a.yaml": config_map("a"), "manifests/b.yaml": config_map("a")}
     assert names(release(**files)) == ["a", "a"]
 
@@ -304,7 +304,7 @@ def test_metadata_that_makes_a_release_unusable(metadata: Any, references: Any, 
 
 
 def test_metadata() -> None:
-    """What it says is kept; what is only odd is collected (docs/upstream-behaviour.md 1.1)."""
+    """What it says is kept; what is only odd is collected (docs/reference/upstream.md 1.1)."""
     details = {
         "url": "https://errata.example/5.2.0",
         "release.openshift.io/architecture": "multi",

@@ -17,7 +17,7 @@ from runup.sandbox.scenario import scenario_releases
 from runup.sandbox.scenario.scenario_components import COMPONENTS
 
 JSON = dict[str, Any]
-# Run level and component, as the operator groups manifests (docs/upstream-behaviour.md 1.3).
+# Run level and component, as the operator groups manifests (docs/reference/upstream.md 1.3).
 NAME = re.compile(r"0000_\d+_[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*_")
 
 

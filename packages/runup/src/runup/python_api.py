@@ -1,4 +1,4 @@
-"""Runs a preflight from Python: a cluster, only read, or a dump in; `Findings` out. Public: docs/python-api.md.
+"""Runs a preflight from Python: reads a cluster or a dump, returns `Findings`. Public: docs/reference/python-api.md.
 
 What `runup preflight run` prints is made of the same values.
 """

@@ -16,7 +16,7 @@ from kubekit.oci.registry_errors import InvalidReference
 
 DOCKER_HUB = "docker.io"
 
-# The form of a digest in a pull spec (docs/upstream-behaviour.md 8.2).
+# The form of a digest in a pull spec (docs/reference/upstream.md 8.2).
 _DIGEST = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+\Z")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*\Z")
@@ -81,7 +81,7 @@ def parse(text: str) -> Reference:
 
 
 def digest_of(pullspec: str) -> str:
-    """Returns the digest that `pullspec` pins, "" for a tag or two `@` (docs/upstream-behaviour.md 1.5)."""
+    """Returns the digest that `pullspec` pins, "" for a tag or two `@` (docs/reference/upstream.md 1.5)."""
     parts = pullspec.split("@")
     return parts[1] if len(parts) == 2 and is_digest(parts[1]) else ""
 

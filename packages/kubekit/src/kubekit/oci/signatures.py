@@ -1,7 +1,7 @@
 """Verifies the signatures of a release: OpenPGP messages around a JSON claim, checked against every keyring.
 
 Pure over bytes: `verify_signatures` gets the signatures from a store. The claim has the container-signature format: an
-inline-signed message whose body names the image's digest. Rules: docs/upstream-behaviour.md 8.2. `add_signature` writes
+inline-signed message whose body names the image's digest. Rules: docs/reference/upstream.md 8.2. `add_signature` writes
 a folder in the layout of a signature store's web server, `<algorithm>=<hash>/signature-<n>`.
 """
 
@@ -269,7 +269,7 @@ def _secret_key(secret: bytes) -> pysequoia.Tsk:
 MAX_SIGNATURES = 9
 """Maximum number of signatures that are read for a digest, numbered from 1 without a gap.
 
-Source: docs/upstream-behaviour.md 8.2.
+Source: docs/reference/upstream.md 8.2.
 """
 
 

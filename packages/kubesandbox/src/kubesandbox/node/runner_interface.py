@@ -18,7 +18,7 @@ from pathlib import Path
 from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from kubesandbox.sandbox_error import SandboxError
 
-# The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
+# The path of the image's files in a container, from which the payload is read (docs/how-to/sandbox.md).
 IMAGE_MOUNT = "/run/image"
 # The host's folder that holds kubesandbox and the packages installed with it.
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]

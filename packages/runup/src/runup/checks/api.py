@@ -1,4 +1,4 @@
-"""Exports the names for writing a check in Python and its tests. Public: docs/python-api.md."""
+"""Exports the names for writing a check in Python and its tests. Public: docs/reference/python-api.md."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ def find(risk: str) -> str:
     name = risk.partition("-")[0]
     if not _NAME.fullmatch(name) or name == "README":
         return ""
-    pages = packaged_files("docs/checks", f"{name}.md")
+    pages = packaged_files("docs/reference/checks", f"{name}.md")
     return pages[0].read_text(encoding="utf-8") if pages else ""
 
 
 def names() -> list[str]:
     """Returns the names of all risks and families of risks that have a page, sorted."""
-    page_names = [path.stem for path in packaged_files("docs/checks", "*.md")]
+    page_names = [path.stem for path in packaged_files("docs/reference/checks", "*.md")]
     return sorted(name for name in page_names if _NAME.fullmatch(name) and name != "README")

@@ -6,7 +6,7 @@ defined.
 A check's page is its module's docstring, and the module has its example. A docstring's first paragraph says what is
 wrong; the others begin with `Applies when`, `Why it matters:`, `What to do:`, `Accepting it` and `Source of the rule:`.
 `runup.checks.decide.check_page` makes the page from them and from what the check reads. The oldest checks have pages in
-`docs/checks` that are written by hand: they are declared with `by_hand=True`, and have no example.
+`docs/reference/checks` that are written by hand: they are declared with `by_hand=True`, and have no example.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def command(dump: Path, lacking: Sequence[str]) -> str:
     return f"runup dump collect {shlex.quote(str(dump.parent / f'{name}-collected'))}" if name else _HERE
 
 
-# The family of a risk -> what becomes of an update with it, each from the page of the risk in docs/checks.
+# The family of a risk -> what becomes of an update with it, each from the page of the risk in docs/reference/checks.
 WHY = {
     "ArchitecturesMixed": "the other nodes cannot take it",
     "CRDStoredVersionDropped": "it stops at that definition",

@@ -12,7 +12,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 
 NAMESPACE = "openshift-config"
-# The ConfigMap of the installer, and that of tools that install from its manifests (docs/upstream-behaviour.md 9).
+# The ConfigMap of the installer, and that of tools that install from its manifests (docs/reference/upstream.md 9).
 NOTES = (("openshift-install", "openshift-install"), ("openshift-install-manifests", "other"))
 MISSING = "<missing>"
 AGAIN_S = 300.0

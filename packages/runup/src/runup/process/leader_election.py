@@ -32,7 +32,7 @@ log = structlog.get_logger("leading")
 class Election:
     """Durations of the lease in seconds; longer for a single control plane node, for API outages.
 
-    Source: docs/upstream-behaviour.md 9.
+    Source: docs/reference/upstream.md 9.
     """
 
     lease_duration_s: float = 137

@@ -190,7 +190,7 @@ def stage_of(risk: Groupable) -> int:
     return min((_STAGES.get(kind, LATER) for kind in {item.kind for item in risk.resources}), default=LATER)
 
 
-# Risks for which the operator refuses the request itself (docs/upstream-behaviour.md 7.6 and 8.1).
+# Risks for which the operator refuses the request itself (docs/reference/upstream.md 7.6 and 8.1).
 _REFUSED = frozenset(
     {
         "AdminAck",
@@ -206,7 +206,7 @@ _REFUSED = frozenset(
     }
 )
 # By the kind of object. A release's manifests are applied in the order of their run levels, the machine-config
-# operator's late (level 80): nodes are drained when the control plane is updated (docs/upstream-behaviour.md 4).
+# operator's late (level 80): nodes are drained when the control plane is updated (docs/reference/upstream.md 4).
 _STAGES = {
     "APIService": CONTROL_PLANE,
     "ClusterOperator": CONTROL_PLANE,
@@ -302,7 +302,7 @@ def _parent_by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
 @_rule(
     "ClusterVersionFailing",
     "ClusterVersionUpdating",
-    source="docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
+    source="docs/reference/upstream.md 4.6 and 4.7: an update waits for the operators that Failing names",
 )
 def _parent_by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
@@ -322,18 +322,18 @@ def _parent_if_applying(family: str) -> ParentOf:
 
 _rule(
     "ClusterVersionUpdating",
-    source="docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
+    source="docs/reference/upstream.md 4.7: an update that fails does not go on until the failure is over",
 )(_parent_if_applying("ClusterVersionFailing"))
 _rule(
     "UpdatePathNotOffered",
-    source="docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is "
+    source="docs/reference/upstream.md 8.1: an update across minor versions goes by way of each, so that none is "
     "offered",
 )(_parent_if_applying("ClusterVersionGiantHop"))
 
 
 @_rule(
     "ClusterVersionUpgradeable",
-    source="docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable "
+    source="docs/reference/upstream.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable "
     "sums up operators, overrides, gates and the update in progress",
 )
 def _parent_by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
@@ -389,7 +389,7 @@ def _parent_by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
 
 @_rule(
     "MachineConfigPoolUpdating",
-    source="docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the "
+    source="docs/reference/upstream.md 4.7: the operator waits for machine-config, which updates its pools to the "
     "release",
 )
 def _parent_by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:

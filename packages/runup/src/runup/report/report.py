@@ -2,7 +2,7 @@
 
 The target writes a report (`encode`). The managing operator reads it as untrusted input (`read`), and reads it again
 from the history. The format changes by additions only: unknown fields are ignored, an unknown `format` is rejected.
-`docs/spec/preflight-v1.schema.json` is the same contract as a JSON Schema.
+`docs/reference/spec/preflight-v1.schema.json` is the same contract as a JSON Schema.
 """
 
 from __future__ import annotations

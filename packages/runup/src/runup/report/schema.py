@@ -1,7 +1,8 @@
 """The report format as a JSON Schema, generated from the types that read and write it.
 
-`docs/spec/preflight-v1.schema.json` is the checked-in copy, which a test compares. `tools/report_schema.py` writes it.
-What a schema cannot express (unique names, at most 1 MiB) is described in `docs/spec/preflight-v1.md`.
+`docs/reference/spec/preflight-v1.schema.json` is the checked-in copy, which a test compares. `tools/report_schema.py`
+writes it. What a schema cannot express (unique names, at most 1 MiB) is described in
+`docs/reference/spec/preflight-v1.md`.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _sink(flags: Mapping[str, Any], request: TargetRequest, config: ClusterConfi
         kept = HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest_too)
         return kept, kept
     if kind == "configmap":
-        # For clusters that forbid hostPath volumes (docs/operator.md).
+        # For clusters that forbid hostPath volumes (docs/reference/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id), None
     return StreamSink(sys.stdout.buffer) if flags["report"] == "-" else FileSink(Path(flags["report"])), None
 

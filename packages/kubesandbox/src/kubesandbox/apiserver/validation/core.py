@@ -1,7 +1,7 @@
 """Validation of ConfigMaps, Secrets, Events, Leases, ResourceQuotas, LimitRanges, and the kinds of storage.
 
 Source: k8s.io/kubernetes/pkg/apis/core/validation and pkg/apis/storage/validation. What a real server appends to a
-refused change of a volume's spec, the difference of Go's types, is left out (docs/sandbox-differences.md).
+refused change of a volume's spec, the difference of Go's types, is left out (docs/reference/sandbox-differences.md).
 """
 
 from __future__ import annotations

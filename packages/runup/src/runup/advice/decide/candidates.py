@@ -22,7 +22,7 @@ from runup.advice.decide import graph, preflight_reasons, promql
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 
 ALWAYS = (MatchingRule(type="Always"),)
-# The API's limit (docs/upstream-behaviour.md 10.3).
+# The API's limit (docs/reference/upstream.md 10.3).
 MAX_RISKS_AN_UPDATE = 200
 _ORDER_OF_VERDICTS = {"False": 0, "Unknown": 1, "True": 2}
 

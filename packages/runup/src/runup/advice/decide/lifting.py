@@ -1,7 +1,7 @@
 """Tells which risks of an update can be lifted by accepting them, and which conditions make `--to` refuse.
 
 Both are derived from names, versions and a stored ClusterVersion, which has no field for either, as the operator and
-`oc adm upgrade` do (docs/decisions/0075, docs/upstream-behaviour.md 7.7).
+`oc adm upgrade` do (docs/decisions/0075, docs/reference/upstream.md 7.7).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lifts(name: str, applies: ConditionStatus, *, source: str, target: str) -> b
     """Returns whether accepting a finding called `name` lifts it for an update from `source` to `target`.
 
     Each of the cluster's risks of updates to another minor version makes Upgradeable False as the operator sees it
-    (docs/upstream-behaviour.md 7.6). A ClusterVersion that is stored may be older than what a check found.
+    (docs/reference/upstream.md 7.6). A ClusterVersion that is stored may be older than what a check found.
     """
     if name in preflight_reasons.NEVER_ACCEPTED:
         return False

@@ -51,7 +51,7 @@ def payload_of(files: Mapping[str, bytes], release: Release, profile: str) -> Pa
     return payload
 
 
-# The same limit as for a Pod (docs/upstream-behaviour.md 1.4): layers of some hundred megabytes may have to be read.
+# The same limit as for a Pod (docs/reference/upstream.md 1.4): layers of some hundred megabytes may have to be read.
 WITHIN_S = 240.0
 
 
@@ -78,7 +78,7 @@ class FromRegistry:
 
 PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
-# The limit of a retrieval once the signature is verified (docs/upstream-behaviour.md 1.4); the Pod's own deadline is
+# The limit of a retrieval once the signature is verified (docs/reference/upstream.md 1.4); the Pod's own deadline is
 # shorter.
 POLL_S = 1.0
 _LETTERS = string.ascii_lowercase + string.digits

@@ -1,6 +1,6 @@
 """Turns the error of a task into the problem that conditions report, and notices about a task into events.
 
-Reasons and causes: docs/upstream-behaviour.md 4.3.
+Reasons and causes: docs/reference/upstream.md 4.3.
 """
 
 from __future__ import annotations

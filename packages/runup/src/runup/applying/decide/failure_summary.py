@@ -1,6 +1,6 @@
 """Summarizes many problems into the one that conditions report, and judges how long it may last.
 
-Source: docs/upstream-behaviour.md 4.7.
+Source: docs/reference/upstream.md 4.7.
 """
 
 from __future__ import annotations

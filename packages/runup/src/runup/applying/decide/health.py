@@ -66,7 +66,7 @@ def operator_problem(
 
 # The problems of a ClusterOperator, the first that holds counts: what is said of one operator and of several, and the
 # effect by the state of the run (None: no problem). While a release is kept, no problem is progress, so each is a
-# failure at once; the periods of grace are those of an update (docs/upstream-behaviour.md 4.6 and 4.7).
+# failure at once; the periods of grace are those of an update (docs/reference/upstream.md 4.6 and 4.7).
 _OPERATOR_PROBLEMS: dict[str, tuple[str, str, dict[ApplyReason, Effect | None]]] = {
     "NoVersions": (
         "does not declare expected versions",

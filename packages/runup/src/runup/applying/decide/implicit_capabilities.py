@@ -1,7 +1,7 @@
 """Capabilities that an update enables implicitly, because the cluster already has objects of them.
 
 If a new release moves an object of the running release into a capability that is not enabled, the capability is
-enabled, or the object would be left behind (docs/upstream-behaviour.md 3). Objects new in the release enable nothing.
+enabled, or the object would be left behind (docs/reference/upstream.md 3). Objects new in the release enable nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The merge rules of each kind: which fields of other writers stay, and which are removed.
 
-The rules are those of the Go operator (docs/upstream-behaviour.md 5.2), except for the differences that
+The rules are those of the Go operator (docs/reference/upstream.md 5.2), except for the differences that
 docs/decisions/0078 lists. Objects of kinds without rules are applied, and the fields that other writers add to them
 stay.
 """

@@ -39,7 +39,7 @@ class Problem:
 class ApplyReason(StrEnum):
     """The reason to apply a release, which decides the order of tasks and how long to wait.
 
-    Source: docs/upstream-behaviour.md 4.1.
+    Source: docs/reference/upstream.md 4.1.
     """
 
     INITIALIZING = "Initializing"

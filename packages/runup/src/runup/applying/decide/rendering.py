@@ -1,7 +1,7 @@
 """Renders a manifest into the object that is applied: with owner, a label that holds its digest, and cluster values.
 
 The cluster's values (proxy, TLS profile, internal load balancer) are `ClusterValues`; annotations of a manifest ask for
-them (docs/upstream-behaviour.md 5.2). The rendered object is what server-side apply sends, so its fields are those that
+them (docs/reference/upstream.md 5.2). The rendered object is what server-side apply sends, so its fields are those that
 we own.
 """
 

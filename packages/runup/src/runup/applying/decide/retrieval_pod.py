@@ -1,7 +1,7 @@
 """The `version-*` Pod that copies a release's files to the operator's node, and how its status is read.
 
 The Pod copies the target image's manifests into a temporary folder and renames that last, so that an incomplete copy is
-never taken for a release. Names, labels, containers and limits: docs/upstream-behaviour.md 1.4; what differs, and why:
+never taken for a release. Names, labels, containers and limits: docs/reference/upstream.md 1.4; what differs, and why:
 docs/decisions/0048-where-releases-come-from.md.
 """
 

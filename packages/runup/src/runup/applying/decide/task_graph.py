@@ -2,7 +2,7 @@
 
 An update goes run level by run level, with the components of a level in parallel. Installing and reconciling do all
 levels in parallel. A Job is a barrier in either: tasks before it come first, tasks after it wait
-(docs/upstream-behaviour.md 4.2). Within a node CustomResourceDefinitions are an exception: nothing waits for one until
+(docs/reference/upstream.md 4.2). Within a node CustomResourceDefinitions are an exception: nothing waits for one until
 something would use it.
 """
 

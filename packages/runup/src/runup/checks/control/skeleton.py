@@ -103,7 +103,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 CHECK = declared(run, NAME, "{component}", reads=(Node,))
 '''
-_CATALOGUE, _LIST = "packages/runup/src/runup/checks/catalogue", "docs/checks/README.md"
+_CATALOGUE, _LIST = "packages/runup/src/runup/checks/catalogue", "docs/reference/checks/README.md"
 _ROWS = "tests/checks/catalogue/test_examples.py"
 
 

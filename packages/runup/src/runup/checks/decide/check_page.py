@@ -1,4 +1,4 @@
-"""Builds a check's page from its docstring, reads and example; `docs/checks` holds the pages as files."""
+"""Builds a check's page from its docstring, reads and example; `docs/reference/checks` holds the pages as files."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _make_schedule(client: SyncClient, config: ClusterConfig, flags: Flags) -> i
     remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
     text = f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes\n"
     if not monitored:
-        text += "no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)\n"
+        text += "no alert is made: the cluster serves no PrometheusRule (docs/how-to/preflight-in-cluster.md has it)\n"
     write([out(text), *_not_removed_lines(remaining)])
     return EXIT_FAILED if remaining else EXIT_OK
 

@@ -163,7 +163,7 @@ class _Asker:
 
 
 def rights() -> Iterator[tuple[Right, type[Object]]]:
-    """Yields the rights that the commands need, as listed in `docs/security.md`, each with its kind."""
+    """Yields the rights that the commands need, as listed in `docs/explanation/security.md`, each with its kind."""
     for verb, kind, why, needed in _RIGHTS:
         resource = resource_of(kind)
         yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind

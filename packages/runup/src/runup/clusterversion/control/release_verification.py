@@ -1,6 +1,6 @@
 """Verifies and reads release images in the background; the results are observed, never awaited.
 
-Stores are queried in the order of docs/upstream-behaviour.md 8.2: ConfigMaps of the cluster, then
+Stores are queried in the order of docs/reference/upstream.md 8.2: ConfigMaps of the cluster, then
 `spec.signatureStores` if set (and then no others), else the stores that the running release names.
 """
 
@@ -29,7 +29,7 @@ from runup.release.control.signatures import read_config_maps, read_store, store
 from runup.release.decide.release_metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")
-# Half of upstream's time for verifying and fetching together (docs/upstream-behaviour.md 1.4): a forced update
+# Half of upstream's time for verifying and fetching together (docs/reference/upstream.md 1.4): a forced update
 # continues then.
 WITHIN_S = 120.0
 # A registry that was unreachable may answer when the next preflight starts.

@@ -2,7 +2,7 @@
 
 The worker is asked for the release that is worked towards (`goal`), with everything that decides which of its
 manifests the cluster gets. Any change of that is another request. Progress that concerns another release is ignored
-(docs/upstream-behaviour.md 6).
+(docs/reference/upstream.md 6).
 """
 
 from __future__ import annotations

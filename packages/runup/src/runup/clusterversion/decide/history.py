@@ -67,7 +67,7 @@ def begin_entry(
 def prune(entries: Entries) -> Entries:
     """Returns at most `MAX_ENTRIES` entries; the one removed is ranked least informative.
 
-    Source: docs/upstream-behaviour.md 6.3.
+    Source: docs/reference/upstream.md 6.3.
     """
     if len(entries) <= MAX_ENTRIES:
         return entries

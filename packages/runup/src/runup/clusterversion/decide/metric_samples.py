@@ -1,6 +1,6 @@
 """ClusterVersion and ClusterOperators as time series. Users' rules rely on upstream's names and labels.
 
-In: one snapshot of the cluster. Out: samples (docs/upstream-behaviour.md 9). One difference from upstream is intended:
+In: one snapshot of the cluster. Out: samples (docs/reference/upstream.md 9). One difference from upstream is intended:
 a request that names no update (accepted risks alone, a preflight) is not a `desired` version.
 """
 
@@ -103,7 +103,7 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
 def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     """Yields the samples of a cluster without a ClusterVersion: its absence, and its operators.
 
-    Source: docs/upstream-behaviour.md 9.
+    Source: docs/reference/upstream.md 9.
     """
     yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
     yield Sample(CONDITION, (VERSION, "Available", "ClusterVersionNotFound"), 0.0)

@@ -1,4 +1,4 @@
-"""The conditions of ClusterVersion while passes fail repeatedly (docs/upstream-behaviour.md 6.1, generic sync failure).
+"""The conditions of ClusterVersion while passes fail repeatedly (docs/reference/upstream.md 6.1, generic sync failure).
 
 They keep users from relying on a status that is no longer updated. A pass that cannot be decided also sets
 Available=False, as upstream does. A rejected write is reported as Failing and leaves Available as it was: what is

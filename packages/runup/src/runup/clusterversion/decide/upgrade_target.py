@@ -1,7 +1,7 @@
 """Finds the release that `--to`, `--to-image` and `--to-latest` mean, and decides whether to send the request. Pure.
 
 In: ClusterVersion and flags. Out: a target with warnings, or nothing to do; or a InputError is raised. The walk over
-the lists, its order and its texts are those of `oc adm upgrade` (docs/cli.md).
+the lists, its order and its texts are those of `oc adm upgrade` (docs/reference/cli.md).
 """
 
 from __future__ import annotations

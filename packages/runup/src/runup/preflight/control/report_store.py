@@ -3,8 +3,8 @@
     DIR/harbour/20261123T092159Z.20261123T092201125000Z.4.16.0.json
 
 The first time is when the cluster was as the report says, of a dump its own; the second one when the file was written.
-A file is a report as it is elsewhere (docs/spec/preflight-v1.schema.json), with the name of the cluster. It is written
-whole or not at all, so several commands may write to one folder. `stores.py` has the other places.
+A file is a report as it is elsewhere (docs/reference/spec/preflight-v1.schema.json), with the name of the cluster. It
+is written whole or not at all, so several commands may write to one folder. `stores.py` has the other places.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     CREATE TABLE reports (id, cluster, observed, written, target, report)
 
-The times are UTC and sort as text; `report` is JSON as it is elsewhere (docs/spec/preflight-v1.schema.json), so that
-SQLite's own `json_extract` reads it. Every report is one transaction: several commands may write to one file, and one
-that is killed leaves none of its half. No file is kept beside it, as a write-ahead log would be.
+The times are UTC and sort as text; `report` is JSON as it is elsewhere (docs/reference/spec/preflight-v1.schema.json),
+so that SQLite's own `json_extract` reads it. Every report is one transaction: several commands may write to one file,
+and one that is killed leaves none of its half. No file is kept beside it, as a write-ahead log would be.
 """
 
 from __future__ import annotations

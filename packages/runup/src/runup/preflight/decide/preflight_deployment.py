@@ -50,7 +50,7 @@ class Quantities(msgspec.Struct, frozen=True):
     """Requests and limits, as Kubernetes quantities; each must be lower than the operator's own in `deploy/manifests`.
 
     One process computes at a time, so that 0.9 of a CPU delays it by a tenth at most; half of a CPU delayed the first
-    risks by a fifth (docs/limits.md).
+    risks by a fifth (docs/explanation/limits.md).
     """
 
     cpu_request: str = "10m"

@@ -246,7 +246,7 @@ FAMILIES = frozenset(
         "SystemPodsFailing",
     }
 )
-# The risk that stands for a check without a result has the check's name with this ending (docs/checks/README.md).
+# The risk of a check without a result has the check's name with this ending (docs/reference/checks/README.md).
 _UNKNOWN = "Unknown"
 
 

@@ -104,7 +104,7 @@ class RollOut:
 def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], ...]:
     """Returns the version and the seconds of each completed update, the newest first; the installation is none."""
     updates = []
-    # The oldest entry is the installation, which pruning keeps (docs/upstream-behaviour.md 6.3).
+    # The oldest entry is the installation, which pruning keeps (docs/reference/upstream.md 6.3).
     for entry in history[:-1]:
         if entry.state != "Completed" or entry.completion_time is None:
             continue

@@ -185,7 +185,7 @@ def build_image(
 def release_metadata(
     version: str, previous: Sequence[str], following: Sequence[str], metadata: Mapping[str, Any]
 ) -> bytes:
-    """Returns the file `release-metadata` (docs/upstream-behaviour.md 1.1)."""
+    """Returns the file `release-metadata` (docs/reference/upstream.md 1.1)."""
     document: dict[str, Any] = {"kind": "cincinnati-metadata-v0", "version": version, "previous": sorted(previous)}
     if following:
         document["next"] = sorted(following)

@@ -4,7 +4,7 @@ A store that does not answer is queried once, not for each number: nine timeouts
 have the signature. A store whose `ca` cannot be used is not queried at all: no other CAs must be trusted in its place.
 
 Verified signatures are stored because stores may be unreachable the next time: ConfigMap
-`openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (docs/upstream-behaviour.md 8.2).
+`openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (docs/reference/upstream.md 8.2).
 Signatures that an earlier operator stored stay, up to 64 digests; they are verified again like any other.
 """
 

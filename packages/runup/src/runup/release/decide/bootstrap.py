@@ -1,6 +1,6 @@
 """Renders and filters the operator's own manifests with which the installation of a cluster starts.
 
-Pure over bytes, for `cluster-version-operator render` (docs/upstream-behaviour.md 1.6). Unlike in loading a release, a
+Pure over bytes, for `cluster-version-operator render` (docs/reference/upstream.md 1.6). Unlike in loading a release, a
 template that cannot be rendered is an error: no later pass would apply the file.
 """
 
@@ -28,7 +28,7 @@ _LATER = frozenset(
     f"0000_90_cluster-version-operator_0{name}.yaml"
     for name in ("0_prometheusrole", "1_prometheusrolebinding", "2_servicemonitor")
 )
-# The only kinds of release-manifests that are written (docs/upstream-behaviour.md 1.6).
+# The only kinds of release-manifests that are written (docs/reference/upstream.md 1.6).
 _POLICY_KINDS = frozenset({("config.openshift.io", "ClusterImagePolicy"), ("config.openshift.io", "ImagePolicy")})
 
 
@@ -43,7 +43,7 @@ class RenderError(Terminal):
 class Cluster:
     """The new cluster, as the installer describes it. Without a FeatureGate no gate is assumed.
 
-    Source: docs/upstream-behaviour.md 2.4.
+    Source: docs/reference/upstream.md 2.4.
     """
 
     profile: str = DEFAULT_PROFILE

@@ -1,4 +1,4 @@
-"""Computes the optional parts of a release that a cluster knows, requests and keeps (docs/upstream-behaviour.md 3).
+"""Computes the optional parts of a release that a cluster knows, requests and keeps (docs/reference/upstream.md 3).
 
 A capability that was enabled once can never be disabled again; one that is kept without being requested is "implicit".
 """

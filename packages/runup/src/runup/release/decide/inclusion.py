@@ -2,7 +2,7 @@
 
 Takes a manifest and `Filters` (None disables a filter); returns `Included`, or `Excluded` with the reason in the words
 of the cluster-version operator. The same function decides over a release's checks. Rules and their order:
-docs/upstream-behaviour.md 2; the messages are those of openshift/library-go's manifest package, which users search for.
+docs/reference/upstream.md 2; the messages are those of openshift/library-go's manifest package, which users search for.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, 
     """Returns the feature set and the gates that are enabled for `version`; empty if the cluster does not say.
 
     A FeatureGate that is absent, cannot be read, or has no entry for the version filters like one that enables nothing
-    (docs/upstream-behaviour.md 2.4: no feature sets are assumed until it was retrieved; docs/decisions/0028).
+    (docs/reference/upstream.md 2.4: no feature sets are assumed until it was retrieved; docs/decisions/0028).
     """
     if gate is None:
         return "", frozenset()

@@ -1,7 +1,7 @@
 """Describes a live cluster as the input of the inclusion rules, and explains why it gets a manifest or not.
 
 An absent object differs from one that may not be read: an absent FeatureGate means the default set
-(docs/upstream-behaviour.md 2.4), a forbidden one means unknown. A rule whose input could not be read is Unknown, and so
+(docs/reference/upstream.md 2.4), a forbidden one means unknown. A rule whose input could not be read is Unknown, and so
 is the answer, unless another rule excludes the manifest in any case.
 """
 

@@ -2,7 +2,7 @@
 
 No cluster is read: feature set, gates, profile, capabilities, major version and overrides are given. Files that are
 skipped or cannot be read are listed with the others. An operator updates only to a release that has all four parts
-(docs/upstream-behaviour.md 1.1).
+(docs/reference/upstream.md 1.1).
 """
 
 from __future__ import annotations

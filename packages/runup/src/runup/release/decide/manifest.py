@@ -27,7 +27,7 @@ class ManifestError(ValueError):
 
 
 class Identity(msgspec.Struct, frozen=True, order=True):
-    """The identity of an object: the API version is not part of it (docs/upstream-behaviour.md 1.2)."""
+    """The identity of an object: the API version is not part of it (docs/reference/upstream.md 1.2)."""
 
     group: str
     kind: str

@@ -233,7 +233,7 @@ def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:
 def version_hash(manifests: Iterable[Manifest]) -> str:
     """Returns `status.versionHash` of the included `manifests`: FNV-1, 64 bits, URL-safe base64.
 
-    Source: docs/upstream-behaviour.md 1.2.
+    Source: docs/reference/upstream.md 1.2.
     """
     value = _FNV_OFFSET
     for manifest in manifests:

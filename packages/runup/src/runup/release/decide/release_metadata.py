@@ -1,6 +1,6 @@
 """Parses `release-metadata` and `image-references`: a release's name, its previous versions, and its images.
 
-Rules: docs/upstream-behaviour.md 1.1. An error that makes a release unusable raises; a minor one (an invalid URL) is
+Rules: docs/reference/upstream.md 1.1. An error that makes a release unusable raises; a minor one (an invalid URL) is
 collected.
 """
 

@@ -37,7 +37,7 @@ INCLUDED = {
 class Component:
     """An operator's Deployment by run level, and the ClusterOperators that it manages.
 
-    Source: docs/upstream-behaviour.md 1.3.
+    Source: docs/reference/upstream.md 1.3.
     """
 
     level: int

@@ -208,7 +208,7 @@ def operand_manifests() -> list[Path]:
 
 
 def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
-    """Returns the update graph of `releases`, as Cincinnati serves it (docs/upstream-behaviour.md 7.3)."""
+    """Returns the update graph of `releases`, as Cincinnati serves it (docs/reference/upstream.md 7.3)."""
     index = {release.version: number for number, release in enumerate(releases)}
     conditional: dict[str, JSON] = {}
     for edge in scenario.graph.conditional_edges if releases else ():

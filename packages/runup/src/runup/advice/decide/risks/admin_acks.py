@@ -1,6 +1,6 @@
 """The risks from gates that an administrator must acknowledge before leaving the minor version.
 
-Source: docs/upstream-behaviour.md 7.6.
+Source: docs/reference/upstream.md 7.6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The risks from firing alerts: each concerns every update while the alert fires (docs/upstream-behaviour.md 7.6).
+"""The risks from firing alerts: each concerns every update while the alert fires (docs/reference/upstream.md 7.6).
 
 An answer about alerts counts for a minute. If Prometheus does not answer any more, the alerts that fired last are
 Unknown, because they may be over. Alerts may also have started to fire since, or before the first answer: a risk of its

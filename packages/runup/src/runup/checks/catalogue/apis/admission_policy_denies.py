@@ -1,11 +1,11 @@
 """An admission policy denies requests that the update sends.
 
 Applies when a ValidatingAdmissionPolicy is bound with the action Deny and denies a request of the update
-(docs/update-writes.md). Its expressions are evaluated for Deployments and DaemonSets in the platform's namespaces as
-they are now, for the pods of their templates, for the platform's Namespaces, for nodes that are cordoned, and for the
-eviction of a pod in each namespace. For other requests, expressions are evaluated that do not depend on the object. If
-a policy matches requests for which it cannot be evaluated, the result is Unknown: expressions that read parameters, an
-authorizer, or objects that this check does not read. MutatingAdmissionPolicies are not evaluated.
+(docs/reference/update-writes.md). Its expressions are evaluated for Deployments and DaemonSets in the platform's
+namespaces as they are now, for the pods of their templates, for the platform's Namespaces, for nodes that are cordoned,
+and for the eviction of a pod in each namespace. For other requests, expressions are evaluated that do not depend on the
+object. If a policy matches requests for which it cannot be evaluated, the result is Unknown: expressions that read
+parameters, an authorizer, or objects that this check does not read. MutatingAdmissionPolicies are not evaluated.
 
 Why it matters: the API server denies the request each time. The operator cannot apply the release, nodes cannot be
 drained, or pods cannot be created again, and the update stops.
@@ -133,7 +133,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 def _open_finding(name: str, requests: Sequence[str], policy: Object) -> Finding:
     why = f"ValidatingAdmissionPolicy {name} cannot be evaluated for requests of the update: {names(list(requests))}"
-    fix = "Compare the policy with the requests in docs/update-writes.md, or exclude the platform from it."
+    fix = "Compare the policy with the requests in docs/reference/update-writes.md, or exclude the platform from it."
     return unknown(NAME, why, [policy], fix=fix, kind=POLICIES)
 
 

@@ -1,12 +1,12 @@
 """An admission webhook that nobody answers would refuse what the update writes.
 
 Applies when a webhook has failurePolicy Fail, is called for a request that an update sends, and cannot answer.
-docs/update-writes.md lists these requests. A webhook cannot answer if its Service is missing, lacks the port or has no
-ready pod, or if its caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of its life
-if that is less. It also applies when a single pod answers, and the webhook must admit that pod itself: when its node is
-drained, no pod admits the next one. If the webhook has match conditions, which depend on the requests themselves, the
-result is Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a label counts
-for users' pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
+docs/reference/update-writes.md lists these requests. A webhook cannot answer if its Service is missing, lacks the port
+or has no ready pod, or if its caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of
+its life if that is less. It also applies when a single pod answers, and the webhook must admit that pod itself: when
+its node is drained, no pod admits the next one. If the webhook has match conditions, which depend on the requests
+themselves, the result is Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a
+label counts for users' pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
 
 Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
 of a drained node are not made again, and the webhook's own pods may be among them.

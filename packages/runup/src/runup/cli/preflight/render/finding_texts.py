@@ -28,7 +28,7 @@ _NAMED = 2
 _ONE_MINOR = 2
 STEPS = "The steps, one minor version of the control plane at a time, each with what it is the first to meet:"
 _RISK_OF_GUARD = {"ClusterVersionFailing": "Failing", "ClusterVersionUpdating": "Progressing"}
-# Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
+# Remedies that the condition's own message lacks. "Over" as in docs/reference/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
 HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."

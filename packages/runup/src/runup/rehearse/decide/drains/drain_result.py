@@ -189,7 +189,7 @@ _FOLLOWS: Mapping[str, str] = {
 }
 _MOST_NAMED = 3
 SAME, ANSWERS = 216, 219
-"""Answers that were the same, of those that were compared: the last count in docs/drains.md."""
+"""Answers that were the same, of those that were compared: the last count in docs/how-to/drains.md."""
 
 
 def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ def trust(unplaced: Iterable[Unplaced]) -> tuple[str, ...]:
     """Returns how far the result can be trusted: what was compared with real nodes, and what is not foretold."""
     stated = [
         f"evictions, budgets and places: of {ANSWERS} answers on two real nodes {SAME} were as rehearsed;"
-        " the others, and why, are in docs/drains.md"
+        " the others, and why, are in docs/how-to/drains.md"
     ]
     racing = sum(bool(each.rivals) for each in unplaced)
     if racing:
