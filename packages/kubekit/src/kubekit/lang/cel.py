@@ -115,10 +115,22 @@ class Program:
         raise _evaluation_error(reason)
 
 
+# Words of CEL that name no variable, but may name a field (k8s.io/apiserver/pkg/cel/escaping.go). Since Kubernetes
+# 1.31, rules may write `self.namespace` as well as `self.__namespace__`.
+RESERVED_WORDS = frozenset({"as", "break", "const", "continue", "else", "for", "function", "if", "import"}) | frozenset(
+    {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+_TEXT = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
+_ESCAPED_WORD = re.compile(rf"{_TEXT}|(?<=[.?])(\s*)__({'|'.join(sorted(RESERVED_WORDS))})__\b")
+
+
 def compile_cel(expression: str, variables: TypeHints) -> Program:
-    """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError."""
+    """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError.
+
+    A field `__namespace__` is the field `namespace`, and so for each of RESERVED_WORDS.
+    """
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
-    source = expression
+    source = _ESCAPED_WORD.sub(lambda found: f"{found[1]}{found[2]}" if found[2] else found[0], expression)
     for name in sorted(optionals):
         # Makes an optional of the list that is passed in its place.
         as_list = _OPTIONAL_LIST.format(name)

@@ -87,7 +87,7 @@ def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
 def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
     """Sets the metadata that the server sets on a new object."""
     metadata = meta(obj)
-    for key in (*_SERVER_SET, "resourceVersion"):
+    for key in _SERVER_SET:
         if key != "generation":  # of kinds that do not count it, whatever the client says
             metadata.pop(key, None)
     metadata["uid"] = uid
@@ -99,6 +99,7 @@ def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
 def stamp_restored(kind: Kind, obj: JSON, now: datetime) -> None:
     """Sets the uid, creation time and generation that a restored object lacks."""
     metadata = meta(obj)
+    metadata.pop("resourceVersion", None)
     metadata.setdefault("uid", new_uid())
     metadata.setdefault("creationTimestamp", rfc3339(now))
     if kind.generation or kind.custom:
@@ -119,7 +120,8 @@ def carry_over(kind: Kind, new: JSON, old: JSON) -> None:
         new_meta["generateName"] = old_meta["generateName"]
     if old_meta.get("namespace"):
         new_meta["namespace"] = old_meta["namespace"]
-    if "generation" in old_meta and desired_state(kind, new) != desired_state(kind, old):
+    counts = kind.generation or kind.custom
+    if counts and "generation" in old_meta and desired_state(kind, new) != desired_state(kind, old):
         new_meta["generation"] = int(old_meta["generation"]) + 1
 
 

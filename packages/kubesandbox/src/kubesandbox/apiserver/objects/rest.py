@@ -27,6 +27,7 @@ from kubesandbox.apiserver.objects.reading import Reading, Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
+from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
@@ -34,7 +35,8 @@ from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
 
-_JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
+_JSON_PATCH, _MERGE, _STRATEGIC, APPLY = PATCH_TYPES
+_PATCHES_OF_CUSTOM_RESOURCES = (_JSON_PATCH, _MERGE, APPLY)
 
 
 class Patching:
@@ -50,14 +52,9 @@ class Patching:
 
     async def patch(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles PATCH by its content type. Raises ApiError."""
-        type_ = media_type(request)
-        accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
-        if type_ not in PATCH_TYPES:
-            raise status_errors.unsupported_patch_type()
-        if type_ not in accepted:
-            raise status_errors.unsupported_media_type(accepted)
+        check_patch_type(request, kind)
         negotiate(request.header("accept"))
-        if type_ == _APPLY:
+        if media_type(request) == APPLY:
             return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
         # The real server reads the patch when it has the object.
@@ -126,24 +123,11 @@ class Patching:
         has_name = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
 
-        def stored_form(obj: JSON) -> JSON:
-            return self._decoding.stored_form(kind, obj)
-
         def compute(live: JSON | None) -> JSON:
-            """Returns the live object (None for a new one) with the configuration applied. Raises ApiError 409."""
-            applied = apply_patch(
-                self._schemas.tree(kind),
-                kind,
-                live,
-                config,
-                manager=options.manager,
-                force=options.force,
-                now=self._clock.now(),
-                subresource=target.subresource,
-                empty=self._schemas.empty(kind),
-                default=lambda obj: self._schemas.default(kind, stored_form(obj)),
-            )
-            return stored_form(applied)
+            new = self.applied(kind, live, config, options, part=target.subresource)
+            if uid := meta(config).get("uid"):
+                meta(new)["uid"] = uid  # no manager owns it, but an update must not change it
+            return new
 
         if self._writing.exists(kind, target):
             revision = parse_revision(meta(config).get("resourceVersion"))
@@ -160,6 +144,40 @@ class Patching:
             self.authorize(request, replace(target, verb="create", subresource=""))
         entry = await self._writing.create_applied(kind, compute(None), options)
         return self._reading.answer(request, kind, entry, 201)
+
+    def applied(self, kind: Kind, live: JSON | None, config: JSON, options: WriteOptions, *, part: str) -> JSON:
+        """Returns the live object (None for a new one) with the configuration applied. Raises ApiError 409."""
+
+        def stored_form(obj: JSON) -> JSON:
+            return self._decoding.stored_form(kind, obj)
+
+        applied = apply_patch(
+            self._schemas.tree(kind),
+            kind,
+            live,
+            config,
+            manager=options.manager,
+            force=options.force,
+            now=self._clock.now(),
+            subresource=part,
+            empty=self._schemas.empty(kind),
+            default=lambda obj: self._schemas.default(kind, stored_form(obj)),
+        )
+        return stored_form(applied)
+
+    def record_update(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str) -> None:
+        """Records the owners of what a PUT or a patch changed in `new`."""
+        tree, now = self._schemas.tree(kind), self._clock.now()
+        managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
+
+
+def check_patch_type(request: Request, kind: Kind) -> None:
+    """Raises ApiError (415) for a content type that is no patch of the kind's objects."""
+    type_ = media_type(request)
+    if kind.custom and type_ not in _PATCHES_OF_CUSTOM_RESOURCES:
+        raise status_errors.unsupported_media_type(_PATCHES_OF_CUSTOM_RESOURCES)
+    if type_ not in PATCH_TYPES:
+        raise status_errors.unsupported_patch_type()
 
 
 def _operation_fault(patch: Any) -> str:
@@ -220,6 +238,8 @@ class Rest:
         """Returns all objects of a kind in a namespace, or in all, as the kind serves them."""
         return [from_stored(kind, entry.load()) for entry in self.reading.entries(kind, namespace)]
 
-    async def change(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
+    async def change(
+        self, kind: Kind, target: Target, compute: Change, options: WriteOptions, *, applying: bool = False
+    ) -> Entry:
         """Reads an object, computes its new state, compares and stores it. Raises ApiError."""
-        return await self.writing.change(kind, target, compute, options)
+        return await self.writing.change(kind, target, compute, options, applying=applying)

@@ -58,6 +58,9 @@ _OF_THE_SERVER = frozenset(
 )
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
+# Metadata that no update changes (ValidateObjectMetaAccessorUpdate); of the rest the server keeps the old values.
+_IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+
 
 class Writing:
     """The common part of the writing verbs; one instance for the whole server."""
@@ -98,8 +101,6 @@ class Writing:
         check_place(kind, namespace, "", obj)
         self._check_escalation(kind, obj, None, options)
         metadata = meta(obj)
-        if metadata.get("resourceVersion"):
-            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
             metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + suffix
@@ -150,11 +151,14 @@ class Writing:
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate_object(kind, obj, None, options)
-        name = meta(obj)["name"]
+        name, revision = meta(obj)["name"], str(meta(obj).pop("resourceVersion", ""))
         existing = self._store.get(kind.storage, meta(obj).get("namespace", ""), name)
         # A real server also charges for an object that is there already, until its controller counts again.
         charged = options if existing is None else replace(options, dry_run=True)
         await self._charge_quotas(kind, obj, None, charged)
+        # The storage reads the resourceVersion, and only if it writes; a text that is no number counts as none.
+        if not options.dry_run and revision.isdigit() and int(revision):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if existing is not None:
             raise _already_there(kind, name, existing)
         obj = to_stored(kind, obj)
@@ -250,10 +254,15 @@ class Writing:
             revision = expected_revision or parse_revision(meta(new).get("resourceVersion"))
             if revision and revision != entry.rv:
                 raise status_errors.conflict(kind.plural, kind.group, target.name)
-            if uid and uid != is_uid:
-                # Reported twice, as the registry and the kind's own rules both check it.
-                fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
-                raise status_errors.invalid(kind.kind, kind.group, target.name, [fault, fault])
+            # Each is reported twice, as the registry and the kind's own rules both check it.
+            faults = [
+                FieldError(Fault.INVALID, f"metadata.{name}", value, "field is immutable")
+                for name in _IMMUTABLE
+                if (value := meta(new).get(name)) not in (None, "", meta(old).get(name))
+                for _ in range(2)
+            ]
+            if faults:
+                raise status_errors.invalid(kind.kind, kind.group, target.name, faults)
             new = self._finish_update(kind, old, new, options, part=target.subresource, applying=applying)
             await self._charge_quotas(kind, new, old, options, part=target.subresource)
             try:

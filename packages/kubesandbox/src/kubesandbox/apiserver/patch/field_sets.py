@@ -35,11 +35,12 @@ def metadata_node() -> SchemaNode:
         | {name: SchemaNode(type="boolean") for name in ("controller", "blockOwnerDeletion")},
         map_type="atomic",
     )
-    scalars = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
-               "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")  # fmt: skip
+    texts_of_fields = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp",
+                       "deletionTimestamp")  # fmt: skip
     return SchemaNode(
         type="object",
-        properties=dict.fromkeys(scalars, text)
+        properties=dict.fromkeys(texts_of_fields, text)
+        | dict.fromkeys(("generation", "deletionGracePeriodSeconds"), SchemaNode(type="integer"))
         | {
             "labels": texts,
             "annotations": texts,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kubekit.lang import cel_types
-from kubekit.lang.cel import CelError
+from kubekit.lang.cel import RESERVED_WORDS, CelError
 from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape_property
 from kubesandbox.apiserver.schema.structural import SchemaNode
@@ -73,7 +73,7 @@ def _object_type(node: SchemaNode, name: str, *, root: bool) -> cel_types.CelTyp
             return None
         limit, most = node.raw.get("maxProperties"), (REQUEST_BYTES - 2) // (values.least + 6)
         return replace(cel_types.map_of(values), most=most if limit is None else limit, least=2)
-    members = {escape_property(key): child for key, child in node.properties.items()}
+    members = _members(node)
     types_by_name: dict[str, cel_types.CelType | None] = {}
 
     def field(key: str) -> cel_types.CelType | None:
@@ -90,6 +90,12 @@ def _object_type(node: SchemaNode, name: str, *, root: bool) -> cel_types.CelTyp
     return replace(cel_types.object_of(name, field), least=least)
 
 
+def _members(node: SchemaNode) -> dict[str, SchemaNode]:
+    """Returns the properties by their names in rules, reserved words by both of their spellings."""
+    escaped = {f"__{key}__": child for key, child in node.properties.items() if key in RESERVED_WORDS}
+    return {escape_property(key): child for key, child in node.properties.items()} | escaped
+
+
 def _text_bytes(node: SchemaNode, bytes_each: int = 4) -> int:
     limit = node.raw.get("maxLength")
     return REQUEST_BYTES - 2 if limit is None else max(limit, 0) * bytes_each
@@ -97,7 +103,7 @@ def _text_bytes(node: SchemaNode, bytes_each: int = 4) -> int:
 
 def served_type(node: SchemaNode) -> cel_types.CelType:
     """Returns the type of a kind's whole objects, as OpenAPI documents have it; what has no type there is dyn."""
-    members = {escape_property(key): child for key, child in node.properties.items()}
+    members = _members(node)
 
     def field(key: str) -> cel_types.CelType | None:
         """Returns the CEL type of the field, with metadata as every object has it; None if there is no such field."""
@@ -121,7 +127,7 @@ def _loose_type(node: SchemaNode) -> cel_types.CelType:
     if node.type != "object":
         return declared_type(node) or cel_types.DYN
     if node.properties:
-        members = {escape_property(key): child for key, child in node.properties.items()}
+        members = _members(node)
         return cel_types.object_of("object", lambda key: _loose_type(members[key]) if key in members else None)
     return cel_types.map_of(_loose_type(node.additional)) if node.additional is not None else cel_types.DYN
 

@@ -76,6 +76,8 @@ STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 
 def metadata_faults(metadata: JSON, path: str = "metadata") -> Faults:
     """Yields the faults of labels, annotations and owner references, which are validated on every write."""
+    if (generation := metadata.get("generation") or 0) < 0:
+        yield invalid(f"{path}.generation", generation, "must be greater than or equal to 0")
     yield from label_faults(metadata.get("labels") or {}, f"{path}.labels")
     annotations = metadata.get("annotations") or {}
     for key in annotations:

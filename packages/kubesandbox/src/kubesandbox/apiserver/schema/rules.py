@@ -165,17 +165,15 @@ def _broken_rule(
 
 # --- values as rules see them ---------------------------------------------------------------------------------------
 
-_RESERVED = frozenset(
-    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
-    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
-)
+# Words that CEL reads as values and operators wherever they occur (k8s.io/apiserver/pkg/cel/escaping.go).
+_LITERALS = frozenset(("true", "false", "null", "in"))
 _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
 @lru_cache(maxsize=4096)
 def escape_property(name: str) -> str:
-    """Returns a property's name as rules write it: `__namespace__`, `a__dash__b`."""
-    if name in _RESERVED:
+    """Returns a property's name as `compile_cel` reads it in rules: `a__dash__b`, `__true__`, `namespace`."""
+    if name in _LITERALS:
         return f"__{name}__"
     for symbol, word in _SYMBOLS:
         name = name.replace(symbol, word)

@@ -1,4 +1,4 @@
-"""The subresources token, binding, finalize and scale, and the dispatch of all subresources and reviews."""
+"""The subresources token, binding and finalize, and the dispatch of all subresources and reviews."""
 
 from __future__ import annotations
 
@@ -12,37 +12,25 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authn import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.access.review_requests import Reviews
-from kubesandbox.apiserver.http.body import media_type
 from kubesandbox.apiserver.http.messages import (
     CREATED,
-    UNSTORED,
     Request,
     Response,
     User,
     check_acceptable,
     json_response,
-    negotiate,
 )
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target, not_there
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
-from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
-from kubesandbox.apiserver.served_kinds import BINDING_KIND, SCALE_KIND, TOKEN_KIND, Kind
+from kubesandbox.apiserver.served_kinds import BINDING_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.subresources.pods import Evictions, PodLogs
+from kubesandbox.apiserver.subresources.scale import Scales
 
 # The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
 _SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
-_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-# The paths of a Scale's fields in built-in workloads.
-_PATHS = {
-    "specReplicasPath": ".spec.replicas",
-    "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".spec.selector",
-}
-_PATCHES = tuple(f"application/{form}+json" for form in ("json-patch", "merge-patch", "strategic-merge-patch"))
-_SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 class Subresources:
@@ -57,7 +45,7 @@ class Subresources:
             ("pods", "eviction"): Evictions(rest, clock).serve,
             ("pods", "log"): PodLogs(rest, clock, pods).serve,
             ("namespaces", "finalize"): self._finalize_namespace,
-            ("*", "scale"): self._serve_scale,
+            ("*", "scale"): Scales(rest).serve,
         }
 
     def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
@@ -163,74 +151,3 @@ class Subresources:
     async def _write_change(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
-
-    async def _serve_scale(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Reads, replaces or patches the Scale of one object. Raises ApiError."""
-        negotiate(request.header("accept"), UNSTORED)
-        paths = kind.scale_paths or _PATHS
-        if target.verb == "get":
-            entry = self._rest.entry(kind, target.namespace, target.name)
-            return json_response(_scale_of(from_stored(kind, entry.load()), paths))
-        options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
-
-        if target.verb == "update":
-            body: JSON | None = self._rest.decoding.body(request, SCALE_KIND, options)
-        elif media_type(request) in _PATCHES:
-            body, patched = None, self._rest.patching.patch_reader(request, SCALE_KIND, options)
-        else:
-            raise status_errors.unsupported_media_type(_PATCHES)
-
-        def compute(obj: JSON) -> JSON:
-            """Returns the object with the requested replicas. Raises ApiError (400, 409, 422)."""
-            new_scale = patched(_scale_of(obj, paths)) if body is None else body
-            replicas = (new_scale.get("spec") or {}).get("replicas", 0)
-            # Replicas of a custom resource are validated with the whole object.
-            if replicas < 0 and not kind.custom:
-                fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
-                raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
-            # The revision is a precondition only if the client sent one.
-            expected_revision = meta(new_scale).get("resourceVersion") if target.verb == "update" else None
-            if expected_revision and expected_revision != meta(obj).get("resourceVersion"):
-                raise status_errors.conflict(kind.plural, kind.group, target.name)
-            *parents, last = filter(None, paths["specReplicasPath"].split("."))
-            branch = obj
-            for part in parents:
-                branch = branch.setdefault(part, {})
-            branch[last] = replicas
-            return obj
-
-        entry = await self._rest.change(kind, target, compute, options)
-        return json_response(_scale_of(from_stored(kind, entry.load()), paths))
-
-
-def _scale_of(obj: JSON, paths: Any) -> JSON:
-    """Returns the Scale of an object, its numbers and selector read at `paths`."""
-    metadata = meta(obj)
-    selector = _value_at(obj, paths.get("labelSelectorPath") or "")
-    status: JSON = {"replicas": _value_at(obj, paths["statusReplicasPath"]) or 0}
-    if isinstance(selector, dict):
-        # As text, such as `a=b,c in (d,e)`.
-        parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-        for expression in selector.get("matchExpressions") or ():
-            operator, key = expression.get("operator"), expression.get("key", "")
-            if operator in _SET_OPERATORS:
-                parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(expression.get('values') or ()))})")
-            else:
-                parts.append(key if operator == "Exists" else f"!{key}")
-        selector = ",".join(sorted(parts))
-    if selector:
-        status["selector"] = selector
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: metadata[key] for key in _META if key in metadata},
-        "spec": {"replicas": _value_at(obj, paths["specReplicasPath"]) or 0},
-        "status": status,
-    }
-
-
-def _value_at(obj: JSON, path: str) -> Any:
-    value: Any = obj
-    for part in filter(None, path.split(".")):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value if path else None
