@@ -115,6 +115,14 @@ def test_nobody_talks_where_no_policy_lets_him(namespace: str) -> None:
         assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
 
 
+def test_the_operators_namespace_is_as_upstreams() -> None:
+    """As upstream's end-to-end tests have it (test/cvo/cvo.go): an empty run level and a policy `default-deny`."""
+    namespace = "openshift-cluster-version-operator"
+    assert named("Namespace", namespace)["metadata"]["labels"]["openshift.io/run-level"] == ""
+    policies = [obj["metadata"] for obj in manifests() if obj["kind"] == "NetworkPolicy"]
+    assert {"default-deny"} <= {each["name"] for each in policies if each["namespace"] == namespace}
+
+
 def test_every_network_policy_is_about_a_pod_that_there_is() -> None:
     """A selector that fits nobody protects nobody."""
     labels = [named("Deployment", name)["spec"]["template"]["metadata"]["labels"] for name in WORKLOADS]
