@@ -27,6 +27,7 @@ class Converter:
         self.questions: list[JSON] = []
         self.url = ""
         self.ca_bundle = ""
+        self.certificate = ""
 
     def config(self, **changes: Any) -> JSON:
         """`spec.conversion` of a definition."""
@@ -61,6 +62,7 @@ def converter(folder: Path, answer: Answer) -> Iterator[Converter]:
     context.load_cert_chain(folder / "server.crt", folder / "server.key")
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made.url, made.ca_bundle = f"https://127.0.0.1:{server.server_port}", base64.b64encode(authority.cert).decode()
+    made.certificate = base64.b64encode((folder / "server.crt").read_bytes()).decode()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -318,6 +318,14 @@ def test_a_webhook_that_answers_wrongly(
     assert widgets.get("v1", "c").code == 404
 
 
+def test_a_webhook_may_vouch_for_itself(api: Api, hook: Converter) -> None:
+    """The caBundle is the webhook's own certificate, as controller-runtime's envtest writes it."""
+    widgets = Widgets(api, hook, hook.config(caBundle=hook.certificate))
+    widgets.create("v1", "a").ok()
+    assert widgets.get("v2", "a").code == 200
+    assert widgets.api.delete(f"{CRDS}/widgets.{widgets.group}").code == 200
+
+
 @pytest.mark.parametrize(
     ("conversion", "told"),
     [

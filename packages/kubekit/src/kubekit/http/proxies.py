@@ -190,13 +190,16 @@ class Egress(msgspec.Struct, frozen=True):
 
     def context(self, ca_file: str = "") -> ssl.SSLContext:
         """Returns a context that trusts the authorities, or those in `ca_file` alone. Raises OSError."""
-        import ssl  # takes longer than this module, and commands without a network need none
+        # `ssl` takes longer than this module, and commands without a network need none.
+        import ssl
+
+        from kubekit.http.tls import client_context
 
         if ca_file:
-            return ssl.create_default_context(cafile=ca_file)
+            return client_context(ca_file=ca_file)
         # Comments in a bundle name authorities in any language, and `ssl` takes ASCII alone.
         ascii_text = self.authorities.encode("ascii", "ignore").decode()
         try:
-            return ssl.create_default_context(cadata=ascii_text or None)
+            return client_context(ascii_text)
         except ssl.SSLError as error:
             raise OSError(f"the cluster's certificate authorities cannot be used: {error.reason}") from error

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from kubekit.http import http_date
+from kubekit.http.tls import client_context
 from kubekit.kube import api_errors
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock
@@ -137,11 +138,9 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
     if config.url.scheme != "https":
         return None
     try:
-        context = ssl.create_default_context(cadata=config.ca_data.decode("ascii") or None)
+        context = client_context(config.ca_data.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         raise api_errors.ConfigError(f"the certificate authority for {config.server} is not PEM: {error}") from error
-    # Python 3.13 turned this on; cluster CAs made by openssl one-liners lack the extensions that it demands.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
+from kubekit.http.tls import client_context
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
@@ -81,7 +82,7 @@ class Monitoring:
         try:
             stamp = stamp_of(Path(self._ca_file))
             if self._context is None or self._context[0] != stamp:
-                self._context = stamp, ssl.create_default_context(cafile=self._ca_file)
+                self._context = stamp, client_context(ca_file=self._ca_file)
         except OSError as error:
             raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
         return self._context[1]

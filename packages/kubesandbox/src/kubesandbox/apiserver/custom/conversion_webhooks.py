@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from kubekit.http.tls import client_context
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
@@ -81,7 +82,7 @@ class ConversionWebhooks:
         try:
             # Base64 of PEM; without any, the system's authorities are trusted.
             pem = base64.b64decode(client.get("caBundle") or "").decode().strip()
-            context = ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
+            context = client_context(pem)
         except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
             raise _ConversionFailed(f"unable to load root certificates: {error}") from error
         service = client.get("service")

@@ -23,6 +23,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.http.proxies import Egress
+from kubekit.http.tls import client_context
 from kubekit.kube import api_errors, calls
 from kubekit.kube.client import Client
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Verification, Verified
@@ -94,7 +95,7 @@ async def _authorities(client: Client, name: str) -> ssl.SSLContext:
     if not text:
         raise ValueError(f"ConfigMap {_CA_NAMESPACE}/{name} has no {_CA_KEY}")
     try:
-        return ssl.create_default_context(cadata=text)
+        return client_context(text)
     except ssl.SSLError as error:
         raise ValueError(
             f"ConfigMap {_CA_NAMESPACE}/{name}: {_CA_KEY} contains no certificate: {error.reason}"

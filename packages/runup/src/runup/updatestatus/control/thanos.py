@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kubekit.api.scheme import Resource
+from kubekit.http.tls import client_context
 from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.transport import context_for
@@ -58,7 +58,7 @@ def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime
     from kubekit.http.addresses import Deadline
     from kubekit.http.single_request import send_once
 
-    context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
+    context = context_for(client.config, client.config.auth.credential(now)) or client_context()
     # The Route's certificate is often signed by a public CA and not by that of the API server.
     context.load_default_certs()
     headers = {"Authorization": authorization, "Accept": "application/json"}
