@@ -22,6 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
+from runup.facts.collect import CollectedKind, with_known_fields
 from runup.facts.listers import ProgramLister, Refused, kinds_read_by
 
 JSON = dict[str, Any]
@@ -30,6 +31,8 @@ BUDGETS, MAPS = (
     Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
 )
 SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
+VOLUMES = Resource(group="", version="v1", kind="PersistentVolume", plural="persistentvolumes", namespaced=False)
 NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 RECORD = "runup-dump.json"
 
@@ -45,10 +48,11 @@ def cluster(server: Server) -> Iterator[Server]:
         (SECRETS, {"metadata": {"name": "hidden"}, "stringData": {"password": "hunter2"}}, "shop"),
         (BUDGETS, {"metadata": {"name": "till"}, "spec": {"minAvailable": 1}}, "shop"),
     )
+    made += SECRETIVE
     for name in spaces:
         server.client.send(calls.apply(NAMESPACES, {"metadata": {"name": name}}, field_manager="test", force=True))
     for resource, obj, namespace in made:
-        body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+        body = {**obj, "metadata": {**obj["metadata"], **({"namespace": namespace} if namespace else {})}}
         server.client.send(calls.apply(resource, body, field_manager="test", force=True))
     yield server
     for resource, obj, namespace in made:
@@ -56,6 +60,47 @@ def cluster(server: Server) -> Iterator[Server]:
             server.client.send(calls.delete(resource, obj["metadata"]["name"], namespace))
         except NotFound:
             continue
+
+
+# A password where people have them.
+TOKEN = "s3cr3t-t0k3n"
+_MANIFEST = json.dumps({"env": [{"name": "P", "value": TOKEN}]})
+_CONTAINER = {
+    "name": "c", "image": "registry.example/till:1",
+    "args": [f"--password={TOKEN}"], "command": ["till", f"-p{TOKEN}"], "env": [{"name": "P", "value": TOKEN}],
+    "livenessProbe": {"httpGet": {"port": 80, "httpHeaders": [{"name": "Authorization", "value": TOKEN}]}},
+    "startupProbe": {"exec": {"command": ["login", TOKEN]}},
+}  # fmt: skip
+_POD = {
+    "containers": [_CONTAINER],
+    "volumes": [{"name": "v", "flexVolume": {"driver": "example/v", "options": {"secret": TOKEN}}}],
+}
+SECRETIVE: tuple[tuple[Resource, JSON, str], ...] = (
+    (
+        DEPLOYMENTS,
+        {
+            "metadata": {"name": "till", "annotations": {"kopf.zalando.org/last-handled-configuration": _MANIFEST}},
+            "spec": {
+                "selector": {"matchLabels": {"app": "till"}},
+                "template": {"metadata": {"labels": {"app": "till"}}, "spec": _POD},
+            },
+        },
+        "shop",
+    ),
+    (MAPS, {"metadata": {"name": "own-settings"}, "data": {"password": TOKEN}}, "openshift-config"),
+    (
+        VOLUMES,
+        {
+            "metadata": {"name": "secretive"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "csi": {"driver": "d.example", "volumeHandle": "h", "volumeAttributes": {"password": TOKEN}},
+            },
+        },
+        "",
+    ),
+)
 
 
 def states(folder: Path) -> dict[str, str]:
@@ -97,6 +142,28 @@ def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) 
     assert [word for word in ("hunter2", "hidden", '"own"') if word in texts] == []
     nosy = replace(CHECKS[0], reads=(*CHECKS[0].reads, SECRETS))
     assert "secrets" not in {kind.name for kind in kinds_read_by([nosy], "x")}
+
+
+def test_passwords_are_in_no_dump_and_no_report(cluster: Server, run: Run, tmp_path: Path) -> None:
+    """Of the cluster and of the dump, which come to the same; `--whole-objects` collects everything, and says so."""
+    folder, whole = tmp_path / "mine", tmp_path / "whole"
+    at = ("--kubeconfig", cluster.kubeconfig)
+    assert run("dump", "collect", folder, *at).code == 0
+    texts = "".join(file.read_text() for file in folder.iterdir())
+    assert "secretive" in texts
+    assert "own-settings" in texts
+    assert TOKEN not in texts
+    assert "`--whole-objects` collects all" in json.loads((folder / RECORD).read_text())["note"]
+    for form in ("json", "html", "text"):
+        for source in (("--dump", folder), at):
+            ran = run("preflight", "run", *source, *(("-o", form) if form != "text" else ()))
+            assert TOKEN not in ran.out + ran.err
+    reports = [json.loads(run("preflight", "run", "-o", "json", *words).out) for words in (("--dump", folder), at)]
+    dump_risks, live_risks = ([(risk["name"], risk["applies"]) for risk in report["risks"]] for report in reports)
+    assert dump_risks == live_risks
+    assert run("dump", "collect", whole, *at, "--whole-objects").code == 0
+    assert TOKEN in "".join(file.read_text() for file in whole.iterdir())
+    assert "note" not in json.loads((whole / RECORD).read_text())
 
 
 def test_words_of_the_user_are_not_in_it(cluster: Server, run: Run, tmp_path: Path) -> None:
@@ -219,6 +286,46 @@ def test_the_sample_of_the_repository(run: Run) -> None:
     held = set(states(sample)) - set(report.get("lacking", ()))
     assert held == set(states(sample))
     assert set(states(sample).values()) == {"complete", "absent"}
+
+
+def _write_reduced(source: Path, folder: Path) -> None:
+    """Writes a dump of whole objects again, with the fields that a dump has."""
+    folder.mkdir()
+    rows = json.loads((source / RECORD).read_text())["kinds"]
+    for number, row in enumerate(rows):
+        for file in source.glob(f"{row['resource']}*.json"):
+            if file.name.removesuffix(".json").partition("@")[0] != row["resource"]:
+                continue
+            document = json.loads(file.read_text())
+            group, _, version = document["apiVersion"].rpartition("/")
+            kind, plural = document["kind"].removesuffix("List"), row["resource"].partition(".")[0]
+            resource = Resource(group=group, version=version, kind=kind, plural=plural, namespaced=True)
+            (kept,) = with_known_fields(
+                [CollectedKind(name=row["resource"], state="complete", resource=resource, lists=(("", document),))], []
+            )
+            (folder / file.name).write_text(json.dumps(kept.lists[0][1]))
+            rows[number] = row | {"fields": kept.fields}
+    (folder / RECORD).write_text(json.dumps(json.loads((source / RECORD).read_text()) | {"kinds": rows}))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("preflight", "run", "-o", "json"),
+        ("upgrade", "status"),
+        ("upgrade", "forecast"),
+        ("rehearse", "drain"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("sample", ["skip-level", "plain-kubernetes"])
+def test_whole_objects_say_no_more(words: tuple[str, ...], sample: str, run: Run, tmp_path: Path) -> None:
+    """What commands print of a dump is the same without the fields that a dump leaves out."""
+    source, folder = Path(__file__).parents[3] / "examples" / sample, tmp_path / sample
+    _write_reduced(source, folder)
+    assert "fields" in (folder / RECORD).read_text()
+    of_whole, of_reduced = (run(*words, "--dump", each) for each in (source, folder))
+    assert (of_reduced.code, of_reduced.out.replace(str(folder), str(source))) == (of_whole.code, of_whole.out)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,18 +47,19 @@ _SINGLETONS: dict[Resource, str] = {
 _IS_NAMESPACED = {(resource.group, resource.plural): resource.namespaced for resource in RESOURCES.values()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteKinds:
     """Kinds as (group, plural). `whole`: every object is known; `partly`: only some are, or those of some namespaces.
 
     `namespaces` names the namespaces for which a kind in `partly` is known in full. `absent`: the server did not have
-    the kind.
+    the kind. `fields`: those that the dump has of a kind, in the form of its record; a kind without has all.
     """
 
     whole: frozenset[Resource] = frozenset()
     partly: frozenset[Resource] = frozenset()
     namespaces: Mapping[Resource, frozenset[str]] = field(default_factory=dict)
     absent: frozenset[Resource] = frozenset()
+    fields: Mapping[Resource, str] = field(default_factory=dict)
 
     def covers(self, resource: Resource, namespace: str = "") -> bool:
         """Returns whether every object of a kind is known, in `namespace` or (if that is empty) in the cluster."""
@@ -137,7 +138,8 @@ def complete_kinds(
         if resource not in whole and namespaces
     }
     partly = (frozenset(held_namespaces) | frozenset(namespaces)) - whole
-    return CompleteKinds(whole, partly, namespaces, record.absent if record else frozenset())
+    known_kinds = CompleteKinds(whole=whole, partly=partly, namespaces=namespaces)
+    return replace(known_kinds, absent=record.absent, fields=record.fields) if record else known_kinds
 
 
 Plural = Callable[[str, str], Resource]
@@ -365,10 +367,14 @@ def is_must_gather(root: Path, top: Path) -> bool:
 
 
 class Recorded(NamedTuple):
-    """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL; kinds of no server."""
+    """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL; kinds of no server.
+
+    `fields` are those that the objects of a kind have, if they are not whole.
+    """
 
     known: tuple[tuple[Resource, str], ...]
     absent: frozenset[Resource]
+    fields: Mapping[Resource, str]
 
 
 def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
@@ -381,8 +387,11 @@ def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
         return None
     recorded: list[tuple[Resource, str]] = []
     absent: set[Resource] = set()
+    fields: dict[Resource, str] = {}
     for row in _rows_of_record(root / COLLECTED, "kinds"):
         plural, _, group = str(row.get("resource") or "").partition(".")
+        if isinstance(row.get("fields"), str):
+            fields[group, plural] = row["fields"]
         namespaces = row.get("namespaces")
         if row.get("state") == "complete":
             namespaces_read = namespaces if isinstance(namespaces, list) and namespaces else [ALL]
@@ -395,7 +404,7 @@ def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
                 recorded += [((group, plural), str(namespace)) for namespace in namespaces_read]
         elif row.get("state") == "absent":
             absent.add((group, plural))
-    return Recorded(tuple(recorded), frozenset(absent))
+    return Recorded(tuple(recorded), frozenset(absent), fields)
 
 
 def _rows_of_record(file: Path, key: str) -> list[dict[str, Any]]:

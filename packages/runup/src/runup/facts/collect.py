@@ -1,7 +1,8 @@
 """Collects a dump in one pass: lists each kind, records what became of it, and writes the folder or the archive.
 
 The record (`runup-dump.json`) says of each kind whether it is complete, forbidden, absent or failed, so that checks of
-the dump know what it proves (docs/decisions/0080). Nothing is left half-written: the folder gets its name at the end.
+the dump know what it proves (docs/decisions/0080). Objects have only the fields that hold no secrets or that runup
+reads (`collected_fields`). Nothing is left half-written: the folder gets its name at the end.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,24 +19,36 @@ from typing import Any
 import msgspec
 
 from kubekit.api import codec
-from kubekit.api.scheme import Resource
+from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from runup import __version__
 from runup.checks.decide.reads import type_of
 from runup.dump.dump_files import COLLECTED
+from runup.facts.collected_fields import WHOLE_OBJECTS, as_text, collected_fields, reducer
 from runup.facts.listers import Lister, Refused, WantedKind
 
 JSON = dict[str, Any]
+_BINDINGS = resource_of(ValidatingAdmissionPolicyBinding)
+_REDUCED = (
+    "The objects have only the fields that are known to hold no secrets and those that runup reads, as `fields` says: "
+    f"arguments, values of variables, other annotations and parameters are left out. `{WHOLE_OBJECTS}` collects all."
+)
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedKind:
-    """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all."""
+    """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all.
+
+    `fields` are those that the objects have, empty if they are whole.
+    """
 
     name: str
     state: str
+    resource: Resource | None = None
+    fields: str = ""
     lists: tuple[tuple[str, JSON], ...] = ()
     message: str = ""
     namespaces: tuple[str, ...] = ()
@@ -48,7 +61,7 @@ class CollectedKind:
     def row(self) -> JSON:
         """Returns the kind's row in the record."""
         row: JSON = {"resource": self.name, "state": self.state, "count": self.count}
-        return row | {key: value for key in ("message", "namespaces") if (value := getattr(self, key))}
+        return row | {key: value for key in ("message", "namespaces", "fields") if (value := getattr(self, key))}
 
 
 def collect_kinds(
@@ -83,6 +96,7 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
         return CollectedKind(
             name=kind.name,
             state=PARTLY if gaps else COMPLETE,
+            resource=resource,
             lists=tuple(lists),
             message="; ".join(dict.fromkeys(gaps)),
             namespaces=kind.namespaces,
@@ -114,7 +128,34 @@ def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dic
     except Refused as refused:
         return CollectedKind(name=kind.name, state=refused.state, message=refused.message)
     items = [obj for obj in looked_up if obj is not None]
-    return CollectedKind(name=kind.name, state=COMPLETE, lists=(("", _list_document(resource, items, "")),))
+    lists = (("", _list_document(resource, items, "")),)
+    return CollectedKind(name=kind.name, state=COMPLETE, resource=resource, lists=lists)
+
+
+def with_known_fields(kinds: Iterable[CollectedKind], others: Iterable[Resource]) -> tuple[CollectedKind, ...]:
+    """Returns the kinds with the fields that hold no secrets or that runup reads.
+
+    `others` are the reads of checks that are not built in; the fields that they name are kept.
+    """
+    kinds, others = tuple(kinds), tuple(others)
+    bindings = (
+        item for kind in kinds if kind.name == _BINDINGS.name for _, each in kind.lists for item in each["items"]
+    )
+    policies_deny = any("Deny" in ((item.get("spec") or {}).get("validationActions") or ()) for item in bindings)
+    reduced_kinds = []
+    for kind in kinds:
+        resource = kind.resource
+        if resource is None:
+            reduced_kinds.append(kind)
+            continue
+        fields = collected_fields(resource, [each for each in others if each.name == kind.name])
+        reduced = reducer(resource, fields, policies_deny=policies_deny)
+        lists = tuple(
+            (namespace, {**document, "items": list(map(reduced, document["items"]))})
+            for namespace, document in kind.lists
+        )
+        reduced_kinds.append(replace(kind, lists=lists, fields=as_text(fields)))
+    return tuple(reduced_kinds)
 
 
 def _list_document(resource: Resource, items: list[JSON], version: str) -> JSON:
@@ -170,6 +211,7 @@ def write(
             "collectedBy": f"runup {__version__}",
             "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             **({"kubernetesVersion": kubernetes} if kubernetes else {}),
+            **({"note": _REDUCED} if any(kind.fields for kind in kinds) else {}),
             "kinds": [kind.row() for kind in kinds],
         }
         for file, document in documents.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -51,9 +51,11 @@ def snapshot_of_dump(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
 
     A kind is unreadable (`lacking`) if the dump cannot say whether there are objects of it, and partly read if the
     cluster may have had more of them (`partly`), except in the namespaces that were listed in full (`complete_in`). It
-    is `absent` if the server did not serve it when the dump was collected.
+    is `absent` if the server did not serve it when the dump was collected. A read of fields that the dump leaves out is
+    unreadable.
     """
-    collected = dump.collected
+    collected, reads = dump.collected, tuple(reads)
+    insufficient = _insufficient_reads(reads, collected.fields) if collected.fields else {}
 
     def why_lacking(resource: Resource) -> str:
         key = (resource.group, resource.plural)
@@ -71,14 +73,24 @@ def snapshot_of_dump(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
             return ""
         return collected.why_partly(key)
 
-    return snapshot_of(
-        reads,
+    snapshot = snapshot_of(
+        [resource for resource in reads if resource not in insufficient],
         dump.objects,
         lacking=why_lacking,
         partly=why_partly,
         complete_in=lambda resource: collected.namespaces.get((resource.group, resource.plural), ()),
         absent=lambda resource: (resource.group, resource.plural) in collected.absent,
     )
+    return replace(snapshot, unreadable={**snapshot.unreadable, **insufficient}) if insufficient else snapshot
+
+
+def _insufficient_reads(reads: Iterable[Resource], fields: Mapping[tuple[str, str], str]) -> dict[Resource, str]:
+    """Returns why the fields that a dump has do not suffice, for each read of other ones."""
+    # Imported here: most dumps have whole objects.
+    from runup.facts.collected_fields import why_insufficient
+
+    recorded = {resource: fields.get((resource.group, resource.plural), "") for resource in reads}
+    return {resource: why for resource, text in recorded.items() if text and (why := why_insufficient(resource, text))}
 
 
 def acceptance_records(dump: Dump) -> dict[str, str]:

@@ -23,31 +23,30 @@ _NOISE = frozenset({"managedFields"})
 
 # None shows a single value, "+" everything below, and a map the fields that it names.
 Selection = Mapping[str, Any] | str | None
-_ALL = "+"
-_TABLE = resources.files(__package__) / "data" / "shown-fields.txt"
-_EVERY_KIND = "*"
+ALL = "+"
+EVERY_KIND = "*"
 
 
 def without_secrets(obj: JSON) -> JSON:
     """Returns the object with `HIDDEN` in place of every value that the table does not name."""
     group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
     kind = str(obj.get("kind", ""))
-    selected = _selection_of(f"{kind}.{group}" if version and group else kind)
-    shown: JSON = _shown(obj, selected, 0)
+    shown: JSON = _shown(obj, selection_of(f"{kind}.{group}" if version and group else kind), 0)
     return shown
 
 
 @cache
-def _selection_of(kind: str) -> Selection:
-    """Returns what objects of a kind show."""
-    every = _table()[_EVERY_KIND]
-    return _merged(every, _table()[kind]) if kind in _table() else every
+def selection_of(kind: str) -> dict[str, Any]:
+    """Returns what objects of a kind show, `KIND.GROUP` or the name of a kind of the core group."""
+    table = read_table("shown-fields")
+    return merged(table[EVERY_KIND], table.get(kind, {}))
 
 
 @cache
-def _table() -> dict[str, dict[str, Any]]:
-    """Returns the selections by kind."""
-    lines = (line for line in _TABLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#"))
+def read_table(name: str) -> dict[str, dict[str, Any]]:
+    """Returns the selections of a table of `data`, by kind."""
+    text = (resources.files(__package__) / "data" / f"{name}.txt").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     entries = [entry.partition(":") for entry in re.split(r"\n(?!\s)", "\n".join(lines))]
     parts: dict[str, str] = {}
     table: dict[str, dict[str, Any]] = {}
@@ -57,8 +56,13 @@ def _table() -> dict[str, dict[str, Any]]:
         if name.startswith("$"):
             parts[name] = text
         else:
-            table[name] = _parsed(iter(re.findall(r"[{}+]|[^\s{}+]+", text)))
+            table[name] = parsed(text)
     return table
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Returns the selection that a text in the form of the tables describes."""
+    return _parsed(iter(re.findall(r"[{}+]|[^\s{}+]+", text)))
 
 
 def _parsed(words: Iterator[str]) -> dict[str, Any]:
@@ -69,21 +73,24 @@ def _parsed(words: Iterator[str]) -> dict[str, Any]:
         if word == "}":
             break
         if word == "{":
-            fields[name] = _merged(fields[name] or {}, _parsed(words))
-        elif word == _ALL:
-            fields[name] = _ALL
+            fields[name] = merged(fields[name] or {}, _parsed(words))
+        elif word == ALL or word.startswith("="):
+            fields[name] = word
         else:
             name = word
             fields.setdefault(name, None)
     return fields
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of both selections."""
     fields = {**one, **other}
     for name in one.keys() & other.keys():
-        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
-            fields[name] = _merged(one[name], other[name])
+        pair = (one[name], other[name])
+        if all(isinstance(each, Mapping) for each in pair):
+            fields[name] = merged(*pair)
+        else:
+            fields[name] = ALL if ALL in pair else next((each for each in pair if each is not None), None)
     return fields
 
 

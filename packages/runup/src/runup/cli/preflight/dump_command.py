@@ -40,13 +40,20 @@ def dump() -> None:
 @click.option(
     "--with", "program", default="", metavar="PROGRAM", help="List by this `kubectl` or `oc`, with its login."
 )
+@click.option(
+    "--whole-objects",
+    is_flag=True,
+    help="Write objects with all their fields, such as arguments, variables and annotations, which may hold passwords.",
+)
 @connection_options
 @click.pass_context
-def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...], program: str) -> None:
+def collect(
+    ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...], program: str, *, whole_objects: bool
+) -> None:
     """Collect into DIR the kinds that checks read, and what became of each: complete, forbidden or absent.
 
-    The cluster is only read. Secrets are never collected. A list that is refused ends nothing: its checks will say
-    Unknown.
+    The cluster is only read. Secrets are never collected. Objects have only the fields that are known to hold no
+    secrets, and those that runup reads. If a list is refused, its checks are Unknown.
 
     \b
       runup dump collect my-cluster
@@ -71,7 +78,8 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
     # What the checks read, `upgrade status`, and the simulation of drains with its forecast.
     further = (*READS, *((kind.resource, "") for kind in drain_inputs.KINDS))
-    wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace(), further)
+    own_checks = tuple(python_checks())
+    wanted_kinds = kinds_read_by((*CHECKS, *own_checks), operator_namespace(), further)
     progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:
@@ -95,6 +103,9 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
         problem = of_cluster.message
         raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {problem}")
+    if not whole_objects:
+        own_reads = (resource for check in own_checks for resource in check.reads)
+        collected = collection.with_known_fields(collected, own_reads)
     redaction = collection.Redaction(redact)
     path = collection.write(collected, folder, now, redaction, archive=archive, kubernetes=kubernetes)
     # How much is complete, and what is missing and why.

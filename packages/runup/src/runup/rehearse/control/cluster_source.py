@@ -97,6 +97,9 @@ def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSo
     if dump.skipped:
         text = "Events, EndpointSlices, Leases and other kinds that say nothing about an update"
         left_out.append(LeftOut("other kinds", text, dump.skipped))
+    if dump.collected.fields:
+        text = "arguments, variables and others that may hold secrets: what the release overwrites there is not known"
+        left_out.append(LeftOut("fields", text))
     left_out += [LeftOut(_resource_name(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
     return ClusterSource(
         name=dump.name,
