@@ -96,6 +96,7 @@ class RuleWithOperations(Wire, frozen=True, kw_only=True):
     api_groups: tuple[str, ...] = ()
     api_versions: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
     scope: str = "*"
 
 
@@ -133,21 +134,43 @@ class ParamKind(Wire, frozen=True):
     kind: str = ""
 
 
-class MatchResources(Wire, frozen=True):
+class MatchResources(Wire, frozen=True, kw_only=True):
     """The requests that a policy or its binding is for."""
 
     resource_rules: tuple[RuleWithOperations, ...] = ()
+    exclude_resource_rules: tuple[RuleWithOperations, ...] = ()
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
+    match_policy: str = ""
 
 
-class AdmissionPolicySpec(Wire, frozen=True):
-    """`spec` of a ValidatingAdmissionPolicy; without constraints it is not known here what it is for."""
+class NamedExpression(Wire, frozen=True):
+    """A match condition or a variable of a policy, in CEL."""
+
+    name: str
+    expression: str
+
+
+class Validation(Wire, frozen=True):
+    """A condition that requests must meet, in CEL, and the message of a denial."""
+
+    expression: str
+    message: str = ""
+    message_expression: str = ""
+
+
+class AdmissionPolicySpec(Wire, frozen=True, kw_only=True):
+    """`spec` of an admission policy; without constraints the requests that it is for are not known.
+
+    A MutatingAdmissionPolicy has no validations; its mutations are not read.
+    """
 
     param_kind: ParamKind | None = None
     failure_policy: str = "Fail"
     match_constraints: MatchResources | None = None
-    match_conditions: tuple[Any, ...] = ()
+    match_conditions: tuple[NamedExpression, ...] = ()
+    variables: tuple[NamedExpression, ...] = ()
+    validations: tuple[Validation, ...] = ()
 
 
 class ValidatingAdmissionPolicy(Object, frozen=True):
@@ -157,7 +180,7 @@ class ValidatingAdmissionPolicy(Object, frozen=True):
 
 
 class AdmissionPolicyBindingSpec(Wire, frozen=True):
-    """`spec` of a ValidatingAdmissionPolicyBinding."""
+    """`spec` of the binding of an admission policy; one of a MutatingAdmissionPolicy has no actions."""
 
     policy_name: str = ""
     validation_actions: tuple[str, ...] = ()

@@ -154,6 +154,15 @@ def compile_cel(expression: str, variables: TypeHints) -> Program:
     )
 
 
+def paths_read(expression: str, variables: TypeHints) -> frozenset[cel_ast.Path]:
+    """Returns the paths of variables that an expression reads (`cel_ast.paths_read`). Raises CelSyntaxError."""
+    try:
+        compiled = engine_environment(tuple(sorted(variables.items()))).compile(expression)
+        return frozenset(cel_ast.paths_read(cel_ast.parse_tree(compiled.serialize()).root))
+    except (RuntimeError, ValueError) as error:
+        raise CelSyntaxError(tidy_message(str(error))) from error
+
+
 _FUNCTION_NAMES = frozenset(function.name for function in (*GLOBAL_FUNCTIONS, *MEMBER_FUNCTIONS))
 
 

@@ -101,6 +101,43 @@ def parse_tree(serialized: bytes) -> Tree:
     return Tree(_parse_node(expression), kinds, [member for member in fields if member[0] != 4], outer[1])
 
 
+Path = tuple[str, ...]
+# Select, index, and their optional forms: the second argument is the key.
+_ACCESSES = frozenset({"_[_]", "_?._", "_[?_]"})
+_NAME, _FUNCTION, _ARGUMENTS, _TEXT_CONSTANT = 1, 2, 3, 6
+
+
+def paths_read(node: Node) -> set[Path]:
+    """Returns the paths that an expression reads, each from its variable: `object.spec["a"].b` is (object, spec, a, b).
+
+    A path ends where a key is computed: what is below it may all be read. Variables of comprehensions are included.
+    """
+    path, others = _path(node)
+    paths = {path} if path else set[Path]()
+    for other in others:
+        paths |= paths_read(other)
+    return paths
+
+
+def _path(node: Node) -> tuple[Path, list[Node]]:
+    """Returns the path that a node reads, empty if it reads none itself, and the nodes below that may read others."""
+    if node.kind == IDENT:
+        return (node.text(_NAME),), []
+    if node.kind == SELECT and (operand := node.child(1)) is not None:
+        path, others = _path(operand)
+        # A computed key among the others ends the path.
+        return (path if others else (*path, node.text(2))) if path else (), others or ([] if path else [operand])
+    arguments = node.children(_ARGUMENTS) if node.kind == CALL else []
+    if len(arguments) == 2 and node.text(_FUNCTION) in _ACCESSES:
+        (path, others), key = _path(arguments[0]), arguments[1]
+        if path and not others and key.kind == CONST and (text := key.text(_TEXT_CONSTANT)):
+            return (*path, text), []
+        return path, [*others, key] if path else arguments
+    entries = [value for _, value in node.fields if isinstance(value, Entry)]
+    below = [value for _, value in [*node.fields, *(each for entry in entries for each in entry.fields)]]
+    return (), [value for value in below if isinstance(value, Node)]
+
+
 def serialize_tree(tree: Tree) -> bytes:
     """Returns the tree as the engine reads it."""
     return _write_fields([(1, tree.type_url), (2, _write_fields([*tree.rest, (4, _encode_node(tree.root))]))])

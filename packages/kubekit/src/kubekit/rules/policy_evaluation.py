@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
 from kubekit.lang.cel import CelError, CelEvaluationError, Program, compile_cel
+from kubekit.lang.cel import paths_read as cel_paths_read
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 
 JSON = dict[str, Any]
@@ -143,7 +144,7 @@ AUTHORIZER = re.compile(r"\bauthorizer\b")
 _NO_AUTHORIZER = "expressions have no authorizer here"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The result of one validation: whether the write is denied, and the reason."""
 
@@ -151,6 +152,7 @@ class Decision:
     message: str = ""
     reason: str = "Invalid"
     index: int = 0
+    is_error: bool = False  # an expression has no value, and the failurePolicy is Fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,23 @@ class Evaluation:
         self._computed: dict[str, Any] = {}
         self._broken: dict[str, str] = {}
 
+    def value_at(self, path: Sequence[str]) -> Any:
+        """Returns the value at the path of a variable such as `object`, None if there is none."""
+        value: Any = self._values
+        for key in path:
+            if not isinstance(value, Mapping) or key not in value:
+                return None
+            value = value[key]
+        return value
+
+    def is_excluded(self, conditions: Sequence[JSON]) -> bool:
+        """Returns whether one of these match conditions is false: the policy does not apply to the write then."""
+        for condition in conditions:
+            with contextlib.suppress(_Failed):
+                if self._evaluate(condition["expression"]) is False:
+                    return True
+        return False
+
     def outcome(self) -> PolicyOutcome:
         """Returns what the policy says."""
         try:
@@ -215,7 +234,7 @@ class Evaluation:
                 continue
             message = "" if holds is True else self._denial_message(validation)
             reason = "Invalid" if holds is True else validation.get("reason") or "Invalid"
-            decisions.append(Decision(holds is not True, message, reason, index))
+            decisions.append(Decision(denied=holds is not True, message=message, reason=reason, index=index))
         annotations: list[tuple[str, str]] = []
         for annotation in self._spec.get("auditAnnotations") or ():
             expression = annotation["valueExpression"]
@@ -234,7 +253,7 @@ class Evaluation:
 
     def _error_decision(self, message: str, index: int) -> Iterator[Decision]:
         if self._fails:
-            yield Decision(True, message, index=index)
+            yield Decision(denied=True, message=message, index=index, is_error=True)
 
     def _conditions_hold(self) -> bool:
         """Returns whether all match conditions hold. A false one decides, also where another has no value."""
@@ -300,6 +319,20 @@ class Evaluation:
             self._broken[name] = str(error)
         else:
             del self._broken[name]
+
+
+@lru_cache(512)
+def paths_read(expression: str, variables: tuple[tuple[str, str], ...] = ()) -> frozenset[tuple[str, ...]]:
+    """Returns the paths that an expression of a policy reads, those of the `variables` included that it uses.
+
+    Raises CelError if the expression does not compile, such as one that uses the authorizer.
+    """
+    expressions, pending, paths = dict(variables), [expression], set[tuple[str, ...]]()
+    while pending:
+        text = pending.pop()
+        pending += [expressions.pop(name) for name in _VARIABLE.findall(text) if name in expressions]
+        paths |= cel_paths_read(text, _HINTS)
+    return frozenset(paths)
 
 
 @lru_cache(512)

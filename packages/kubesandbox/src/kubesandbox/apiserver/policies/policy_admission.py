@@ -160,7 +160,7 @@ def _labels_of(obj: JSON | None) -> dict[str, str] | None:
 
 def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
     if policy["spec"].get("failurePolicy") != "Ignore":
-        yield _Denial(policy["metadata"]["name"], binding, evaluation.Decision(True, why))
+        yield _Denial(policy["metadata"]["name"], binding, evaluation.Decision(denied=True, message=why))
 
 
 def _carry_out_actions(

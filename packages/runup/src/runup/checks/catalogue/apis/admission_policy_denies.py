@@ -1,11 +1,15 @@
 """An admission policy denies requests that the update sends.
 
 Applies when a ValidatingAdmissionPolicy is bound with the action Deny and denies a request of the update
-(docs/reference/update-writes.md). Its expressions are evaluated for Deployments and DaemonSets in the platform's
-namespaces as they are now, for the pods of their templates, for the platform's Namespaces, for nodes that are cordoned,
-and for the eviction of a pod in each namespace. For other requests, expressions are evaluated that do not depend on the
-object. If a policy matches requests for which it cannot be evaluated, the result is Unknown: expressions that read
-parameters, an authorizer, or objects that this check does not read. MutatingAdmissionPolicies are not evaluated.
+(docs/reference/update-writes.md). Its expressions are evaluated for Deployments, DaemonSets and StatefulSets in the
+platform's namespaces as they are now, for the pods of their templates, for the platform's Namespaces and
+CustomResourceDefinitions, for each node that is cordoned, and for each pod that is evicted or deleted. For other
+requests, expressions are evaluated that do not depend on the object. Pods of users were admitted by the policies when
+they were created; expressions that read these pods are not evaluated for the pods that replace them. The result is
+Unknown if a policy matches requests for which it cannot be evaluated: expressions that read parameters, an authorizer,
+or fields of objects that this check does not read; and if the answer depends on which of several accounts sends the
+request. It is Unknown as well for a bound MutatingAdmissionPolicy that changes a request of the update, since its
+mutations are not evaluated. Policies that OpenShift's own components apply are reported only if they deny a request.
 
 Why it matters: the API server denies the request each time. The operator cannot apply the release, nodes cannot be
 drained, or pods cannot be created again, and the update stops.
@@ -21,14 +25,16 @@ Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy; a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kubekit.api.core_v1 import Namespace, Node
-from kubekit.api.extension_v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding
+from kubekit.api.core_v1 import Namespace
+from kubekit.api.extension_v1 import AdmissionPolicyBindingSpec
 from kubekit.api.meta_v1 import Object
-from runup.api.clusterversion_json import mapping
+from runup.checks.catalogue.apis.shared.policies import MUTATING, MUTATING_BY_DEFAULT, READS, VALIDATING
+from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.reads import as_dict, shape
 from runup.checks.writing import (
     DEFINITIONS,
@@ -38,9 +44,9 @@ from runup.checks.writing import (
     Resource,
     Slim,
     Snapshot,
+    Unreadable,
     declared,
     names,
-    resource_of,
     risk,
     unknown,
 )
@@ -48,6 +54,11 @@ from runup.rules.platform_namespaces import is_system
 
 NAME = "AdmissionPolicyDeniesUpdate"
 EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {kubeletVersion: v1.36.4}}
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: freeze}
@@ -63,85 +74,132 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: freeze}
 spec: {policyName: freeze, validationActions: [Deny]}
 """
-JSON = dict[str, Any]
-
-
-def _whole(resource: Resource) -> Slim:
-    """Returns the read of a kind that keeps `spec`, of workloads only in the platform's namespaces."""
-    return Slim(
-        group=resource.group,
-        version=resource.version,
-        kind=resource.kind,
-        plural=resource.plural,
-        namespaced=resource.namespaced,
-        type=shape(("spec",)),
-        keep=_without_users,
-    )
+# Policies that components of OpenShift apply, without an annotation of the release: machine-config-operator,
+# `manifests`, and cluster-network-operator, `bindata/network/ovn-kubernetes/common`.
+_OF_COMPONENTS = frozenset(
+    {
+        "custom-machine-config-pool-selector",
+        "default-network-annotation",
+        "egressip-create-validation",
+        "egressip-update-validation",
+        "machine-configuration-guards",
+        "machineconfigpool-osimagestream-reference-validation",
+        "managed-bootimages-cpms-platform-check",
+        "managed-bootimages-platform-check",
+        "mcn-guards",
+        "networkpolicy-prevent-deletion",
+        "networkpolicy-prevent-update",
+        "user-defined-networks-namespace-label",
+    }
+)
+_OF_RELEASE = "include.release.openshift.io/"
 
 
 def _without_users(obj: Any) -> Any:
-    namespace = obj.metadata.namespace
-    return obj if not namespace or is_system(namespace) else Object(metadata=obj.metadata)
+    return obj if is_system(obj.metadata.namespace) else Object(metadata=obj.metadata)
 
 
-POLICIES = _whole(resource_of(ValidatingAdmissionPolicy))
-BINDINGS = _whole(resource_of(ValidatingAdmissionPolicyBinding))
 WORKLOADS = tuple(
-    _whole(Resource(group="apps", version="v1", kind=kind, plural=plural, namespaced=True))
-    for kind, plural in (("Deployment", "deployments"), ("DaemonSet", "daemonsets"))
+    Slim(
+        group="apps",
+        version="v1",
+        kind=kind,
+        plural=plural,
+        namespaced=True,
+        type=shape(("spec",)),
+        keep=_without_users,
+    )
+    for kind, plural in (("Deployment", "deployments"), ("DaemonSet", "daemonsets"), ("StatefulSet", "statefulsets"))
 )
+_Versions = tuple[Resource, ...]
+# A policy that is in force, and the bindings that put it into force.
+_InForce = tuple[Object, list[dict[str, Any]]]
 
 
-def run(snapshot: Snapshot, _context: Context) -> Findings:
+def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each bound policy that denies a request, and an Unknown one for each that may."""
-    policies = {each.metadata.name: each for each in snapshot.listed_or_none(POLICIES)}
-    by_policy: dict[str, list[JSON]] = {}
-    for each in snapshot.listed_or_none(BINDINGS):
-        spec = mapping(as_dict(each), "spec")
-        actions, policy_name = spec.get("validationActions"), str(spec.get("policyName"))
-        if isinstance(actions, list) and "Deny" in actions and policy_name in policies:
-            by_policy.setdefault(policy_name, []).append(spec)
-    if not by_policy:
-        return
-    # Few clusters have such policies, and CEL takes longer to import than all other checks.
-    from runup.checks.catalogue.apis.shared.denied_requests import Requests, denied_requests
+    lacking: Unreadable | None = None
+    validating = _in_force(snapshot, VALIDATING, lambda spec: "Deny" in spec.validation_actions)
+    mutating: list[_InForce] = []
+    try:
+        mutating = _in_force(snapshot, MUTATING, lambda _: True)
+    except Unreadable as error:
+        # Before, a cluster need not have the kind.
+        if (kubernetes.source_minor(snapshot, context) or 0) >= MUTATING_BY_DEFAULT:
+            lacking = error
+    if validating or mutating:
+        yield from _findings(snapshot, context, validating, mutating)
+    if lacking is not None:
+        raise lacking
 
-    requests = Requests(snapshot, WORKLOADS)
-    for name, bindings in sorted(by_policy.items()):
-        policy = as_dict(policies[name])
-        try:
-            outcome = denied_requests(policy, bindings, requests)
-        except (AttributeError, KeyError, TypeError):
-            # Policies are read as JSON, since they have many fields: one of another type shows where it is used.
-            why = f"ValidatingAdmissionPolicy {name}, or a binding of it, has a field of a wrong type"
-            yield unknown(NAME, why, [policies[name]], fix="Correct the policy and its bindings.", kind=POLICIES)
-            continue
+
+def _in_force(
+    snapshot: Snapshot, kinds: tuple[_Versions, _Versions], is_effective: Callable[[AdmissionPolicyBindingSpec], bool]
+) -> list[_InForce]:
+    """Returns the policies of a kind that effective bindings refer to, by name. Raises Unreadable."""
+    by_policy: dict[str, list[dict[str, Any]]] = {}
+    for each in snapshot.list_first_served(kinds[1]):
+        if is_effective(each.spec):
+            by_policy.setdefault(each.spec.policy_name, []).append(as_dict(each).get("spec", {}))
+    policies = sorted(snapshot.list_first_served(kinds[0]), key=lambda each: str(each.metadata.name))
+    return [(each, by_policy[each.metadata.name]) for each in policies if each.metadata.name in by_policy]
+
+
+def _findings(
+    snapshot: Snapshot, context: Context, validating: Iterable[_InForce], mutating: Iterable[_InForce]
+) -> Iterator[Finding]:
+    # Few clusters have such policies, and CEL takes longer to import than all other checks.
+    from runup.checks.catalogue.apis.shared.denied_requests import denied_requests
+    from runup.checks.catalogue.apis.shared.update_requests import Requests
+
+    lacking: list[Unreadable | None] = []
+    requests = Requests(snapshot, WORKLOADS, is_openshift=context.cluster is ClusterKind.OPENSHIFT)
+    for policy, bindings in validating:
+        name = policy.metadata.name
+        outcome = denied_requests(as_dict(policy), bindings, requests)
+        lacking.append(outcome.lacking)
         if outcome.denied:
             texts = list(dict.fromkeys(outcome.denied.values()))
             yield risk(
                 NAME,
                 f"ValidatingAdmissionPolicy {name} denies requests of the update: {names(list(outcome.denied))}. "
                 f"It says: {names(texts, 2)}.",
-                [policies[name]],
+                [policy],
                 severity="critical",
                 fix="Exclude the platform in the policy's matchConstraints, or delete its bindings for the update.",
-                kind=POLICIES,
+                kind=VALIDATING[0][0],
             )
-        elif outcome.open:
-            yield _open_finding(name, outcome.open, policies[name])
+        elif outcome.open and not _is_of_platform(policy):
+            why = f"ValidatingAdmissionPolicy {name} cannot be evaluated for requests of the update: "
+            yield _open_finding(f"{why}{names(list(outcome.open))}", policy, VALIDATING[0][0])
+    for policy, bindings in mutating:
+        outcome = denied_requests(as_dict(policy), bindings, requests, mutates=True)
+        lacking.append(outcome.lacking)
+        if outcome.open and not _is_of_platform(policy):
+            why = f"MutatingAdmissionPolicy {policy.metadata.name} changes requests of the update, and its mutations "
+            why += f"are not evaluated: {names(list(outcome.open))}"
+            yield _open_finding(why, policy, MUTATING[0][0])
+    if error := next(filter(None, lacking), None):
+        raise error
 
 
-def _open_finding(name: str, requests: Sequence[str], policy: Object) -> Finding:
-    why = f"ValidatingAdmissionPolicy {name} cannot be evaluated for requests of the update: {names(list(requests))}"
+def _is_of_platform(policy: Object) -> bool:
+    """Returns whether the release or a component of OpenShift applies the policy."""
+    metadata = policy.metadata
+    return metadata.name in _OF_COMPONENTS or any(key.startswith(_OF_RELEASE) for key in metadata.annotations)
+
+
+def _open_finding(why: str, policy: Object, kind: Resource) -> Finding:
     fix = "Compare the policy with the requests in docs/reference/update-writes.md, or exclude the platform from it."
-    return unknown(NAME, why, [policy], fix=fix, kind=POLICIES)
+    return unknown(NAME, why, [policy], fix=fix, kind=kind)
 
 
 CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(POLICIES, BINDINGS, *WORKLOADS, Namespace, Node, PODS, DEFINITIONS),
+    reads=(*READS, *WORKLOADS, Namespace, PODS, DEFINITIONS, *kubernetes.READS),
     rank=221,
     severity="critical",
+    clusters="both",
 )

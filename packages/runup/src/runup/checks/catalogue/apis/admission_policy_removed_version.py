@@ -22,19 +22,15 @@ guide.
 from __future__ import annotations
 
 from kubekit.api.extension_v1 import MatchResources
-from kubekit.api.extension_v1 import ValidatingAdmissionPolicy as Policy
-from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding as Binding
 from kubekit.api.meta_v1 import Object
+from runup.checks.catalogue.apis.shared.policies import MUTATING_BY_DEFAULT, PAIRS, READS, VALIDATING
 from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import removed_versions
-from runup.checks.writing import Findings, Resource, Slim, declared, names, resource_of, risk
+from runup.checks.writing import Findings, Resource, declared, names, risk
 
 NAME = "AdmissionPolicyRemovedVersion"
-_GROUP = "admissionregistration.k8s.io"
-# The first minor version that serves MutatingAdmissionPolicies without being told to (`data/api-lifecycle.yaml`).
-_MUTATING_BY_DEFAULT = 36
 EXAMPLE = """
 apiVersion: v1
 kind: Node
@@ -56,21 +52,6 @@ spec: {policyName: service-ranges, validationActions: [Deny]}
 """
 
 
-def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Resource, ...]:
-    """Returns the reads of a kind of policies, preferred version first: older servers have the second."""
-    return tuple(
-        Slim(group=_GROUP, version=version, kind=kind, plural=plural, namespaced=False, type=as_type)
-        for version in ("v1", "v1beta1")
-    )
-
-
-# Policies with their bindings.
-_VALIDATING = ((resource_of(Policy),), (resource_of(Binding),))
-_MUTATING = (
-    _reads("MutatingAdmissionPolicy", "mutatingadmissionpolicies", Policy),
-    _reads("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", Binding),
-)
-_PAIRS: tuple[tuple[tuple[Resource, ...], tuple[Resource, ...]], ...] = (_VALIDATING, _MUTATING)
 # A policy or a binding in force with a rule that names only versions that go some time.
 _Suspect = tuple[Object, Resource, MatchResources]
 
@@ -85,13 +66,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         return
     lacking: Unreadable | None = None
     suspects: list[_Suspect] = []
-    for policies, bindings in _PAIRS:
+    for policies, bindings in PAIRS:
         try:
             bound_to, listed = snapshot.list_first_served(bindings), snapshot.list_first_served(policies)
         except Unreadable as error:
-            if policies is _VALIDATING[0] or (
-                (kubernetes.source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT
-            ):
+            if policies is VALIDATING[0] or ((kubernetes.source_minor(snapshot, context) or 0) >= MUTATING_BY_DEFAULT):
                 lacking = lacking or error
             continue
         names_in_force = {binding.spec.policy_name for binding in bound_to}
@@ -124,7 +103,7 @@ CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *kubernetes.READS),
+    reads=(*READS, DEFINITIONS, *kubernetes.READS),
     rank=215,
     clusters="both",
 )
