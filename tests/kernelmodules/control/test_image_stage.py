@@ -201,6 +201,28 @@ async def test_for_which_kernels_an_image_has_modules(
     assert (found.verified, found.kernels) == (False, frozenset(kernels))
 
 
+@pytest.mark.parametrize(
+    ("layer", "architectures", "kernels"),
+    [
+        pytest.param([Made("etc/motd")], ("amd64", "arm64"), None, id="no module, and another image"),
+        pytest.param([Made(f"{FOLDER}/other.ko")], ("amd64", "arm64"), None, id="this kernel's, and another image"),
+        pytest.param([Made("opt/lib/modules/5.13.0/other.ko")], ("amd64", "arm64"), {"5.13.0"}, id="another kernel's"),
+        pytest.param([Made("etc/motd")], ("amd64", "unknown"), set(), id="an attestation is no other image"),
+        pytest.param([Made("etc/motd")], ("amd64",), set(), id="one image"),
+    ],
+)
+async def test_a_push_would_replace_the_images_of_other_architectures(
+    tmp_path: Path, layer: list[Made], architectures: tuple[str, ...], kernels: set[str] | None
+) -> None:
+    """An index is replaced as a whole, so what its other images have counts, and it was not read."""
+    layout = layout_in(tmp_path)
+    entries = [put_image(layout, layer if name == "amd64" else GOOD, architecture=name) for name in architectures]
+    index = put_index(layout, *entries)
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/a/b@{index.digest}", architectures=("amd64",))
+    assert (found.verified, found.kernels) == (False, None if kernels is None else frozenset(kernels))
+
+
 async def test_whether_it_is_known_for_which_kernels_an_image_has_modules(real: str) -> None:
     """An image that does not exist has none; one that could not be read, or is for another machine, may have some."""
     for tag, architectures, kernels in (

@@ -124,8 +124,8 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         (
             "Failure",
             "Done",
-            f"{BUILD_FAILED}a push could overwrite kernel modules in registry.example/kmod:v1, which could not be "
-            f"read: {NAMED} ({UNREAD.reason})",
+            f"{BUILD_FAILED}a push could overwrite kernel modules in registry.example/kmod:v1, which was not "
+            f"read completely: {NAMED} ({UNREAD.reason})",
         ),
     ),
     "a tag that names the kernel may be overwritten": (

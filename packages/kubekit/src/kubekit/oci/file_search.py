@@ -53,6 +53,7 @@ class SearchResult:
     `faults` are the files in the folder that do not count, each with the reason; `faults_elsewhere` are those of wanted
     names elsewhere. `unread` are links in the folder by their paths, with the key and the target of each: files of
     other names, which were not looked at and may not exist. `groups` are complete only if a file was not found.
+    `other_images`: the reference names an index with images of other architectures, which were not searched.
     `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
     """
 
@@ -65,6 +66,7 @@ class SearchResult:
     faults_elsewhere: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     groups: frozenset[str] = frozenset()
+    other_images: bool = False
 
 
 class Search:

@@ -243,6 +243,7 @@ class RegistryClient:
             faults_elsewhere=search.faults_elsewhere,
             unread=search.unread,
             groups=frozenset(search.groups),
+            other_images=index_or_manifest != data and _has_several_images(index_or_manifest),
         )
 
     def _check_architecture(self, reference: Reference, config: Descriptor, architecture: str) -> None:
@@ -389,6 +390,12 @@ def _require_sha256(reference: Reference, digest: str) -> None:
     """Raises BadImage for a digest by which content cannot be checked here."""
     if not digest.startswith("sha256:") or not is_digest(digest):
         raise errors.BadImage(f"{reference}: {digest!r} is not a sha256 digest")
+
+
+def _has_several_images(index: bytes) -> bool:
+    """Reports whether an index has images for several architectures; attestations have the architecture `unknown`."""
+    entries = images.decode_document(images.Index, index, "index").manifests
+    return len({entry.platform.architecture for entry in entries if entry.platform} - {"unknown"}) > 1
 
 
 def _check_sizes(manifest: Manifest, reference: Reference, most_bytes: int | None = None) -> None:

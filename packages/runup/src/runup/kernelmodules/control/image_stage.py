@@ -144,6 +144,9 @@ def _judge_search(
     """Returns the verdict on what was found in the image."""
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     linked = {key for key, _ in searched.unread.values()}
+    # A push would replace the whole index, with the images of other architectures, which were not searched.
+    other_kernels = searched.groups - {question.kernel}
+    kernels = None if searched.other_images and not other_kernels else searched.groups
     not_found = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
     missing = [name for name in not_found if kernel_spelling(name) not in linked]
     if missing:
@@ -163,7 +166,7 @@ def _judge_search(
             + (f"; it has {elsewhere}" if elsewhere else ""),
             paths=paths,
             fetched_bytes=searched.fetched,
-            kernels=searched.groups,
+            kernels=kernels,
         )
     if not_found:
         links = first_paths_text([f"/{path} is a link to /{target}" for path, (_, target) in searched.unread.items()])
@@ -173,7 +176,7 @@ def _judge_search(
             "because it has another name; put the module itself there, or link to a file of the module's name",
             paths=paths,
             fetched_bytes=searched.fetched,
-            kernels=searched.groups,
+            kernels=kernels,
         )
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [

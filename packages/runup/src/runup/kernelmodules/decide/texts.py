@@ -24,7 +24,7 @@ NAME_THE_KERNEL = "containerImage must name the kernel, for example by a tag wit
 def overwritten(image: str, kernels: Iterable[str] | None) -> str:
     """Returns why nothing is pushed to `image`, which has modules of `kernels`; None if that is not known."""
     if kernels is None:
-        return f"a push could overwrite kernel modules in {image}, which could not be read: {NAME_THE_KERNEL}"
+        return f"a push could overwrite kernel modules in {image}, which was not read completely: {NAME_THE_KERNEL}"
     return (
         f"a push would overwrite {image}, which has modules for kernel {', '.join(sorted(kernels))}: {NAME_THE_KERNEL}"
     )
