@@ -1,5 +1,6 @@
 """How the documentation site is built: `make docs`. Every page is Markdown that also reads well where it lies."""
 
+import re
 from pathlib import Path
 
 project = "runup"
@@ -25,17 +26,16 @@ _MOVED = {
     "explanation": "applying corpus-preflight limits preflight-design security",
     "contributing": "real-cluster releasing",
 }
-_CHECKS = [path.stem for path in Path(__file__).parent.glob("reference/checks/*.md")]
-_OLD = {page: f"{folder}/{page}" for folder, pages in _MOVED.items() for page in pages.split()} | {
-    "upstream-behaviour": "reference/upstream",
-    "checks/writing-checks": "how-to/writing-checks",
-    # The URL of a risk is /checks/NAME below the site (`runup.report.documentation`).
-    **{
-        f"checks/{path.stem}": f"reference/checks/{path.stem}"
-        for path in Path(__file__).parent.glob("reference/checks/*.md")
-    },
+_OLD = {page: f"{folder}/{page}.html" for folder, pages in _MOVED.items() for page in pages.split()} | {
+    "upstream-behaviour": "reference/upstream.html",
+    "checks/writing-checks": "how-to/writing-checks.html",
 }
+# The URL of a risk is /checks/NAME below the site (`runup.report.documentation`).
+_CHECKS = Path(__file__).parent / "reference" / "checks"
+_OLD |= {f"checks/{path.stem}": f"reference/checks/{path.stem}.html" for path in _CHECKS.glob("*.md")}
+_UNKNOWN = re.findall(r"^### (\w+)$", (_CHECKS / "unknown.md").read_text(encoding="utf-8"), re.MULTILINE)
+_OLD |= {f"checks/{name}": f"reference/checks/unknown.html#{name.lower()}" for name in _UNKNOWN}
 # `/checks/NAME` is found by servers that add `.html`, and by servers that look for `index.html` in a folder. Targets
 # are relative, because a site may be below a path.
 _SOURCES = ((f"{old}{end}", new) for old, new in _OLD.items() for end in ("", "/index"))
-redirects = {source: f"{'../' * source.count('/')}{new}.html" for source, new in _SOURCES}
+redirects = {source: f"{'../' * source.count('/')}{new}" for source, new in _SOURCES}

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from runup.advice.decide import preflight_reasons
+from runup.checks import risk_pages
 from runup.checks.catalogue import CHECKS
 from runup.cli.main import root
 from runup.cli.operator.main import PROGRAM, operator
@@ -88,12 +89,11 @@ def undocumented_commands() -> Iterator[str]:
 
 
 def undocumented_checks() -> Iterator[str]:
-    """Every check, and every risk that stands for what is not known, has a page: its URL points there."""
+    """Every check, and the risk of every check without a result, has a page or a section: its URL points there."""
     names = {check.name for check in CHECKS} | {check.unknown_risk for check in CHECKS if check.unknown_risk}
     names |= {preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED}
-    for name in sorted(names):
-        if not (HERE / "docs" / "reference" / "checks" / f"{name}.md").is_file():
-            yield f"docs/reference/checks/{name}.md: there is no such page, but the risk's URL leads to it"
+    for name in sorted(names.difference(risk_pages.names())):
+        yield f"docs/reference/checks: {name} has no page, but the risk's URL leads to one"
 
 
 def unlisted_pages() -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 from runup.checks import risk_pages
 from runup.report import documentation
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # The pages of the site while all of them were directly in docs/.

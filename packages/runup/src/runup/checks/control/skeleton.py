@@ -121,13 +121,11 @@ def built_in_files(root: Path, name: str, area: str, component: str) -> dict[Pat
     listed, rows = ((root / path).read_text(encoding="utf-8") for path in (_LIST, _ROWS))
     # The first table ends at the first empty line behind its head.
     end = listed.index("\n\n", listed.index("|---|---|---|")) + 1
-    unknown = listed.index("[ClusterOperatorUpgradeableUnknown](")
     last = rows.index("\n)\n\n\ndef changed(") + 1
     clear = f"""    Row("{name}: {UNCHANGED_MARK}", "{name}", (('old: "true"', 'old: "false"'),)),\n"""
     return {
         module: BUILT_IN.format(name=name, component=component, replace=UNCHANGED_MARK),
-        root / _LIST: f"{listed[:end]}| [{name}]({name}.md) | warning | all |\n{listed[end:unknown]}"
-        f"[{name}Unknown]({name}Unknown.md),\n{listed[unknown:]}",
+        root / _LIST: f"{listed[:end]}| [{name}]({name}.md) | warning | all |\n{listed[end:]}",
         root / _ROWS: rows[:last] + clear + rows[last:],
     }
 

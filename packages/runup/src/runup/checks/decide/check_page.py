@@ -31,7 +31,7 @@ _CATALOG = "registry.example/redhat-operator-index:v5.2"
 def page(check: Check) -> str:
     """Returns the page about the check's risk, in Markdown."""
     summary, *paragraphs = check.about.split("\n\n")
-    parts = [f"# {check.name}", summary, f"**Reads** {_reads_in_words(check.reads)}."]
+    parts = [f"# {check.name}", summary, f"**Reads** {reads_in_words(check.reads)}."]
     for paragraph in paragraphs:
         # The opening, if it has one, is in bold type instead of with a colon.
         opening = next((opening for opening in OPENINGS if paragraph.startswith(opening)), "")
@@ -44,23 +44,8 @@ def page(check: Check) -> str:
 
 def declared_page(check: Check) -> str:
     """Returns the page of a check that a release declares, in Markdown."""
-    reads = f"\n\n**Reads** {_reads_in_words(check.reads)}." if check.reads else ""
+    reads = f"\n\n**Reads** {reads_in_words(check.reads)}." if check.reads else ""
     return f"# {check.name}\n\n{check.about}{reads}\n\n**Updates** {check.updates}; **severity** {check.severity}.\n"
-
-
-def unknown_page(check: Check) -> str:
-    """Returns the page about the risk that the check could not tell, in Markdown."""
-    parts = [
-        f"# {check.unknown_risk}",
-        f"Whether [{check.name}]({check.name}.md) applies could not be told.",
-        f"**Reads** {_reads_in_words(check.reads)}.",
-        "**Applies when** a kind could not be listed, an object of it could not be read, or something does not say "
-        "what\nthe check needs. It is always Unknown.",
-        "**What to do** give the check what its message says that it lacked: a right, an API, a field. The answer "
-        "comes by itself\nthen.",
-        "**Accepting it** means to go on without that answer.",
-    ]
-    return "\n\n".join(parts) + "\n"
 
 
 def example(check: Check) -> tuple[Snapshot, Context]:
@@ -115,7 +100,7 @@ def _is_targets(obj: dict[str, Any]) -> bool:
     return ((obj.get("metadata") or {}).get("annotations") or {}).get("example") == "target"
 
 
-def _reads_in_words(reads: Sequence[Resource]) -> str:
+def reads_in_words(reads: Sequence[Resource]) -> str:
     """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
     places = [(resource, namespace_of(resource)) for resource in reads]
     texts = [f"`{resource.name}`{f' of namespace `{place}`' if place else ''}" for resource, place in places]
