@@ -30,7 +30,6 @@ TODAY = "2026-01-14T08:00:00Z"
         ("StuckTerminating", "2026-01-10T12:00:00Z", HOUR, HOUR - SECOND),
         ("CertificateRequestsPending", TODAY, TEN_MINUTES, TEN_MINUTES - SECOND),
         ("VolumeAttachmentStuck", TODAY, TEN_MINUTES, TEN_MINUTES - SECOND),
-        ("RemovedAPIStored", "2026-01-13T08:00:00Z", MONTH, MONTH + SECOND),
     ],
     ids=lambda value: value if isinstance(value, str) and not value[0].isdigit() else "",
 )

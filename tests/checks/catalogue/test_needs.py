@@ -20,7 +20,7 @@ from runup.checks.decide import check_page, rights
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import DEFINITIONS, Applies, Check, Context, Snapshot
-from runup.checks.decide.reads import namespace_of
+from runup.checks.decide.reads import crosses, namespace_of
 
 MINE = {check.name: check for check in CHECKS}
 
@@ -83,6 +83,9 @@ OPTIONAL: dict[tuple[str, str], str] = {
 }
 
 
+ALPHA = {"evictionrequests", "resourcepoolstatusrequests", "compositepodgroups", "podschedulingcontexts"}
+
+
 def pairs() -> Iterator[tuple[str, Resource]]:
     """Every check with everything that it reads."""
     for check in CHECKS:
@@ -95,8 +98,10 @@ def optional(name: str, resource: Resource) -> bool:
     if resource == DEFINITIONS:
         # Only where a kind is missing; a check that is about definitions needs them.
         return not name.startswith("CRD") and name not in ("AdmissionPolicyParamMissing", "GatewayAPIForeign")
-    if name == "RollbackNotServed" and not resource.plural.startswith("mutating"):
+    if name == "RollbackNotServed" and not resource.plural.startswith("mutatingadmission"):
         return True  # asked only about kinds of which a version came after the target of its example
+    if name == "RemovedAPIStored" and (not crosses(resource, 31, 38) or resource.plural in ALPHA):
+        return True  # asked only about kinds that may lose another than an alpha version in its example, 1.31 to 1.38
     return resource.plural == "infrastructures" or bool(OPTIONAL.get((name, resource.plural)))
 
 

@@ -15,7 +15,7 @@ from tests.kubekit.kube.apiscript import reply, scripted_api, status
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from runup.facts import manifest_texts
-from runup.facts.manifest_texts import read_helm_manifests, read_manifests, unpack_release
+from runup.facts.manifest_texts import helm_manifests_of_dump, read_helm_manifests, read_manifests, unpack_release
 
 BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
 SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"
@@ -132,6 +132,9 @@ def test_a_file_that_cannot_be_read_is_named(data: bytes | None, why: str, tmp_p
     assert (problem.startswith(f"{bad} ("), why in problem) == (True, True), problem
 
 
+DEPLOYED = {"owner": "helm", "status": "deployed"}
+
+
 def packed(release: Any, *, zipped: bool = True, twice: bool = True) -> str:
     """A release as Helm stores it."""
     data = json.dumps(release).encode()
@@ -189,7 +192,7 @@ def test_a_record_does_not_unpack_to_more_than_the_limit(monkeypatch: pytest.Mon
 )
 async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: dict[str, Any], place: str) -> None:
     """Whoever may create a Secret may label it as Helm's."""
-    metadata = {"namespace": "shop", "name": "web.v1"}
+    metadata = {"namespace": "shop", "name": "web.v1", "labels": DEPLOYED}
     item = {"metadata": metadata, "data": {"release": packed(release | {"manifest": BUDGET})}}
     async with scripted_api() as api:
         api.answers(reply({"metadata": {}, "items": [item]}), reply({"metadata": {}, "items": []}))
@@ -202,7 +205,7 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
 async def test_records_that_may_not_be_read_are_named() -> None:
     """Helm's Secrets often may not be; its ConfigMaps are looked at all the same."""
     item = {
-        "metadata": {"namespace": "shop", "name": "web.v1"},
+        "metadata": {"namespace": "shop", "name": "web.v1", "labels": DEPLOYED},
         "data": {"release": packed({"manifest": BUDGET}, twice=False)},
     }
     async with scripted_api() as api:
@@ -213,13 +216,14 @@ async def test_records_that_may_not_be_read_are_named() -> None:
         async with Client(ClusterConfig(server=api.url)) as client:
             read = await read_helm_manifests(client)
     assert [each.name for each in read.objects] == ["web"]
-    assert read.problems == ("secrets labelled owner=helm,status=deployed (secrets is forbidden)",)
+    assert read.forbidden == ("secrets labelled owner=helm,status in (deployed,failed) (secrets is forbidden)",)
+    assert read.problems == ()
 
 
 async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:
     """It is named with why; the records beside it are read."""
     bad, good = (
-        {"metadata": {"namespace": "shop", "name": f"{name}.v1"}, "data": {"release": data}}
+        {"metadata": {"namespace": "shop", "name": f"{name}.v1", "labels": DEPLOYED}, "data": {"release": data}}
         for name, data in (("bad", "%%%"), ("web", packed({"manifest": BUDGET})))
     )
     async with scripted_api() as api:
@@ -245,3 +249,40 @@ def test_documents_that_are_no_objects(text: str, names: list[tuple[str, str]], 
     """What is no text names nothing."""
     (tmp_path / "a.yaml").write_text(text)
     assert [(each.namespace, each.name) for each in read_manifests((str(tmp_path),)).objects] == names
+
+
+NEW = BUDGET.replace("PodDisruptionBudget", "Other")
+
+
+def record(name: str, revision: int, status: str, manifest: str) -> dict[str, Any]:
+    """A Secret in which Helm keeps one revision of a release."""
+    labels = {"owner": "helm", "name": name, "status": status, "version": str(revision)}
+    metadata = {"namespace": "shop", "name": f"sh.helm.release.v1.{name}.v{revision}", "labels": labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "data": {"release": packed({"manifest": manifest})},
+    }
+
+
+@pytest.mark.parametrize(
+    ("revisions", "is_read"),
+    [
+        pytest.param([(1, "deployed", BUDGET)], True, id="one that is deployed"),
+        pytest.param([(1, "deployed", BUDGET), (2, "deployed", NEW)], False, id="of two that are deployed the later"),
+        pytest.param([(10, "deployed", BUDGET), (9, "deployed", NEW)], True, id="by number, not by text"),
+        pytest.param([(1, "failed", BUDGET)], True, id="none that is deployed"),
+        pytest.param([(1, "failed", NEW), (2, "failed", BUDGET)], True, id="of several that failed the last"),
+        pytest.param([(1, "deployed", NEW), (2, "failed", BUDGET)], False, id="a later one that failed"),
+        pytest.param([(1, "superseded", BUDGET), (2, "deployed", NEW)], False, id="an earlier one"),
+        pytest.param([(1, "uninstalled", BUDGET)], False, id="an uninstalled one"),
+        pytest.param([(1, "pending-upgrade", BUDGET)], False, id="one that is pending, which Helm refuses to upgrade"),
+    ],
+)
+def test_the_revision_that_an_upgrade_starts_from(revisions: list[tuple[int, str, str]], is_read: bool) -> None:
+    """The last deployed one, else the last one if it failed (helm, pkg/action/upgrade.go, prepareUpgrade)."""
+    read = helm_manifests_of_dump([record("web", *revision) for revision in revisions])
+    assert [each.kind for each in read.objects if each.kind == "PodDisruptionBudget"] == [
+        "PodDisruptionBudget"
+    ] * is_read

@@ -100,3 +100,13 @@ def _import_type(name: str) -> type[Object]:
 def resource_of(kind: type[Object]) -> Resource:
     """Returns the resource of the type `kind`. Raises KeyError for a type that is not in the table."""
     return RESOURCES[f"{kind.__module__}.{kind.__name__}"]
+
+
+def guess_plural(kind: str) -> str:
+    """Returns the most likely plural of a kind (the rule of apimachinery's UnsafeGuess)."""
+    lower = kind.lower()
+    if lower.endswith("s"):
+        return lower + "es"
+    if lower.endswith("y"):
+        return lower[:-1] + "ies"
+    return lower + "s"

@@ -7,6 +7,9 @@ import msgspec
 
 from kubekit.api.meta_v1 import LooseCondition, Object, ObjectMeta, Wire
 
+# The annotation in which `kubectl apply` keeps the manifest that it applied last.
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 class PersistentVolumeStatus(Wire, frozen=True):
     """`status` of a PersistentVolume: Available, Bound, Released or Failed."""
@@ -155,6 +158,18 @@ class Service(Object, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
+class _OwnedMetadata(Wire, frozen=True):
+    """The annotations that a manager owns."""
+
+    annotations: dict[str, Any] = msgspec.field(name="f:annotations", default={})
+
+
+class OwnedFields(Wire, frozen=True):
+    """The part of `fieldsV1` that runup reads."""
+
+    metadata: _OwnedMetadata = msgspec.field(name="f:metadata", default=_OwnedMetadata())
+
+
 class ManagedFieldsEntry(Wire, frozen=True):
     """The manager of some fields, with the version of the API that it used and the time of its last write."""
 
@@ -162,10 +177,11 @@ class ManagedFieldsEntry(Wire, frozen=True):
     api_version: str = ""
     operation: str = ""
     time: datetime | None = None
+    fields_v1: OwnedFields | None = None
 
 
 class ManagedMeta(ObjectMeta, frozen=True, kw_only=True):
-    """Metadata with its managers; the fields that they own are not read."""
+    """Metadata with its managers; of the fields that they own only annotations are read."""
 
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 

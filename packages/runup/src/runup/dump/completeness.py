@@ -17,11 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubekit.api.scheme import guess_plural
 from kubekit.lang.files import read_limited
 from runup.api.clusterversion_json import mapping, mappings
 from runup.api.kinds import RESOURCES
 from runup.dump import dump_files as bundles
-from runup.dump.documents import JSON, Resource, guess_plural, identity, resource_named
+from runup.dump.documents import JSON, Resource, identity, resource_named
 from runup.dump.dump_files import COLLECTED, Layout
 from runup.dump.dump_objects import Listed
 from runup.dump.dump_time import read_text, timestamps

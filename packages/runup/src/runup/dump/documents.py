@@ -84,16 +84,6 @@ def _items_of(document: Any, path: Path) -> Iterator[JSON]:
     yield document
 
 
-def guess_plural(kind: str) -> str:
-    """Returns the most likely plural of a kind (the rule of apimachinery's UnsafeGuess)."""
-    lower = kind.lower()
-    if lower.endswith("s"):
-        return lower + "es"
-    if lower.endswith("y"):
-        return lower[:-1] + "ies"
-    return lower + "s"
-
-
 Resource = tuple[str, str]  # group, plural
 _CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
 podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services"""

@@ -1,7 +1,8 @@
 """Reads a list of objects in JSON that is too large to be decoded at once: item by item, within the same memory.
 
 A file of some thousand pods has millions of values, which would take a gigabyte at once. Items are decoded one after
-the other, and each loses `managedFields`, which are half of it and which no check reads in a dump.
+the other, and each loses the fields that its managers own, which are half of it: of these, checks read only who owns
+the annotation of the last applied manifest.
 
 A reader that needs all of them, but one at a time, asks for packed items: their text, a fifth of the decoded object,
 beside the name and the namespace. `unpacked` returns the object.
@@ -14,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from runup.api.clusterversion_json import mapping, mappings
+from runup.api.platform_v1 import LAST_APPLIED
 from runup.dump.documents import JSON
 from runup.dump.dump_limits import MAX_OBJECTS_BYTES, WAY_OUT, decoding_bytes, size_of
 
@@ -28,6 +31,7 @@ _MAX_METADATA = 16 << 10
 
 # The member of a packed item that has its text.
 PACKED = "(packed)"
+_OWNED_ANNOTATION = f"f:{LAST_APPLIED}"
 
 
 class _Metadata(msgspec.Struct):
@@ -78,8 +82,9 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
                 with suppress(msgspec.ValidationError):
                     names = msgspec.structs.asdict(msgspec.convert(item, _Head).metadata)
                     item = {"metadata": {key: name for key, name in names.items() if name}, PACKED: bytes(raw_item)}
-            if isinstance(item_metadata := item.get("metadata"), dict):
-                item_metadata.pop("managedFields", None)
+            for entry in mappings(mapping(item, "metadata"), "managedFields"):
+                if _OWNED_ANNOTATION not in mapping(mapping(mapping(entry, "fieldsV1"), "f:metadata"), "f:annotations"):
+                    entry.pop("fieldsV1", None)
             remaining_bytes -= size_of(item)
             if remaining_bytes < 0:
                 count = f"{len(items)} of its {len(item_list.items)} objects"

@@ -14,13 +14,15 @@ from datetime import datetime
 from pathlib import Path
 
 from kubekit.api import codec
+from kubekit.api.scheme import guess_plural
 from kubekit.lang.text import count, printable
-from runup.api.clusterversion_json import mapping
+from runup.api.clusterversion_json import mapping, mappings, text, texts
 from runup.api.config_v1 import ClusterVersion
+from runup.api.platform_v1 import LAST_APPLIED
 from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.completeness import CompleteKinds, complete_kinds
-from runup.dump.documents import JSON, guess_plural, identity, object_name
+from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
@@ -47,6 +49,8 @@ _OF_A_CLUSTER = frozenset(
 # Of a resourceVersion, which is a number of 64 bits.
 _MOST_DIGITS = 20
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
+_UNSTABLE = re.compile(r"/v\d+(alpha|beta)\d+$")
+_UNSTABLE_MANIFEST = re.compile(r'"apiVersion"\s*:\s*"[^"]*/v\d+(alpha|beta)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,7 @@ class Dump:
 def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
     """Reads the dump at `path`, packed or not; raises BadDump.
 
-    `only`, if given, limits the files of a tree to these resources; Leases are read only if it names them. With
+    `only`, if given, limits the files of a tree to these resources; skipped kinds are read only if it names them. With
     `any_kubernetes`, a dump of a cluster without a ClusterVersion is one, too. With `packs` the items of large lists
     are packed (`large_lists.unpacked`).
     """
@@ -130,7 +134,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         for raw in contents.objects:
             if recorded is None:
                 evidence.add(raw)
-            if raw["kind"] in SKIPPED_KINDS and not (raw["kind"] == "Lease" and "leases" in only):
+            if raw["kind"] in SKIPPED_KINDS and not (guess_plural(raw["kind"]) in only and _counts(raw)):
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
@@ -176,6 +180,21 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     if dump.has_cluster_version:
         return dump
     return replace(dump, kubernetes=_kubernetes(layout, loaded, broken, problems=problems, expected=any_kubernetes))
+
+
+def _counts(obj: JSON) -> bool:
+    """Returns whether an object of a skipped kind is read by a reader that names the kind.
+
+    It is if it is a Lease, the record of a Helm release, or shows that a client writes in an alpha or beta version.
+    """
+    metadata = mapping(obj, "metadata")
+    if obj["kind"] == "Lease":
+        return True
+    if obj["kind"] == "Secret":
+        return texts(metadata, "labels").get("owner") == "helm"
+    versions = [text(entry, "apiVersion") for entry in mappings(metadata, "managedFields")]
+    applied = texts(metadata, "annotations").get(LAST_APPLIED, "")
+    return any(_UNSTABLE.search(version) for version in versions) or bool(_UNSTABLE_MANIFEST.search(applied))
 
 
 def _kubernetes(

@@ -19,6 +19,7 @@ from runup.checks.catalogue import CHECKS
 from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.engine import CheckOutcome, could_not_tell
 from runup.checks.decide.model import Check, Context, Snapshot
+from runup.checks.decide.stored_manifests import helm_checks
 from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs
 from runup.dump.dump_files import BadDump, name_of
 from runup.dump.load import Dump, time_of_dump
@@ -27,6 +28,7 @@ from runup.evaluation import missing as missing_kinds
 from runup.evaluation import request as update_requests
 from runup.evaluation.evaluate import EvaluatedCluster, OutcomeOf, evaluate
 from runup.facts.facts import Facts
+from runup.facts.manifest_texts import helm_manifests_of_dump
 from runup.facts.of_dump import acceptance_records, plurals_to_read, snapshot_of_dump
 from runup.facts.target_release import python_checks, with_kubernetes
 from runup.preflight.decide import stored_reports
@@ -43,6 +45,7 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         evaluate_one = _evaluate_openshift if dump.has_cluster_version else _evaluate_kubernetes
         moment = time_of_dump(dump)
         outcome_of = run_logged if moment else _outcome_without_time
+        extra = (*extra, *helm_checks(helm_manifests_of_dump(dump.objects)))
         evaluated = evaluate_one(dump, requested, moment or now, outcome_of, extra=extra)
         if dump.now is None:
             evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))

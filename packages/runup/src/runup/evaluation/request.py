@@ -16,11 +16,13 @@ from kubekit.oci.access import Access
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.shared.kubernetes_versions import kubernetes_minor, least_minor
 from runup.checks.decide import target_manifests
 from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, update_of_kubernetes
 from runup.checks.decide.model import Check, Context, Snapshot
+from runup.checks.decide.reads import crosses
 from runup.checks.decide.results import Header
 from runup.clusterversion.decide.targets import check_distance
 from runup.facts.facts import Facts
@@ -173,8 +175,12 @@ def kubernetes_request(
 
 
 def reads_of(request: Request, checks: Iterable[Check]) -> tuple[Resource, ...]:
-    """Returns the kinds that the checks read in this cluster, each once."""
-    return reads_for_cluster((resource for check in checks for resource in check.reads), request.kind)
+    """Returns the kinds that the checks read in this cluster for this update, each once."""
+    reads = reads_for_cluster((resource for check in checks for resource in check.reads), request.kind)
+    source = least_minor(request.kind, request.source, request.kubernetes)
+    # Without a target, no check asks for what is read for changes of versions.
+    target = kubernetes_minor(request.kubernetes) or source
+    return tuple(resource for resource in reads if crosses(resource, source, target))
 
 
 def filters_of(

@@ -23,6 +23,7 @@ from kubekit.api.extension_v1 import ValidatingAdmissionPolicyBinding
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from runup import __version__
+from runup.api.platform_v1 import LAST_APPLIED
 from runup.checks.decide.reads import type_of
 from runup.dump.dump_files import COLLECTED
 from runup.facts.collected_fields import WHOLE_OBJECTS, as_text, collected_fields, reducer
@@ -34,7 +35,6 @@ _REDUCED = (
     "The objects have only the fields that are known to hold no secrets and those that runup reads, as `fields` says: "
     f"arguments, values of variables, other annotations and parameters are left out. `{WHOLE_OBJECTS}` collects all."
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
 
 

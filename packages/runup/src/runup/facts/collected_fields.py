@@ -8,6 +8,7 @@ reads another one is Unknown.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache, reduce
@@ -24,7 +25,7 @@ from runup.rules.shown_fields import ALL, EVERY_KIND, Selection, merged, parsed,
 JSON = dict[str, Any]
 NOT_COLLECTED = "(not collected)"
 WHOLE_OBJECTS = "--whole-objects"
-_OTHER_KEYS, _FLAGS = "?", "=flags"
+_OTHER_KEYS, _FLAGS, _TYPE = "?", "=flags", "=type"
 _VALUED_FLAGS = frozenset({"feature-gates", "enable-admission-plugins", "disable-admission-plugins"})
 _WHILE_A_POLICY_DENIES = "while-a-policy-denies"
 # The user and password of an address (RFC 3986, 3.2.1), and a key among certificates (RFC 7468).
@@ -90,6 +91,8 @@ def _kept(value: Any, selection: Selection) -> Any:
         }
     if isinstance(selection, Mapping):
         return _empty(value)  # a single value where the kind has fields
+    if selection == _TYPE:
+        return _type_of_manifest(value)
     return _PRIVATE_KEY.sub("", _USER_OF_URL.sub("", value)) if isinstance(value, str) else value
 
 
@@ -98,6 +101,16 @@ def _empty(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     return NOT_COLLECTED if isinstance(value, str) else type(value)()
+
+
+def _type_of_manifest(text: object) -> str:
+    """Returns a manifest in JSON with its type alone."""
+    try:
+        manifest = json.loads(str(text))
+    except (ValueError, RecursionError):
+        manifest = None
+    fields = manifest if isinstance(manifest, dict) else {}
+    return json.dumps({key: fields[key] for key in ("apiVersion", "kind") if isinstance(fields.get(key), str)})
 
 
 def _flags(words: Iterable[object]) -> Iterator[str]:

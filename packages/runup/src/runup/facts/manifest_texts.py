@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError
+from kubekit.kube.api_errors import ApiError, Forbidden
 from kubekit.kube.client import Client
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import links_inside, read_limited
@@ -32,8 +32,10 @@ _PAGE = 50
 _OBJECT = re.compile(r"""(?m)^\s*[{,]?\s*["']?(apiVersion|kind)["']?\s*:""")
 _SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 _MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
-# What Helm labels the record of a release with; of each release one is deployed (helm, pkg/storage/driver).
-_DEPLOYED = "owner=helm,status=deployed"
+# What Helm labels the record of a release with (helm, pkg/storage/driver), and the digits of a revision at most.
+_STATES = ("deployed", "failed")
+_RELEASES = f"owner=helm,status in ({','.join(_STATES)})"
+_DIGITS = 10
 
 
 def read_manifests(typed: Iterable[str]) -> Manifests:
@@ -132,21 +134,68 @@ def _text(value: Any) -> str:
 
 
 async def read_helm_manifests(client: Client) -> Manifests:
-    """Returns the manifests of the deployed releases that Helm keeps in Secrets and ConfigMaps of the cluster."""
-    objects: list[Manifest] = []
-    problems: list[str] = []
+    """Returns the manifests of the releases that Helm keeps in Secrets and ConfigMaps of the cluster."""
+    records = HelmRecords()
     for resource in (_SECRETS, _MAPS):
         token, is_last = "", False
         try:
             while not is_last:
-                call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)
+                call = calls.list_raw(resource, "", label_selector=_RELEASES, limit=_PAGE, continue_=token)
                 page = await client.send(call)
                 for item in page.items:
-                    _release(item, resource, objects, problems)
+                    records.add(item, resource)
                 token, is_last = page.continue_, not page.continue_
+        except Forbidden as error:
+            records.forbidden.append(f"{resource.plural} labelled {_RELEASES} ({error.message})")
         except ApiError as error:
-            problems.append(f"{resource.plural} labelled {_DEPLOYED} ({error.message})")
-    return Manifests(tuple(objects), tuple(problems))
+            records.problems.append(f"{resource.plural} labelled {_RELEASES} ({error.message})")
+    return records.manifests()
+
+
+def helm_manifests_of_dump(objects: Iterable[Mapping[str, Any]]) -> Manifests:
+    """Returns the manifests of the releases whose records are among the objects of a dump."""
+    records = HelmRecords()
+    for obj in objects:
+        resource = {"Secret": _SECRETS, "ConfigMap": _MAPS}.get(str(obj.get("kind")))
+        if resource is not None and obj.get("apiVersion") == "v1" and _labels(obj).get("owner") == "helm":
+            records.add(obj, resource)
+    return records.manifests()
+
+
+class HelmRecords:
+    """The record of each release that the next `helm upgrade` starts from; `forbidden` are lists without a right.
+
+    That is the last one that is deployed or, without one, the last one if it failed (helm, pkg/action/upgrade.go,
+    prepareUpgrade, and pkg/storage/storage.go, Deployed).
+    """
+
+    def __init__(self) -> None:
+        self._chosen: dict[tuple[str, str, str], tuple[tuple[bool, int], Mapping[str, Any], Resource]] = {}
+        self.problems: list[str] = []
+        self.forbidden: list[str] = []
+
+    def add(self, item: Mapping[str, Any], resource: Resource) -> None:
+        """Keeps the record if it comes before the one that is known of its release."""
+        labels, metadata = _labels(item), _mapping(item.get("metadata"))
+        status, revision = labels.get("status"), labels.get("version", "")
+        if status not in _STATES:
+            return
+        key = (resource.kind, _text(metadata.get("namespace")), labels.get("name") or _text(metadata.get("name")))
+        rank = (status == "deployed", int(revision) if revision.isdecimal() and len(revision) < _DIGITS else 0)
+        if key not in self._chosen or rank > self._chosen[key][0]:
+            self._chosen[key] = (rank, item, resource)
+
+    def manifests(self) -> Manifests:
+        """Returns the manifests of the chosen records."""
+        objects: list[Manifest] = []
+        for _, item, resource in self._chosen.values():
+            _release(item, resource, objects, self.problems)
+        return Manifests(tuple(objects), tuple(self.problems), len(self._chosen), tuple(self.forbidden))
+
+
+def _labels(item: Mapping[str, Any]) -> dict[str, str]:
+    labels = _mapping(_mapping(item.get("metadata")).get("labels"))
+    return {key: value for key, value in labels.items() if isinstance(value, str)}
 
 
 def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest], problems: list[str]) -> None:

@@ -23,8 +23,8 @@ from runup.facts.target_release import TargetRelease
 from runup.process.clusterversion_client import ACCEPTED
 from runup.report.report import ReportedResource
 
-# Needed for every check: versions, acceptance records and feature gates.
-_ALWAYS = frozenset({"clusterversions", "configmaps", "featuregates", "namespaces", "nodes", "pods"})
+# Needed for every check: versions, acceptance records, feature gates and the records of Helm releases.
+_ALWAYS = frozenset({"clusterversions", "configmaps", "featuregates", "namespaces", "nodes", "pods", "secrets"})
 
 
 def dumps_in(path: Path) -> Iterator[Path]:

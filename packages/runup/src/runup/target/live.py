@@ -13,7 +13,7 @@ from kubekit.kube.config import ClusterConfig
 from runup import __version__
 from runup.advice.decide.acceptance import accepted, accepted_names
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.decide.stored_manifests import helm_check
+from runup.checks.decide.stored_manifests import helm_checks
 from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
 from runup.facts.manifest_texts import read_helm_manifests
@@ -68,8 +68,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
             )
             source, release = requested.source, with_kubernetes(requested.release, target)
         extra = python_checks()
-        if requested.helm_releases:
-            extra = (*extra, helm_check(await read_helm_manifests(client)))
+        extra = (*extra, *helm_checks(await read_helm_manifests(client), is_required=requested.helm_releases))
         if requested.api_metrics and cluster is None:
             extra = (*extra, await read_metrics_check(client))
         registries = None

@@ -19,6 +19,7 @@ from kubekit.api.scheme import Resource
 from kubekit.lang.text import count
 from runup.checks.decide import model
 from runup.checks.decide.model import DEFINITIONS, Applies, Check, CheckFailure, Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import MAX_NAMED
 from runup.report.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
@@ -200,7 +201,9 @@ def with_lacking_kinds(
     unsure = [finding for finding in findings if finding.applies is Applies.UNKNOWN and finding.name == risk]
     if not unsure or all(is_whole(snapshot, resource) for resource in snapshot.asked):
         return tuple(findings)
-    lacking = tuple(sorted({resource.name for resource in reads if not is_whole(snapshot, resource)}))
+    # What is read only for some updates counts if this one is among them.
+    relevant = (read for read in reads if not (isinstance(read, Slim) and read.changes) or read in snapshot.asked)
+    lacking = tuple(sorted({resource.name for resource in relevant if not is_whole(snapshot, resource)}))
     return tuple(with_fields(finding, lacking=lacking) if finding in unsure else finding for finding in findings)
 
 

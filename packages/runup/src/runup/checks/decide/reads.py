@@ -61,16 +61,24 @@ class Slim(Resource, msgspec.Struct, frozen=True, kw_only=True):
     """A resource decoded as `type`, which has fewer fields than the scheme's own, and reduced further by `keep`.
 
     In a snapshot it is a key of its own, apart from that of the resource. `namespace` limits the list to one namespace,
-    `label_selector` to some of its objects.
+    `label_selector` to some of its objects. With `changes`, which are minor versions of Kubernetes, it is read only for
+    an update that crosses one of them.
     """
 
     type: type[Object] = Object
     keep: Callable[[Any], Any] = lambda obj: obj
     namespace: str = ""
     label_selector: str = ""
+    changes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return super().__str__()
+
+
+def crosses(resource: Resource, source: int, target: int) -> bool:
+    """Returns whether an update between two minor versions of Kubernetes crosses a change that the read is for."""
+    changes = resource.changes if isinstance(resource, Slim) else ()
+    return not changes or any(min(source, target) < minor <= max(source, target) for minor in changes)
 
 
 class Lookup(Slim, msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kubekit.api.scheme import guess_plural
 from kubekit.lang import yaml as kyaml
 
 DATA = resources.files(__package__) / "data"
@@ -107,6 +108,11 @@ def life_of(group: str, version: str, kind: str) -> Life:
     return _api_lives().get((group, version, kind), Life())
 
 
+def lives() -> Mapping[tuple[str, str, str], Life]:
+    """Returns the life of each built-in API (group, version, kind) that the table has."""
+    return _api_lives()
+
+
 def versions_of(group: str, kind: str) -> dict[str, Life]:
     """Returns the life of each version of a built-in kind that the table has; it has none of the oldest versions."""
     return {
@@ -139,15 +145,8 @@ def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
     for (its_group, its_version, kind), minor in _removal_minors().items():
-        if (its_group, its_version) == (group, version):
-            # As Kubernetes guesses the resource of a kind (apimachinery/pkg/api/meta: UnsafeGuessKindToResource).
-            plural = kind.lower()
-            if plural.endswith("y"):
-                plural = f"{plural[:-1]}ies"
-            else:
-                plural += "es" if plural.endswith("s") else "s"
-            if plural == resource:
-                return minor
+        if (its_group, its_version, guess_plural(kind)) == (group, version, resource):
+            return minor
     return None
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.lang.text import count
 from runup.checks.decide.built_in_groups import is_built_in
@@ -56,12 +57,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Manifests(msgspec.Struct, frozen=True):
     """Manifests that were read from so many `texts`, and in `problems` why others could not be read.
 
-    A text without any Kubernetes object, such as the settings of another tool, is only counted.
+    A text without any Kubernetes object, such as the settings of another tool, is only counted. `forbidden` are lists
+    of texts for which a right is missing.
     """
 
     objects: tuple[Manifest, ...] = ()
     problems: tuple[str, ...] = msgspec.field(default=())
     texts: int = 0
+    forbidden: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -101,6 +104,17 @@ def file_check(manifests_read: Manifests) -> Check:
     return _manifest_check(IN_FILES, "manifests", run)
 
 
+def helm_checks(manifests_read: Manifests, *, is_required: bool = False) -> tuple[Check, ...]:
+    """Returns the check of the releases that Helm keeps in the cluster, if any were found.
+
+    If it `is_required`, it is there without releases, too, and a missing right makes it Unknown.
+    """
+    if is_required:
+        problems = (*manifests_read.problems, *manifests_read.forbidden)
+        return (helm_check(replace(manifests_read, problems=problems)),)
+    return (helm_check(manifests_read),) if manifests_read.texts or manifests_read.problems else ()
+
+
 def helm_check(manifests_read: Manifests) -> Check:
     """Returns the check of the releases that Helm keeps in the cluster."""
 
@@ -125,9 +139,7 @@ def helm_check(manifests_read: Manifests) -> Check:
         yield from _addon_findings(
             manifests_read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails"
         )
-        yield from _unread_finding(
-            manifests_read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases."
-        )
+        yield from _unread_finding(manifests_read, IN_HELM, "Give the right to list what is named.")
         yield from _beyond_table_findings(manifests_read.objects, target, IN_HELM, context)
 
     return _manifest_check(IN_HELM, "helm", run)

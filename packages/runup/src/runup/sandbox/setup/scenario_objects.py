@@ -20,7 +20,7 @@ import structlog
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import ObjectMeta
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, guess_plural
 from kubekit.api.whole_v1 import WholeNode
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, ApiError, NotFound
@@ -35,7 +35,7 @@ from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.applying.decide.task import CREATE_ONLY
-from runup.dump.documents import JSON, guess_plural, identity, object_name
+from runup.dump.documents import JSON, identity, object_name
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload

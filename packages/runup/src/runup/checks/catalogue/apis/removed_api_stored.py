@@ -1,81 +1,58 @@
 """Somebody writes objects in a version of a built-in API that the target does not serve.
 
-Applies when an object's `managedFields` have an entry of the last 30 days in a version that is removed between the
-Kubernetes of the cluster and that of the target. The manager is named. Older entries, and the annotation
-`last-applied-configuration`, are no evidence: both outlive the client that wrote them. What the control plane itself
-wrote does not count: it is of the target when the target is there. Where the target's Kubernetes is newer than the
+Applies when an object shows that a client writes it in a version that is removed between the Kubernetes of the cluster
+and that of the target. How severe that is depends on the evidence, which each finding names: an entry in
+`managedFields` of the last 30 days is critical; a manifest in such a version that `kubectl apply` or Argo CD applied
+last (annotation `kubectl.kubernetes.io/last-applied-configuration`) is a warning; an older entry, or one without a
+time, is for information. A newer write of the same manager in a version that stays cancels its older ones. What the
+control plane itself wrote does not count: it is of the target when the target is there. Objects of a kind of which the
+target serves no version that the cluster serves are a warning, whoever wrote them. Where no object of a kind has
+`managedFields`, which kubectl hides by default, the check is Unknown. Where the target's Kubernetes is newer than the
 table of removed versions, an entry in an alpha or beta version that the table does not have is Unknown.
 
-Why it matters: the next write of that manager fails: an operator stands still, a pipeline breaks. The objects
-themselves stay readable in the versions that are left.
+Why it matters: the next write of that manager fails: an operator stops, a pipeline breaks. The objects themselves stay
+readable in the versions that are left. Objects of a kind without such a version cannot be read after the update.
 
-What to do: change what the manager applies to the version that the objects are shown in, and apply it once;
-`oc get KIND NAME -o yaml --show-managed-fields` shows the entry gone or changed.
+What to do: change what the manager applies to a version that the target serves, and apply it once; `kubectl get KIND
+NAME -o yaml --show-managed-fields` shows the entry changed. Keep and delete objects that the target cannot read.
 
 Accepting it means that the manager's next write may fail.
 
 Source of the rule: the lifecycle that Kubernetes' own types declare (`k8s.io/api`, APILifecycleRemoved; the API server
 goes by it: apiserver, `pkg/server/deleted_kinds.go`), as the table `data/removed-apis.yaml` has it: 1.28 and 1.30
-remove nothing.
+remove nothing. The annotation: <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/>.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from functools import partial
+from itertools import chain
 
-from runup.api.platform_v1 import Managed, ManagedFieldsEntry
+from runup.api.platform_v1 import Managed
+from runup.checks.catalogue.apis.shared import written_versions as evidence
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
-from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
-from runup.checks.decide.removal_tables import removed_versions, table
-from runup.checks.writing import Findings, Resource, Slim, count, declared, full_name, names, names_of, risk, unknown
+from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
+from runup.checks.decide.reads import crosses
+from runup.checks.decide.removal_tables import table
+from runup.checks.writing import (
+    Finding,
+    Findings,
+    Slim,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+    unknown,
+    yield_from_all,
+)
+from runup.report.report import Severity
 
 NAME = "RemovedAPIStored"
-ACTIVE_WITHIN = timedelta(days=30)
-Write = tuple[Managed, ManagedFieldsEntry]
-FLOW = "flowcontrol.apiserver.k8s.io"
-ADMISSION = "admissionregistration.k8s.io"
-NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
-
-
-def metadata_reads(
-    group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
-) -> tuple[Slim, ...]:
-    """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
-    return tuple(
-        Slim(group=group, version=version, kind=kind, plural=plural, namespaced=namespaced, type=Managed)
-        for version in versions
-    )
-
-
-_V1, _TO_V1 = ("v1",), ("v1", "v1beta1")
-_DEVICES = ("v1", "v1beta2", "v1beta1")
-# What the table has of 1.26 and later, and somebody else than the control plane writes.
-KINDS: tuple[tuple[Slim, ...], ...] = (
-    metadata_reads("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
-    metadata_reads(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
-    metadata_reads(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
-    metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-    metadata_reads(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
-    metadata_reads(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
-    metadata_reads(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
-    metadata_reads(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
-    metadata_reads(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
-    metadata_reads(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
-    metadata_reads(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
-    metadata_reads(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
-    metadata_reads("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
-    metadata_reads("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
-)
-# Managers that are the control plane itself, which is of the target when the target is there: the names are those of
-# its programs, and of the parts of kube-apiserver that write FlowSchemas (apiserver, pkg/util/flowcontrol).
-CONTROL_PLANE = frozenset(
-    {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "cluster-policy-controller"}
-    | {f"api-priority-and-fairness-config-{part}-v1" for part in ("consumer", "producer")}
-)
+# What follows the kind in the names of findings by weaker evidence.
+_SUFFIXES: dict[Severity, str] = {"critical": "", "warning": "-LastApplied", "info": "-Earlier"}
 EXAMPLE = """
 apiVersion: v1
 kind: Node
@@ -100,74 +77,104 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if source is None or target is None:
         yield kubernetes.versions_unknown(NAME, target)
         return
-    removed = removed_versions(source, target)
+    hidden: list[Slim] = []
+    kinds = [versions for versions in evidence.KINDS if crosses(versions[0], source, target)]
+    yield from yield_from_all(
+        *(partial(_findings_of_kind, snapshot, context, (source, target), (versions, hidden)) for versions in kinds),
+        partial(_hidden_finding, hidden),
+    )
+
+
+def _hidden_finding(hidden: Sequence[Slim]) -> Findings:
+    """Yields one Unknown finding for all kinds whose objects have no managed fields."""
+    if hidden:
+        yield unknown(
+            NAME,
+            f"managed fields, which say who writes in which version, are missing from every "
+            f"{names([read.kind for read in hidden])}",
+            fix="Collect them with `kubectl get KIND -A -o yaml --show-managed-fields`, or with `runup dump collect`.",
+        )
+
+
+def _findings_of_kind(
+    snapshot: Snapshot, context: Context, minors: tuple[int, int], of: tuple[tuple[Slim, ...], list[Slim]]
+) -> Findings:
+    """Yields the findings about one kind, and adds it to the hidden ones if its objects do not show who writes."""
+    (source, target), (versions, hidden) = minors, of
+    readable = versions[0]
+    gone = evidence.ended(readable, source, target)
     beyond = not table("removed-apis").knows(target)
-    for versions in KINDS:
-        readable = versions[0]
-        gone = {version for group, version, kind in removed if (group, kind) == (readable.group, readable.kind)}
-        # The API server serves no alpha version unless it is told to by --runtime-config; for its sake nobody is asked
-        # for a list that cannot be had (https://kubernetes.io/docs/reference/using-api/#api-versioning).
-        only_alpha = bool(gone) and not beyond and all("alpha" in version for version in gone)
-        if not (gone or beyond) or (only_alpha and cannot_list(snapshot, versions)):
-            continue
-        writes = recent_writes(snapshot.list_first_served(versions), CONTROL_PLANE, context)
-        removed_writes, unclear = [], []
-        for obj, entry in writes:
-            group, _, version = entry.api_version.rpartition("/")
-            if (group, version, readable.kind) in removed:
-                removed_writes.append((obj, entry))
-            # Only alpha and beta versions are ever removed within a major version
-            # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
-            elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
-                unclear.append((obj, entry))
-        if removed_writes:
-            objects, who = objects_and_writers(removed_writes)
+    at_stake = {read.version for read in versions} if beyond else gone
+    # For the sake of an alpha version nobody is asked for a list that cannot be had.
+    if not (gone or beyond) or (
+        all("alpha" in version for version in at_stake) and evidence.cannot_list(snapshot, versions)
+    ):
+        return
+    objects: tuple[Managed, ...] = snapshot.list_first_served(versions)
+    if gone and objects and not evidence.stays(versions, source, target):
+        yield _out_of_reach(objects, readable, gone, context)
+        return
+    writes = list(chain.from_iterable(evidence.writes_of(obj, gone, evidence.CONTROL_PLANE) for obj in objects))
+    for severity, suffix in _SUFFIXES.items():
+        if weighed := [write for write in writes if write.severity(context.now) == severity]:
+            about, who = objects_and_writers(weighed)
             yield risk(
-                f"{NAME}-{readable.kind}",
-                f"{count(len(objects), readable.kind)} ({names_of(objects)}) {'is' if len(objects) == 1 else 'are'} "
+                f"{NAME}-{readable.kind}{suffix}",
+                f"{count(len(about), readable.kind)} ({names_of(about)}) {'is' if len(about) == 1 else 'are'} "
                 f"written in a version that {kubernetes.target_in_words(context)} does not serve. Who writes: {who}.",
-                objects,
-                fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows "
-                "it.",
+                about,
+                fix="Change what these managers apply, and apply it once; `kubectl get -o yaml --show-managed-fields` "
+                "shows it.",
+                severity=severity,
                 kind=readable,
             )
-        if unclear:
-            objects, who = objects_and_writers(unclear)
-            yield unknown(
-                NAME,
-                f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and "
-                f"{readable.kind} {names_of(objects)} is written by {who}",
-                objects,
-                fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor "
-                "beta.",
-                kind=readable,
-            )
-
-
-def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
-    """Returns whether the kind can be listed in none of its versions."""
-    try:
-        snapshot.list_first_served(versions)
-    except Unreadable:
-        return True
-    return False
-
-
-def recent_writes(objects: Iterable[Managed], but_of: Container[str], context: Context) -> list[Write]:
-    """Returns the writes of the last days to the objects, without those of the managers `but_of`."""
-    return [
-        (obj, entry)
+    # Only alpha and beta versions are ever removed within a major version
+    # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
+    early = {
+        entry.api_version
         for obj in objects
         for entry in obj.metadata.managed_fields
-        if entry.time is not None and context.now - entry.time <= ACTIVE_WITHIN and entry.manager not in but_of
-    ]
+        if beyond and entry.api_version not in gone and evidence.is_unstable(entry.api_version)
+    }
+    if unclear := evidence.recent_writes(objects, early, evidence.CONTROL_PLANE, context.now):
+        about, who = objects_and_writers(unclear)
+        yield unknown(
+            NAME,
+            f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and "
+            f"{readable.kind} {names_of(about)} is written by {who}",
+            about,
+            fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor beta.",
+            kind=readable,
+        )
+    if gone and objects and not any(obj.metadata.managed_fields for obj in objects):
+        hidden.append(readable)
 
 
-def objects_and_writers(writes: Sequence[Write]) -> tuple[list[Managed], str]:
+def _out_of_reach(objects: Sequence[Managed], readable: Slim, gone: Collection[str], context: Context) -> Finding:
+    """Returns the finding about objects that the target serves in no version in which the cluster serves them."""
+    return risk(
+        f"{NAME}-{readable.kind}-OutOfReach",
+        f"{count(len(objects), readable.kind)} ({names_of(objects)}) would be out of reach: the cluster serves "
+        f"{'it' if len(objects) == 1 else 'them'} in {names(sorted(gone))} alone, which "
+        f"{kubernetes.target_in_words(context)} does not serve.",
+        objects,
+        fix=f"Keep what is needed of `kubectl get {readable.name} -A -o yaml`, and delete these before the update.",
+        kind=readable,
+    )
+
+
+def objects_and_writers(writes: Sequence[evidence.Write]) -> tuple[list[Managed], str]:
     """Returns the written objects, each once, and in words who writes them in which version."""
-    objects = {full_name(obj): obj for obj, _ in writes}
-    return list(objects.values()), names(sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writes}))
+    objects = {full_name(write.obj): write.obj for write in writes}
+    return list(objects.values()), names(sorted({write.text for write in writes}))
 
 
-_ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
-CHECK = declared(run, NAME, "kube-apiserver", reads=(*_ALL, *kubernetes.READS, DEFINITIONS), rank=240, clusters="both")
+CHECK = declared(
+    run,
+    NAME,
+    "kube-apiserver",
+    reads=(*evidence.ALL, *kubernetes.READS, DEFINITIONS),
+    rank=240,
+    severity="critical",
+    clusters="both",
+)

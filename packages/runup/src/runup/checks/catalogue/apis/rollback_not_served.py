@@ -23,27 +23,15 @@ from __future__ import annotations
 from functools import partial
 
 from runup.api.platform_v1 import Managed
-from runup.checks.catalogue.apis import removed_api_stored as stored
+from runup.checks.catalogue.apis.removed_api_stored import objects_and_writers
+from runup.checks.catalogue.apis.shared import written_versions as evidence
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.decide.removal_tables import document, versions_of
 from runup.checks.writing import Findings, Slim, count, declared, names_of, risk, unknown, yield_from_all
 
 NAME = "RollbackNotServed"
-_CERTS, _DEVICES, _GROUPS = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
-# Besides those that come under another version: what is new, and somebody else than the control plane writes.
-_NEW = (
-    stored.metadata_reads(
-        _CERTS, ("v1", "v1beta1"), "PodCertificateRequest", "podcertificaterequests", namespaced=True
-    ),
-    stored.metadata_reads(_DEVICES, ("v1", "v1beta2", "v1alpha3"), "DeviceTaintRule", "devicetaintrules"),
-    stored.metadata_reads(_GROUPS, ("v1beta1", "v1alpha3", "v1alpha2"), "PodGroup", "podgroups", namespaced=True),
-    stored.metadata_reads(
-        _GROUPS, ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), "Workload", "workloads", namespaced=True
-    ),
-)
-_ALL = (*stored.KINDS, *_NEW)
 # The nodes go back, too, and before the control plane.
-_GO_BACK = stored.CONTROL_PLANE | {"kubelet"}
+_GO_BACK = evidence.CONTROL_PLANE | {"kubelet"}
 EXAMPLE = """
 update: {from: 1.36.2, to: 1.35.0}
 ---
@@ -70,21 +58,17 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
         return
     concerned: list[tuple[Slim, ...]] = []
-    for versions in _ALL:
+    for versions in evidence.KINDS:
         lives = versions_of(versions[0].group, versions[0].kind)
         existing = [version for version, life in lives.items() if (life.introduced or 0) <= source]
         if any(target < (life.introduced or 0) <= source for life in lives.values()) and (
             # An alpha or beta version is served only if the API server is told to
             # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be
             # had.
-            not all(map(_is_unstable, existing)) or not stored.cannot_list(snapshot, versions)
+            not all(map(evidence.is_unstable, existing)) or not evidence.cannot_list(snapshot, versions)
         ):
             concerned.append(versions)
     yield from yield_from_all(*(partial(_findings_of_kind, snapshot, context, versions) for versions in concerned))
-
-
-def _is_unstable(version: str) -> bool:
-    return "alpha" in version or "beta" in version
 
 
 def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Findings:
@@ -112,9 +96,8 @@ def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim
         return
     # Who wrote a field in the newer version lately will write it again, and fail after the way back.
     newer = {f"{readable.group}/{version}" for version in later}
-    writes = [write for write in stored.recent_writes(objects, _GO_BACK, context) if write[1].api_version in newer]
-    if writes:
-        about, who = stored.objects_and_writers(writes)
+    if writes := evidence.recent_writes(objects, newer, _GO_BACK, context.now):
+        about, who = objects_and_writers(writes)
         best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
         told = f" {minor} serves it only if its API server is told to with --runtime-config."
         yield risk(
@@ -123,7 +106,7 @@ def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim
             f"version that Kubernetes {minor} does not serve. Who writes: {who}.",
             about,
             fix=f"Change what these managers apply to {best}, and apply it once."
-            f"{told if all(map(_is_unstable, served)) else ''}",
+            f"{told if all(map(evidence.is_unstable, served)) else ''}",
             kind=readable,
         )
 
@@ -132,7 +115,7 @@ CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(*(version for versions in _ALL for version in versions), DEFINITIONS),
+    reads=(*evidence.ALL, DEFINITIONS),
     rank=241,
     clusters="Kubernetes",
     applies_to=lambda context: context.target < context.source,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
-from kubekit.lang.version import leading_numbers
+from kubekit.lang.version import Version, leading_numbers
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.writing import Context, Finding, Resource, Snapshot, Unreadable, resource_of, unknown
@@ -16,7 +16,7 @@ READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))
 
 def target_minor(context: Context) -> int | None:
     """Returns the minor version of the target's Kubernetes 1, or None if the release does not say it."""
-    return _parse_minor(context.target_kubernetes)
+    return kubernetes_minor(context.target_kubernetes)
 
 
 def target_in_words(context: Context) -> str:
@@ -40,7 +40,7 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
         reported = (
             [entry.version for entry in operator.status.versions if entry.name == "kube-apiserver"] if operator else []
         )
-        if reported and (server_minor := _parse_minor(reported[0])) is not None:
+        if reported and (server_minor := kubernetes_minor(reported[0])) is not None:
             return server_minor
     except Unreadable as error:
         # The nodes may still tell; if they cannot be listed, this error names the better source.
@@ -49,17 +49,22 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
         versions = {node.status.node_info.kubelet_version for node in snapshot.all(Node)}
     except Unreadable as error:
         raise lacking or error from error
-    return max((minor for minor in map(_parse_minor, versions) if minor is not None), default=None)
+    return max((minor for minor in map(kubernetes_minor, versions) if minor is not None), default=None)
 
 
 def least_source_minor(context: Context) -> int:
-    """Returns a minor version that the cluster's Kubernetes surely has reached, without asking for an object.
+    """Returns a minor version that the cluster's Kubernetes surely has reached, without asking for an object."""
+    return least_minor(context.cluster, context.source, context.target_kubernetes)
+
+
+def least_minor(kind: ClusterKind, source: Version, target_kubernetes: str) -> int:
+    """Returns a minor version that Kubernetes surely has reached in a cluster of this kind that runs `source`.
 
     An update of OpenShift skips one minor version at most; 0 if nothing is known.
     """
-    if context.cluster is ClusterKind.KUBERNETES:
-        return context.source.minor
-    return max((target_minor(context) or 0) - 2, 0)
+    if kind is ClusterKind.KUBERNETES:
+        return source.minor
+    return max((kubernetes_minor(target_kubernetes) or 0) - 2, 0)
 
 
 def target_unknown(name: str, objects: Iterable[Object] = (), kind: Resource | None = None) -> Finding:
@@ -77,6 +82,7 @@ def versions_unknown(
     return unknown(name, why, objects, fix=fix, kind=kind)
 
 
-def _parse_minor(version: str) -> int | None:
+def kubernetes_minor(version: str) -> int | None:
+    """Returns the minor version in a version of Kubernetes 1, or None if it has none."""
     numbers = leading_numbers(version)
     return numbers[1] if numbers is not None and numbers[0] == 1 else None
