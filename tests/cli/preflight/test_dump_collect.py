@@ -20,6 +20,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
+from runup.api.platform_v1 import LAST_APPLIED
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
 from runup.facts.collect import CollectedKind, with_known_fields
@@ -35,6 +36,11 @@ DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="de
 VOLUMES = Resource(group="", version="v1", kind="PersistentVolume", plural="persistentvolumes", namespaced=False)
 NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 RECORD = "runup-dump.json"
+APPLIED = {
+    LAST_APPLIED: json.dumps(
+        {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"annotations": {"x": "hunter2"}}}
+    )
+}
 
 
 @pytest.fixture
@@ -46,7 +52,7 @@ def cluster(server: Server) -> Iterator[Server]:
         (MAPS, {"metadata": {"name": "admin-acks"}, "data": {"proxy": "apps.example.com"}}, "openshift-config"),
         (MAPS, {"metadata": {"name": "own"}, "data": {"a": "b"}}, "shop"),
         (SECRETS, {"metadata": {"name": "hidden"}, "stringData": {"password": "hunter2"}}, "shop"),
-        (BUDGETS, {"metadata": {"name": "till"}, "spec": {"minAvailable": 1}}, "shop"),
+        (BUDGETS, {"metadata": {"name": "till", "annotations": APPLIED}, "spec": {"minAvailable": 1}}, "shop"),
     )
     made += SECRETIVE
     for name in spaces:
@@ -135,11 +141,15 @@ def test_what_the_checks_read_is_collected(cluster: Server, run: Run, tmp_path: 
 
 
 def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) -> None:
-    """Nor what no check reads; not even where a check of somebody else asks for Secrets."""
+    """Nor what no check reads, nor the manifest that was applied last; managers of objects are."""
     run("dump", "collect", tmp_path / "mine", "--kubeconfig", cluster.kubeconfig)
     texts = "".join(file.read_text() for file in (tmp_path / "mine").iterdir())
     assert "till" in texts
     assert [word for word in ("hunter2", "hidden", '"own"') if word in texts] == []
+    (budget,) = json.loads((tmp_path / "mine" / "poddisruptionbudgets.policy.json").read_text())["items"]
+    kept = json.loads(budget["metadata"]["annotations"][LAST_APPLIED])
+    assert kept == {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget"}
+    assert [entry["manager"] for entry in budget["metadata"]["managedFields"]] == ["test"]
     nosy = replace(CHECKS[0], reads=(*CHECKS[0].reads, SECRETS))
     assert "secrets" not in {kind.name for kind in kinds_read_by([nosy], "x")}
 

@@ -15,7 +15,8 @@ from tests.kubekit.kube.apiscript import reply, scripted_api, status
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from runup.facts import manifest_texts
-from runup.facts.manifest_texts import helm_manifests_of_dump, read_helm_manifests, read_manifests, unpack_release
+from runup.facts.helm_releases import read_helm_manifests
+from runup.facts.manifest_texts import helm_manifests_of_dump, read_manifests, unpack_release
 
 BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
 SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"

@@ -170,7 +170,7 @@ class OwnedFields(Wire, frozen=True):
     metadata: _OwnedMetadata = msgspec.field(name="f:metadata", default=_OwnedMetadata())
 
 
-class ManagedFieldsEntry(Wire, frozen=True):
+class ManagedFieldsEntry(Wire, frozen=True, kw_only=True):
     """The manager of some fields, with the version of the API that it used and the time of its last write."""
 
     manager: str = ""

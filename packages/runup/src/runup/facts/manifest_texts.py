@@ -1,4 +1,4 @@
-"""Reads manifests from files, standard input and the releases that Helm stores in a cluster."""
+"""Reads manifests from files, standard input and the records of releases that Helm stores in a cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError, Forbidden
-from kubekit.kube.client import Client
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import links_inside, read_limited
 from kubekit.lang.yaml_events import item_lines
@@ -27,14 +24,13 @@ SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 # The most that a file, or a release as Helm packed it, may unpack to.
 MAX_BYTES = 32 << 20
-_PAGE = 50
 # What every object of Kubernetes has, in YAML or JSON.
 _OBJECT = re.compile(r"""(?m)^\s*[{,]?\s*["']?(apiVersion|kind)["']?\s*:""")
-_SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
-_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # What Helm labels the record of a release with (helm, pkg/storage/driver), and the digits of a revision at most.
 _STATES = ("deployed", "failed")
-_RELEASES = f"owner=helm,status in ({','.join(_STATES)})"
+RELEASES = f"owner=helm,status in ({','.join(_STATES)})"
 _DIGITS = 10
 
 
@@ -133,30 +129,11 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) else ""
 
 
-async def read_helm_manifests(client: Client) -> Manifests:
-    """Returns the manifests of the releases that Helm keeps in Secrets and ConfigMaps of the cluster."""
-    records = HelmRecords()
-    for resource in (_SECRETS, _MAPS):
-        token, is_last = "", False
-        try:
-            while not is_last:
-                call = calls.list_raw(resource, "", label_selector=_RELEASES, limit=_PAGE, continue_=token)
-                page = await client.send(call)
-                for item in page.items:
-                    records.add(item, resource)
-                token, is_last = page.continue_, not page.continue_
-        except Forbidden as error:
-            records.forbidden.append(f"{resource.plural} labelled {_RELEASES} ({error.message})")
-        except ApiError as error:
-            records.problems.append(f"{resource.plural} labelled {_RELEASES} ({error.message})")
-    return records.manifests()
-
-
 def helm_manifests_of_dump(objects: Iterable[Mapping[str, Any]]) -> Manifests:
     """Returns the manifests of the releases whose records are among the objects of a dump."""
     records = HelmRecords()
     for obj in objects:
-        resource = {"Secret": _SECRETS, "ConfigMap": _MAPS}.get(str(obj.get("kind")))
+        resource = {"Secret": SECRETS, "ConfigMap": CONFIG_MAPS}.get(str(obj.get("kind")))
         if resource is not None and obj.get("apiVersion") == "v1" and _labels(obj).get("owner") == "helm":
             records.add(obj, resource)
     return records.manifests()
@@ -203,7 +180,7 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     metadata = item.get("metadata") or {}
     record = f"{resource.kind} {metadata.get('namespace')}/{metadata.get('name')}"
     try:
-        release = unpack_release(str((item.get("data") or {}).get("release") or ""), twice=resource is _SECRETS)
+        release = unpack_release(str((item.get("data") or {}).get("release") or ""), twice=resource is SECRETS)
     except ValueError as error:
         problems.append(f"{record} ({error})")
         return

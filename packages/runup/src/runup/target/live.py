@@ -16,7 +16,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.stored_manifests import helm_checks
 from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
-from runup.facts.manifest_texts import read_helm_manifests
+from runup.facts.helm_releases import read_helm_manifests
 from runup.facts.server_version import read_metrics_check, server_version
 from runup.facts.target_release import TargetRelease, python_checks, with_kubernetes
 from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of

@@ -335,7 +335,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     help="Manifests in a file or folder (`-`: standard input) instead of a cluster, for --to; may be repeated.",
 )
 @click.option(
-    "--helm-releases", is_flag=True, help="Read the releases that Helm keeps in the cluster, which lists Secrets."
+    "--helm-releases", is_flag=True, help="Demand the releases that Helm keeps in Secrets: without the right, Unknown."
 )
 @click.option(
     "--api-metrics", is_flag=True, help="Ask the API server's metrics which removed versions clients still use."

@@ -78,9 +78,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield kubernetes.versions_unknown(NAME, target)
         return
     hidden: list[Slim] = []
-    kinds = [versions for versions in evidence.KINDS if crosses(versions[0], source, target)]
+    kinds = [kind for kind in evidence.KINDS if crosses(kind[0], source, target)]
     yield from yield_from_all(
-        *(partial(_findings_of_kind, snapshot, context, (source, target), (versions, hidden)) for versions in kinds),
+        *(partial(_findings_of_kind, snapshot, context, (source, target), kind=kind, hidden=hidden) for kind in kinds),
         partial(_hidden_finding, hidden),
     )
 
@@ -97,21 +97,20 @@ def _hidden_finding(hidden: Sequence[Slim]) -> Findings:
 
 
 def _findings_of_kind(
-    snapshot: Snapshot, context: Context, minors: tuple[int, int], of: tuple[tuple[Slim, ...], list[Slim]]
+    snapshot: Snapshot, context: Context, minors: tuple[int, int], *, kind: tuple[Slim, ...], hidden: list[Slim]
 ) -> Findings:
     """Yields the findings about one kind, and adds it to the hidden ones if its objects do not show who writes."""
-    (source, target), (versions, hidden) = minors, of
-    readable = versions[0]
+    (source, target), readable = minors, kind[0]
     gone = evidence.ended(readable, source, target)
     beyond = not table("removed-apis").knows(target)
-    at_stake = {read.version for read in versions} if beyond else gone
+    at_stake = {read.version for read in kind} if beyond else gone
     # For the sake of an alpha version nobody is asked for a list that cannot be had.
     if not (gone or beyond) or (
-        all("alpha" in version for version in at_stake) and evidence.cannot_list(snapshot, versions)
+        all("alpha" in version for version in at_stake) and evidence.cannot_list(snapshot, kind)
     ):
         return
-    objects: tuple[Managed, ...] = snapshot.list_first_served(versions)
-    if gone and objects and not evidence.stays(versions, source, target):
+    objects: tuple[Managed, ...] = snapshot.list_first_served(kind)
+    if gone and objects and not evidence.stays(kind, source, target):
         yield _out_of_reach(objects, readable, gone, context)
         return
     writes = list(chain.from_iterable(evidence.writes_of(obj, gone, evidence.CONTROL_PLANE) for obj in objects))

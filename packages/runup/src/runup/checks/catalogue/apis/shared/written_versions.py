@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -180,16 +179,16 @@ def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
     return False
 
 
-class Write(NamedTuple):
+class Write(msgspec.Struct, frozen=True, kw_only=True):
     """Evidence that a client writes an object in a version: `manager` is empty if only a manifest shows it.
 
     `is_applied`: the version is that of the manifest that was applied last.
     """
 
     obj: Managed
-    manager: str
     api_version: str
-    time: datetime | None
+    manager: str = ""
+    time: datetime | None = None
     is_applied: bool = False
 
     def severity(self, now: datetime) -> Severity:
@@ -222,13 +221,12 @@ def writes_of(obj: Managed, ended: Container[str], but_of: Container[str]) -> It
             continue
         newest = max((entry.time for entry in entries if entry.time is not None), default=None)
         # Entries of one second do not cancel each other.
-        for entry in entries:
-            if entry.time == newest and entry.api_version in ended:
-                yield Write(
-                    obj, manager, entry.api_version, newest, manager == applier and entry.api_version == applied
-                )
+        for version in [entry.api_version for entry in entries if entry.time == newest]:
+            if version in ended:
+                is_applied = manager == applier and version == applied
+                yield Write(obj=obj, manager=manager, api_version=version, time=newest, is_applied=is_applied)
     if applied in ended and not applier:
-        yield Write(obj, "", applied, None, is_applied=True)
+        yield Write(obj=obj, api_version=applied, is_applied=True)
 
 
 def _applier(obj: Managed) -> str:
