@@ -11,11 +11,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
+from tests.clocks import Hurried
 from tests.kubekit.kube.apiscript import failure, reply, scripted_api, silence, status
 from tests.operator.operator_world import OWN, payload
 
 from kubekit.kube import config
-from kubekit.kube.clock import ManualClock
+from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubesandbox.apiserver.server import ApiServer
 from runup.kernelmodules.control import process as kernel_modules
@@ -26,35 +27,45 @@ from runup.process.process_server import LeaderProcess, Readiness, log_while_not
 from runup.updatestatus.control import process as update_status
 
 DEADLINE_S = 90.0
-RETRY = Election(3, 2, 0.2)
+# By clocks that go ten times as fast as the machine's.
+TIMES, RETRY, IMPATIENT = 10, Election(30, 20, 2), Election(6, 4, 1)
 NO_NAMESPACE = 'namespaces "away" not found; create the namespace, or name an existing one with --namespace'
 TERMINATING = status(403, "Forbidden", "it is being terminated") | {
     "details": {"causes": [{"reason": "NamespaceTerminating", "message": "away", "field": "metadata.namespace"}]}
 }
 
 
-def manager_of(configuration: ClusterConfig, folder: Path) -> manager.Manager:
+def manager_of(
+    configuration: ClusterConfig, folder: Path, election: Election = RETRY, clock: Clock | None = None
+) -> manager.Manager:
     """The managing operator, whose namespace is `away`."""
     place = PodSettings(namespace="away", node_name="node-1")
     files = payload(folder / "payload")
     options = manager.Options(
-        release_image=OWN, pod_settings=place, payload=files, report_folder=folder, listen="127.0.0.1:0", election=RETRY
+        release_image=OWN,
+        pod_settings=place,
+        payload=files,
+        report_folder=folder,
+        listen="127.0.0.1:0",
+        election=election,
     )
-    return manager.Manager(configuration, options)
+    return manager.Manager(configuration, options, clock=clock or Hurried(TIMES))
 
 
-def update_status_of(configuration: ClusterConfig, _folder: Path) -> update_status.Process:
+def update_status_of(
+    configuration: ClusterConfig, _folder: Path, election: Election = RETRY, clock: Clock | None = None
+) -> update_status.Process:
     """The controller of UpdateStatus, whose namespace is `away`."""
-    return update_status.Process(
-        configuration, update_status.Options(namespace="away", listen="127.0.0.1:0", election=RETRY)
-    )
+    options = update_status.Options(namespace="away", listen="127.0.0.1:0", election=election)
+    return update_status.Process(configuration, options, clock=clock or Hurried(TIMES))
 
 
-def kernel_modules_of(configuration: ClusterConfig, _folder: Path) -> kernel_modules.Process:
+def kernel_modules_of(
+    configuration: ClusterConfig, _folder: Path, election: Election = RETRY, clock: Clock | None = None
+) -> kernel_modules.Process:
     """The process that tries kernel modules, whose namespace is `away`."""
-    return kernel_modules.Process(
-        configuration, kernel_modules.Options(namespace="away", listen="127.0.0.1:0", election=RETRY)
-    )
+    options = kernel_modules.Options(namespace="away", listen="127.0.0.1:0", election=election)
+    return kernel_modules.Process(configuration, options, clock=clock or Hurried(TIMES))
 
 
 PROGRAMS = [
@@ -62,25 +73,27 @@ PROGRAMS = [
     pytest.param(update_status_of, "update-status-controller", id="update-status-controller"),
     pytest.param(kernel_modules_of, "kernel-module-preflight", id="kernel-module-preflight"),
 ]
-Make = Callable[[ClusterConfig, Path], Any]
+Make = Callable[..., Any]
 
 
-async def first_wait(process: LeaderProcess) -> tuple[str, int, str]:
-    """Runs `process` until it logs why it is not ready; returns that, and what a readiness probe then reads."""
+async def probed_once(process: LeaderProcess) -> tuple[str, int, str, list[str]]:
+    """Runs `process` until its Lease cannot be acquired, and it has logged that it is not ready.
+
+    Returns why it is not ready, what a readiness probe then reads, and the reasons in the log.
+    """
     with capture_logs() as logs:
         running = asyncio.create_task(process.run())
         try:
             async with asyncio.timeout(DEADLINE_S):
-                while not (waits := [line["why"] for line in logs if line["event"] == "not ready"]):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
+                while True:
+                    waits = [line["why"] for line in logs if line["event"] == "not ready"]
+                    # The first request may be one for another kind than the Lease.
+                    if "cannot be acquired" in process.lacking() and waits:
+                        break
+                    await asyncio.sleep(0.02)
             address = process.endpoint.address  # type: ignore[attr-defined]
             async with aiohttp.ClientSession() as session, session.get(f"{address}/readyz") as answer:
-                told = waits[0], answer.status, await answer.text()
-            # The first request may be one for another kind than the Lease.
-            async with asyncio.timeout(DEADLINE_S):
-                while "cannot be acquired" not in process.lacking():  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            return told
+                return process.lacking(), answer.status, await answer.text(), waits
         finally:
             process.stop()
             await asyncio.wait_for(running, DEADLINE_S)
@@ -88,11 +101,12 @@ async def first_wait(process: LeaderProcess) -> tuple[str, int, str]:
 
 @pytest.mark.parametrize(("make", "lease"), PROGRAMS)
 async def test_a_missing_namespace_is_named(make: Make, lease: str, tmp_path: Path) -> None:
-    """The Lease, the server's words and the way out: its API server answers each attempt with 404."""
+    """The Lease, the server's words and the way out, in the log, too: its API server answers each attempt with 404."""
+    why = f"Lease away/{lease} cannot be acquired: {NO_NAMESPACE}"
     async with ApiServer(tmp_path / "data") as server:
-        why, code, text = await first_wait(make(config.load(str(server.kubeconfig)), tmp_path))
-    assert why == f"Lease away/{lease} cannot be acquired: {NO_NAMESPACE}"
-    assert (code, text) == (503, f"{why}\n")
+        process = make(config.load(str(server.kubeconfig)), tmp_path, clock=SystemClock())
+        told = await probed_once(process)
+    assert told == (why, 503, f"{why}\n", [why])
 
 
 @pytest.mark.parametrize(("make", "lease"), PROGRAMS)
@@ -121,7 +135,7 @@ async def test_a_missing_namespace_is_named(make: Make, lease: str, tmp_path: Pa
         ),
         pytest.param(
             silence,
-            "not done within 2 s; check the server's address and the certificate authorities of the kubeconfig",
+            "not done within 4 s; check the server's address and the certificate authorities of the kubeconfig",
             id="the server is silent",
         ),
     ],
@@ -137,21 +151,10 @@ async def test_each_reason_names_the_way_out(make: Make, lease: str, answer: Any
             return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
 
         api.answers(only_leases)
-        process = make(ClusterConfig(server=api.url), tmp_path)
-        if answer is silence:
-            with capture_logs() as logs:
-                running = asyncio.create_task(process.run())
-                async with asyncio.timeout(DEADLINE_S):
-                    while "cannot be acquired" not in process.lacking():  # noqa: ASYNC110
-                        await asyncio.sleep(0.05)
-                why = process.lacking()
-                process.stop()
-                await asyncio.wait_for(running, DEADLINE_S)
-            assert [line["event"] for line in logs if line["event"] == "not ready"]
-        else:
-            why, code, _ = await first_wait(process)
-            assert code == 503
+        process = make(ClusterConfig(server=api.url), tmp_path, IMPATIENT if answer is silence else RETRY)
+        why, code, text, _ = await probed_once(process)
     assert why == f"Lease away/{lease} cannot be acquired: {words}"
+    assert (code, text) == (503, f"{why}\n")
 
 
 @pytest.mark.parametrize(("make", "_lease"), PROGRAMS)
@@ -171,10 +174,7 @@ async def test_a_server_that_cannot_be_reached_is_named(
         configuration = (
             ClusterConfig(server=server) if server else ClusterConfig(server=loaded.server, auth=loaded.auth)
         )
-        process = make(configuration, tmp_path)
-        said, code, _ = await first_wait(process)
-        why = process.lacking()
-    assert words in said
+        why, code, _, _ = await probed_once(make(configuration, tmp_path))
     assert words in why
     assert why.endswith("; check the server's address and the certificate authorities of the kubeconfig")
     assert code == 503

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,9 @@ from runup.cli.clusterversion import actions
 from runup.cli.clusterversion.actions import UpgradeRequest, parse_timeout
 from runup.clusterversion.decide.upgrade_request import check_target, notes
 from runup.clusterversion.decide.upgrade_target import Flags
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.stored_reports import History
+from runup.report.report import FORMAT, Report, ReportedCheck
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}
@@ -325,6 +329,26 @@ def _conditions(running: str, completed: str, failed: str, reason: str, message:
     return [condition_json(type_, status, reason, message) for type_, status in states.items()]
 
 
+@pytest.fixture
+def stored_report(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The operator has stored the report of 5.2.0, so the command need not wait for it."""
+    monkeypatch.setenv("CVO_NAMESPACE", "default")
+    report = Report(
+        format=FORMAT,
+        preflight_id="preflight-1",
+        source_version="5.0.0",
+        target_version="5.2.0",
+        target_image=IMAGE,
+        execution_status="completed",
+        checks=(ReportedCheck(name="KubeletSkew", result="Clear"),),
+    )
+    server.client.send(
+        calls.create(resource_of(ConfigMap), stored_reports.config_map(History(reports=(report,)), "default"))
+    )
+    yield
+    server.client.send(calls.delete(resource_of(ConfigMap), stored_reports.NAME, "default"))
+
+
 class Waiting:
     """`--wait` in a thread of this process, while the test plays the operator."""
 
@@ -384,6 +408,7 @@ OUTCOMES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
 }
 
 
+@pytest.mark.usefixtures("stored_report")
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_waiting_for_the_result(name: str, run: Run, server: Server) -> None:
     """Progress as plain lines in a pipe, then a table and a verdict; the exit code says what it came to."""
@@ -434,6 +459,7 @@ def test_replaced_while_waiting(name: str, run: Run, server: Server) -> None:
     assert (ran.code, ran.err) == (1, f"error: the preflight of 5.2.0 was replaced: {instead}\n")
 
 
+@pytest.mark.usefixtures("stored_report")
 def test_accepting_while_waiting_is_no_replacement(run: Run, server: Server) -> None:
     """The target stays the same."""
     server.set_cluster_version(status=OFFERED)
@@ -449,6 +475,7 @@ def test_accepting_while_waiting_is_no_replacement(run: Run, server: Server) -> 
     )
 
 
+@pytest.mark.usefixtures("stored_report")
 def test_the_machine_form(run: Run, server: Server) -> None:
     """With -o only the result is on stdout; progress goes to stderr."""
     import json
@@ -467,6 +494,7 @@ def test_the_machine_form(run: Run, server: Server) -> None:
     assert "7 checks done" in ran.err
 
 
+@pytest.mark.usefixtures("stored_report")
 @pytest.mark.parametrize(
     ("form", "begins"), [("html", "<!DOCTYPE html>"), ("yaml", "result: "), ("wide", "waiting for the")]
 )
