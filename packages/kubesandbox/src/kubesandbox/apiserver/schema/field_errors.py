@@ -31,6 +31,10 @@ class Fault(Enum):
 _WITHOUT_VALUE = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.INTERNAL})
 
 
+# The value of a fault whose message has none (field.OmitValueType).
+OMITTED: Any = object()
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """A fault of one field. `path` is written as in `spec.risks[0].name`; empty for the object itself."""
@@ -54,7 +58,7 @@ class FieldError:
     def body(self) -> str:
         """The message of a Status cause, without the path."""
         words = self.fault.value[1]
-        if self.fault not in _WITHOUT_VALUE:
+        if self.fault not in _WITHOUT_VALUE and self.value is not OMITTED:
             # kube-openapi shows the type of the value here, and the type of null is null.
             has_no_value = self.value is None and self.fault is Fault.TYPE_INVALID
             words = f"{words}: {show_value('null' if has_no_value else self.value)}"

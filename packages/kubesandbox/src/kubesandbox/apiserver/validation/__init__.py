@@ -12,7 +12,7 @@ from typing import Any
 from kubesandbox.apiserver.schema.crd import validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import common, core, networking, pods, policies, workloads
+from kubesandbox.apiserver.validation import common, core, jobs, networking, pods, policies, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -48,7 +48,7 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("apps", "ReplicaSet"): workloads.replica_set,
     ("apps", "StatefulSet"): workloads.stateful_set,
     ("apps", "DaemonSet"): workloads.daemon_set,
-    ("batch", "Job"): workloads.job_faults,
+    ("batch", "Job"): jobs.job_faults,
     ("batch", "CronJob"): workloads.cron_job,
     ("policy", "PodDisruptionBudget"): workloads.budget_faults,
     ("coordination.k8s.io", "Lease"): core.lease_faults,

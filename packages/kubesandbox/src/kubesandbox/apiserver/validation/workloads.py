@@ -1,4 +1,4 @@
-"""Validation of workloads: Deployments and the like, Jobs, CronJobs, disruption budgets and autoscalers."""
+"""Validation of workloads: Deployments and the like, CronJobs, disruption budgets and autoscalers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.lang.gotext import parse_duration
 from kubesandbox.apiserver.schema import field_errors as field
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative, selector_faults
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, not_negative, selector_faults
+from kubesandbox.apiserver.validation.jobs import job_spec
 from kubesandbox.apiserver.validation.pods import pod_spec
 
 JSON = dict[str, Any]
@@ -144,27 +145,6 @@ def _int_or_percent_value(value: Any) -> int:
     if isinstance(value, str):
         return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
     return int(value)
-
-
-def job_faults(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a Job: numbers, template, and changed immutable fields."""
-    yield from job_spec(obj.get("spec") or {}, "spec")
-    if old is not None:
-        yield from changed_paths(obj, old, "spec.completions", "spec.selector", "spec.template", "spec.completionMode")
-
-
-def job_spec(spec: JSON, path: str) -> Faults:
-    """Yields the faults of the spec of a Job or of a CronJob's template."""
-    numbers = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-    yield from not_negative(spec, path, *numbers)
-    template = (spec.get("template") or {}).get("spec") or {}
-    yield from pod_spec(template, f"{path}.template.spec")
-    policy = template.get("restartPolicy")
-    policy_path = f"{path}.template.spec.restartPolicy"
-    if policy in ("", "Always"):
-        yield field.required(policy_path, 'valid values: "OnFailure", "Never"')
-    elif policy not in ("OnFailure", "Never"):
-        yield field.not_supported(policy_path, policy, ("OnFailure", "Never"))
 
 
 def cron_job(obj: JSON, _old: JSON | None) -> Faults:
