@@ -170,7 +170,8 @@ UPDATES = {
     ("CronJob", "spec.schedule = '*/5,7 1-3 * * *'"): [],
     ("Job", "spec.ttlSecondsAfterFinished = -1"): [
         "spec.ttlSecondsAfterFinished: Invalid value: -1: must be greater than or equal to 0"
-    ],
+    ]
+    * 2,
     ("Service", "spec.sessionAffinity = Cookie"): [
         'spec.sessionAffinity: Unsupported value: "Cookie": supported values: "ClientIP", "None"'
     ],
@@ -204,6 +205,11 @@ UPDATES = {
 DEFAULTS = {
     "Deployment": ("spec.strategy = {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}",),
     "CronJob": ("spec.concurrencyPolicy = Allow",),
+    "Job": (
+        "spec.manualSelector = true",
+        "spec.selector = {matchLabels: {x: y}}",
+        "spec.template.metadata = {labels: {x: y}}",
+    ),
     "Service": ("spec.type = ClusterIP", "spec.ports = [{port: 80, protocol: TCP}]"),
     "StatefulSet": ("spec.updateStrategy = {type: RollingUpdate, rollingUpdate: {partition: 0}}", "spec.replicas = 1"),
     "DaemonSet": ("spec.updateStrategy = {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}",),

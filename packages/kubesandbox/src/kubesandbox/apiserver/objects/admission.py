@@ -51,7 +51,7 @@ def keep_immortal_namespaces(kind: Kind, obj: JSON) -> None:
         raise status_errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
 
 
-def add_default_tolerations(_store: Store, kind: Kind, obj: JSON) -> None:
+def add_default_tolerations(kind: Kind, obj: JSON) -> None:
     """DefaultTolerationSeconds: lets a pod stay on an unready node for five minutes."""
     if kind.resource != "pods":
         return
@@ -86,6 +86,12 @@ def keep_priority(kind: Kind, new: JSON, old: JSON) -> None:
     for key in ("priority", "preemptionPolicy") if kind.resource == "pods" else ():
         if new["spec"].get(key) is None and (old.get("spec") or {}).get(key) is not None:
             new["spec"][key] = old["spec"][key]
+
+
+def keep_default_tolerations(kind: Kind, new: JSON, old: JSON) -> None:
+    """DefaultTolerationSeconds: adds the tolerations again where an update replaces a pod's list."""
+    if kind.resource == "pods" and new["spec"].get("tolerations") != (old.get("spec") or {}).get("tolerations"):
+        add_default_tolerations(kind, new)
 
 
 def apply_runtime_class(store: Store, kind: Kind, obj: JSON) -> None:
@@ -129,11 +135,11 @@ def protect_storage_in_use(_store: Store, kind: Kind, obj: JSON) -> None:
 CREATE_PLUGINS: tuple[Callable[[Store, Kind, JSON], None], ...] = (
     check_namespace,
     protect_storage_in_use,
-    add_default_tolerations,
+    lambda _store, kind, obj: add_default_tolerations(kind, obj),
     set_priority,
     apply_runtime_class,
 )
-UPDATE_PLUGINS: tuple[Callable[[Kind, JSON, JSON], None], ...] = (keep_priority,)
+UPDATE_PLUGINS: tuple[Callable[[Kind, JSON, JSON], None], ...] = (keep_default_tolerations, keep_priority)
 DELETE_PLUGINS: tuple[Callable[[Kind, JSON], None], ...] = (keep_immortal_namespaces,)
 
 
@@ -196,6 +202,6 @@ class Admission:
         default = spec.get("terminationGracePeriodSeconds")
         return requested_s if requested_s is not None else 30 if default is None else int(default)
 
-    def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[status_errors.FieldFault]:
-        """Returns the faults of an object by the rules of all kinds and of its own."""
-        return list(validation.object_faults(kind, obj, old))
+    def faults(self, kind: Kind, obj: JSON, old: JSON | None, part: str) -> list[status_errors.FieldFault]:
+        """Returns the faults of an object by the rules of all kinds and of its own; `part` is the subresource."""
+        return list(validation.object_faults(kind, obj, old, part))

@@ -99,7 +99,31 @@ def limit_to_part(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
         return changed
     if part == "":
         _copy_member("status", old, new)
-    return new
+    return _resized(new, old) if part == "resize" else new
+
+
+def _resized(new: JSON, old: JSON) -> JSON:
+    """Returns the old pod with the resources of the new one's containers (podResizeStrategy's dropNonResizeUpdates).
+
+    A pod with other containers is returned as it is, for validation to refuse it.
+    """
+    old_spec, containers = old.get("spec") or {}, {}
+    for part in ("containers", "initContainers"):
+        items, former = (new.get("spec") or {}).get(part) or (), old_spec.get(part) or ()
+        if len(items) != len(former):
+            return new
+        if any(item.get("name") != before.get("name") for item, before in zip(items, former, strict=True)):
+            containers[part] = items
+        elif items:
+            containers[part] = [dict(before) for before in former]
+            for item, merged in zip(items, containers[part], strict=True):
+                for key in ("resources", "resizePolicy"):
+                    _copy_member(key, item, merged)
+    metadata = dict(meta(old))
+    _copy_member("managedFields", meta(new), metadata)
+    spec = {**old_spec, **containers}
+    metadata["generation"] = metadata.get("generation", 1) + (spec != old_spec)
+    return {**old, "metadata": metadata, "spec": spec}
 
 
 def _copy_member(key: str, source: JSON, target: JSON) -> None:
@@ -117,6 +141,8 @@ def default_new(resource: str, obj: JSON, now: datetime) -> None:
             obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
         case "pods":
             obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+            if obj["spec"].get("schedulingGates"):
+                obj["status"]["conditions"] = [_gated_condition(now)]
         case "services":
             allocate(obj)
         case "persistentvolumeclaims":
@@ -136,6 +162,18 @@ def default_new(resource: str, obj: JSON, now: datetime) -> None:
             # The type's default again, as the decoder applies it on reading from the store.
             if not meta(obj).get("labels"):
                 meta(obj)["labels"] = dict(labels)
+
+
+def _gated_condition(now: datetime) -> JSON:
+    """Returns the condition of a new pod that has scheduling gates (podutil.applySchedulingGatedCondition)."""
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": rfc3339(now),
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
 
 
 def default_changed(resource: str, new: JSON, old: JSON) -> None:

@@ -183,7 +183,7 @@ class Writing:
         self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str = ""
     ) -> None:
         """Raises ApiError if an object is invalid, or a user's write denied by a policy; `part` is the subresource."""
-        faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
+        faults = [*self._admission.faults(kind, obj, old, part), *self._schemas.validate(kind, obj, old)]
         if faults:
             raise status_errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
         options.warnings.extend(write_warnings.warnings_of_write(kind, obj, old))

@@ -12,24 +12,30 @@ from typing import Any
 from kubesandbox.apiserver.schema.crd import validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import common, core, jobs, networking, pods, policies, workloads
+from kubesandbox.apiserver.validation import common, core, jobs, networking, pod_updates, pods, policies, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
 
 
-def object_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
-    """Returns all faults of `obj`."""
+def object_faults(kind: Kind, obj: JSON, old: JSON | None, part: str = "") -> list[FieldError]:
+    """Returns all faults of `obj`, which is written through the subresource `part`."""
     field_errors = common.metadata_faults(kind, obj, old)
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
+    if (kind.group, kind.kind) == ("", "Pod"):
+        rule = _OF_PODS.get(part)
     if rule is not None:
         field_errors += rule(obj, old)
     return field_errors
 
 
+# By subresource. A binding sets the node of a pod; the others change no spec.
+_OF_PODS: dict[str, Rule] = {
+    "": lambda obj, old: pods.whole_spec(obj.get("spec") or {}) if old is None else pod_updates.update_faults(obj, old),
+    "resize": pod_updates.resize_faults,
+}
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
-    ("", "Pod"): pods.pod_faults,
     ("", "ConfigMap"): core.config_map,
     ("", "Secret"): core.secret_faults,
     ("", "Service"): networking.service_faults,

@@ -6,50 +6,26 @@ import re
 from typing import Any
 
 from kubekit.lang.quantity import parse_quantity
-from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.validation import common
 
 JSON = dict[str, Any]
 
-_MUTABLE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 
 
-def pod_faults(obj: JSON, old: JSON | None) -> common.Faults:
-    """Yields the faults of a new pod's spec, or a fault if an update changes more than the mutable fields."""
-    spec = obj.get("spec") or {}
-    if old is None:
-        yield from pod_spec(spec, "spec")
-        # A projected token needs a ServiceAccount.
-        for index, volume in enumerate(spec.get("volumes") or () if not spec.get("serviceAccountName") else ()):
-            for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
-                if source.get("serviceAccountToken") is not None:
-                    token_path = f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken"
-                    yield field.forbidden(token_path, "must not be specified when serviceAccountName is not set")
-    elif _immutable_part(spec) != _immutable_part(old.get("spec") or {}):
-        yield field.forbidden("spec", _MUTABLE)
-
-
-def _immutable_part(spec: JSON) -> JSON:
-    """Returns a pod's spec without the fields that an update may change."""
-    immutable: JSON = copy_json(spec)
-    # A binding sets the pod's node by an update, which is validated here as well.
-    for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
-        immutable.pop(name, None)
-    for name in ("containers", "initContainers"):
-        for container in immutable.get(name) or ():
-            container.pop("image", None)
-            container.pop("imagePullPolicy", None)
-    immutable.pop("ephemeralContainers", None)
-    return immutable
+def whole_spec(spec: JSON) -> common.Faults:
+    """Yields the faults of a pod's spec; a template may also have what only a pod may not."""
+    yield from pod_spec(spec, "spec")
+    # A projected token needs a ServiceAccount.
+    for index, volume in enumerate(spec.get("volumes") or () if not spec.get("serviceAccountName") else ()):
+        for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                token_path = f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken"
+                yield field.forbidden(token_path, "must not be specified when serviceAccountName is not set")
 
 
 def pod_spec(spec: JSON, path: str) -> common.Faults:
