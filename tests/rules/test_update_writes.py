@@ -11,10 +11,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "update-writes.md"
 _BEGINNING = """# Requests of an update
 
 An update sends these requests to the API server. Admission webhooks and admission policies must let all of them pass:
-[WebhookBlocksUpdate](checks/WebhookBlocksUpdate.md) and
-[AdmissionPolicyParamMissing](checks/AdmissionPolicyParamMissing.md) evaluate each configuration against this list.
-The list has the API groups of OpenShift 4 and of Kubernetes 1.34. A release can apply objects of further groups, which
-the list does not have. The API server calls no webhook and no policy for objects of `admissionregistration.k8s.io`.
+[WebhookBlocksUpdate](checks/WebhookBlocksUpdate.md),
+[AdmissionPolicyDeniesUpdate](checks/AdmissionPolicyDeniesUpdate.md) and
+[AdmissionPolicyParamMissing](checks/AdmissionPolicyParamMissing.md) evaluate each configuration against this list. The
+list has the API groups of OpenShift 4 and of Kubernetes 1.34. A release can apply objects of further groups. The first
+two checks evaluate these as well if the target's manifests are given. The API server calls no webhook and no policy for
+objects of `admissionregistration.k8s.io`.
 
 | sender | place | operations | API group | resources |
 |---|---|---|---|---|

@@ -143,6 +143,11 @@ def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
     (folder / "b.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}))
     found = load_release(tmp_path).manifests
     assert found is not None
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "t", "annotations": {"a": "b"}}}
+    (folder / "b.json").write_text(json.dumps(secret))
+    objects = load_release(tmp_path).objects
+    assert objects is not None
+    assert [each["metadata"]["name"] for each in objects.for_cluster(Filters()).objects()] == ["t"]
     (route,) = target_manifests.objects_for_cluster(found, FILTERS)
     assert route["spec"]["versions"] == [{"name": "v1"}]
     gates = [config_map_json(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]

@@ -91,6 +91,16 @@ def resources_by_type() -> dict[type[Object], Resource]:
     return {_import_type(name): resource for name, resource in RESOURCES.items()}
 
 
+def guess_plural(kind: str) -> str:
+    """Returns the most likely plural of a kind (apimachinery, pkg/api/meta: UnsafeGuessKindToResource)."""
+    lower = kind.lower()
+    if lower.endswith("endpoints"):
+        return lower
+    if lower.endswith("s"):
+        return f"{lower}es"
+    return f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}s"
+
+
 def _import_type(name: str) -> type[Object]:
     module, _, kind = name.rpartition(".")
     wire_type: type[Object] = getattr(import_module(module), kind)
@@ -100,13 +110,3 @@ def _import_type(name: str) -> type[Object]:
 def resource_of(kind: type[Object]) -> Resource:
     """Returns the resource of the type `kind`. Raises KeyError for a type that is not in the table."""
     return RESOURCES[f"{kind.__module__}.{kind.__name__}"]
-
-
-def guess_plural(kind: str) -> str:
-    """Returns the most likely plural of a kind (the rule of apimachinery's UnsafeGuess)."""
-    lower = kind.lower()
-    if lower.endswith("s"):
-        return lower + "es"
-    if lower.endswith("y"):
-        return lower[:-1] + "ies"
-    return lower + "s"

@@ -71,6 +71,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     listed_image: str = ""
     namespace: str = ""
     manifests: tuple[Mapping[str, Any], ...] | None = None
+    objects: target_manifests.ReleaseObjects | None = None
     preflight_id: str = ""
     engine_version: str = ""
     documentation_base: str = ""
@@ -103,6 +104,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             kernel_modules=facts.kernel_modules,
             catalogs=facts.catalogs,
             cluster=self.kind,
+            release=self.objects,
         )
 
     def visible(self, snapshot: Snapshot, checks: Iterable[Check]) -> Snapshot:
@@ -140,6 +142,7 @@ def release_request(
         listed_image=_listed_image(cluster, target_version),
         namespace=namespace,
         manifests=None if manifests is None else target_manifests.objects_for_cluster(manifests, filters),
+        objects=None if release.objects is None else release.objects.for_cluster(filters),
         engine_version=engine_version,
         documentation_base=release.documentation_base,
     )

@@ -25,6 +25,7 @@ from kubekit.oci.access import Access
 from runup.checks.decide import target_manifests as manifests
 from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.model import Check
+from runup.checks.decide.target_manifests import ReleaseObjects
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
 
@@ -50,6 +51,7 @@ class TargetRelease(msgspec.Struct, frozen=True, kw_only=True):
     documentation_base: str = ""
     # None if the release has no manifests, or they cannot be read.
     manifests: tuple[Manifest, ...] | None = None
+    objects: ReleaseObjects | None = None
     # Name in image-references -> pull spec; empty if they cannot be read.
     images: Mapping[str, str] = msgspec.field(default_factory=dict)
 
@@ -60,11 +62,11 @@ def load_release(folder: Path) -> TargetRelease:
     Raises Terminal for unreadable metadata.
     """
     folder_of = folder / RELEASE
-    release_manifests = _manifests(folder)
+    release_manifests, objects = _manifests(folder)
     try:
         metadata = parse_release_metadata((folder_of / "release-metadata").read_bytes())
     except FileNotFoundError:
-        return TargetRelease(check_files=_check_files(folder), manifests=release_manifests)
+        return TargetRelease(check_files=_check_files(folder), manifests=release_manifests, objects=objects)
     except (OSError, MetadataError) as error:
         raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
@@ -79,6 +81,7 @@ def load_release(folder: Path) -> TargetRelease:
         check_files=_check_files(folder),
         documentation_base=metadata.documentation_base,
         manifests=release_manifests,
+        objects=objects,
         images=images,
     )
 
@@ -129,18 +132,20 @@ def _check_files(folder: Path) -> dict[str, str]:
         raise Terminal(f"{checks} cannot be read: {os.strerror(error.errno or 0)}", reason="ReleaseInvalid") from error
 
 
-def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
-    """Returns the release's manifests except templates, or None if there are none or they are unreadable."""
+def _manifests(folder: Path) -> tuple[tuple[Manifest, ...] | None, ReleaseObjects | None]:
+    """Returns the release's manifests that checks compare with, and its objects; None if it has none that are readable.
+
+    Templates are left out.
+    """
     paths = [path for name in FOLDERS for path in sorted((folder / name).glob("*")) if path.suffix in SUFFIXES]
     if not paths:
-        return None
+        return None, None
     try:
-        texts = ((str(path.relative_to(folder)), path.read_text(encoding="utf-8", errors="replace")) for path in paths)
-        return manifests.manifests_of_files(
-            (path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE)
-        )
+        texts = [(str(path.relative_to(folder)), path.read_text(encoding="utf-8", errors="replace")) for path in paths]
+        files = [(path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE)]
+        return manifests.manifests_of_files(files), ReleaseObjects(files)
     except (OSError, manifests.BadManifests):
-        return None
+        return None, None
 
 
 def _build_versions(references: Path) -> list[Any]:

@@ -24,6 +24,7 @@ from kubekit.lang.version import Version
 from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.checks.decide.cluster_kinds import ClusterKind, Clusters
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
+from runup.checks.decide.target_manifests import ReleaseObjects
 from runup.kernelmodules.decide.readiness import PreflightResults
 from runup.report.report import ReportedResource, Severity
 
@@ -224,6 +225,8 @@ class Context(msgspec.Struct, frozen=True):
     # The operator catalogs that the target brings.
     catalogs: Catalogs = NONE_READ
     cluster: ClusterKind = ClusterKind.OPENSHIFT
+    # All objects of the target for this cluster; None where its manifests could not be read.
+    release: ReleaseObjects | None = None
 
 
 class Container(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ versions are kept.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,6 +39,41 @@ def manifests_of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]
             if identity.kind in KINDS or (identity.kind, identity.name) == ("ConfigMap", GATES):
                 selected.append(Manifest.of(manifest.file, identity, _without_schemas(manifest.object)))
     return tuple(selected)
+
+
+class ReleaseObjects:
+    """All objects of a release for a cluster.
+
+    They are parsed when a check asks for them: a release has thousands, and few clusters need them.
+    """
+
+    def __init__(self, files: Iterable[tuple[str, str]], filters: Filters | None = None) -> None:
+        self._packed = [(path, zlib.compress(text.encode(), 1)) for path, text in files if _may_hold_others(text)]
+        self._filters = filters
+        self._objects: tuple[JSON, ...] | None = None
+
+    def for_cluster(self, filters: Filters) -> ReleaseObjects:
+        """Returns the objects that are included in a cluster with `filters`."""
+        selected = ReleaseObjects((), filters)
+        selected._packed = self._packed
+        return selected
+
+    def objects(self) -> tuple[JSON, ...]:
+        """Returns the objects, but for those in files of one object that has one of KINDS. Raises BadManifests."""
+        if self._objects is None:
+            manifests: list[Manifest] = []
+            for path, packed in self._packed:
+                found, errors = parse_manifests(path, zlib.decompress(packed).decode())
+                if errors:
+                    raise BadManifests(str(errors[0]))
+                manifests += found
+            self._objects = objects_for_cluster(manifests, self._filters or Filters())
+        return self._objects
+
+
+def _may_hold_others(text: str) -> bool:
+    """Returns whether the text of a file may have objects of other kinds than KINDS."""
+    return not any(kind in text for kind in KINDS) or "\n---" in text.strip().removeprefix("---")
 
 
 def objects_for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:

@@ -3,13 +3,14 @@
 Applies when a ValidatingAdmissionPolicy is bound with the action Deny and denies a request of the update
 (docs/reference/update-writes.md). Its expressions are evaluated for Deployments, DaemonSets and StatefulSets in the
 platform's namespaces as they are now, for the pods of their templates, for the platform's Namespaces and
-CustomResourceDefinitions, for each node that is cordoned, and for each pod that is evicted or deleted. For other
-requests, expressions are evaluated that do not depend on the object. Pods of users were admitted by the policies when
-they were created; expressions that read these pods are not evaluated for the pods that replace them. The result is
-Unknown if a policy matches requests for which it cannot be evaluated: expressions that read parameters, an authorizer,
-or fields of objects that this check does not read; and if the answer depends on which of several accounts sends the
-request. It is Unknown as well for a bound MutatingAdmissionPolicy that changes a request of the update, since its
-mutations are not evaluated. Policies that OpenShift's own components apply are reported only if they deny a request.
+CustomResourceDefinitions, for the objects of the target's manifests where these are given, for each node that is
+cordoned, and for each pod that is evicted or deleted. For other requests, expressions are evaluated that do not depend
+on the object. Pods of users were admitted by the policies when they were created; expressions that read these pods are
+not evaluated for the pods that replace them. The result is Unknown if a policy matches requests for which it cannot be
+evaluated: expressions that read parameters, an authorizer, or fields of objects that this check does not read; and if
+the answer depends on which of several accounts sends the request. It is Unknown as well for a bound
+MutatingAdmissionPolicy that changes a request of the update, since its mutations are not evaluated. Policies that
+OpenShift's own components apply are reported only if they deny a request.
 
 Why it matters: the API server denies the request each time. The operator cannot apply the release, nodes cannot be
 drained, or pods cannot be created again, and the update stops.
@@ -34,7 +35,6 @@ from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.apis.shared.policies import MUTATING, MUTATING_BY_DEFAULT, READS, VALIDATING
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.reads import as_dict, shape
 from runup.checks.writing import (
     DEFINITIONS,
@@ -153,7 +153,7 @@ def _findings(
     from runup.checks.catalogue.apis.shared.update_requests import Requests
 
     lacking: list[Unreadable | None] = []
-    requests = Requests(snapshot, WORKLOADS, is_openshift=context.cluster is ClusterKind.OPENSHIFT)
+    requests = Requests(snapshot, WORKLOADS, context)
     for policy, bindings in validating:
         name = policy.metadata.name
         outcome = denied_requests(as_dict(policy), bindings, requests)

@@ -1,12 +1,13 @@
 """An admission webhook that nobody answers would refuse what the update writes.
 
 Applies when a webhook has failurePolicy Fail, is called for a request that an update sends, and cannot answer.
-docs/reference/update-writes.md lists these requests. A webhook cannot answer if its Service is missing, lacks the port
-or has no ready pod, or if its caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of
-its life if that is less. It also applies when a single pod answers, and the webhook must admit that pod itself: when
-its node is drained, no pod admits the next one. If the webhook has match conditions, which depend on the requests
-themselves, the result is Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a
-label counts for users' pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
+docs/reference/update-writes.md lists these requests; those for objects of the target's manifests count as well, where
+these are given. A webhook cannot answer if its Service is missing, lacks the port or has no ready pod, or if its
+caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of its life if that is less. It
+also applies when a single pod answers, and the webhook must admit that pod itself: when its node is drained, no pod
+admits the next one. If the webhook has match conditions, which depend on the requests themselves, the result is
+Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a label counts for users'
+pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
 
 Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
 of a drained node are not made again, and the webhook's own pods may be among them.
@@ -28,10 +29,11 @@ from kubekit.api.extension_v1 import Webhook
 from kubekit.rules.eviction_rules import stays_on_node
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.apis.shared import webhook_backends, webhooks
+from runup.checks.catalogue.apis.shared.release_writes import release_writes
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, risk, unknown
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, unknown
 
 NAME = "WebhookBlocksUpdate"
 EXAMPLE = """
@@ -53,7 +55,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if (
             webhook.failure_policy == "Fail"
             and webhook.client_config.service is not None
-            and webhooks.writes_of(webhook)
+            and (webhooks.writes_of(webhook) or context.release is not None)
         ):
             holder = f"{type(configuration).__name__} {configuration.metadata.name}"
             # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
@@ -62,6 +64,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
             trouble = webhook_backends.why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
             intercepted = webhooks.intercepted_objects(snapshot, webhook) if trouble else ""
+            if trouble and not intercepted:
+                writes = release_writes(snapshot, context)
+                intercepted = webhooks.intercepted_release_objects(snapshot, webhook, writes)
             if trouble and intercepted and webhook.match_conditions:
                 # They are CEL expressions over requests, which are not known before the update.
                 yield unknown(
@@ -115,7 +120,7 @@ CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(*webhooks.READS, *webhook_backends.READS, webhooks.NAMESPACES, Infrastructure),
+    reads=(*webhooks.READS, *webhook_backends.READS, webhooks.NAMESPACES, Infrastructure, DEFINITIONS),
     rank=200,
     severity="critical",
     clusters="both",

@@ -86,7 +86,10 @@ class _Evaluator:
         words = f"{source.operation} of {source.resource}"
         namespace = request.write.namespace
         evaluation = self._evaluation(request.write, namespace)
-        whole = {"known": request.known, "read": [evaluation.value_at(path) for path in self._read]}
+        whole = {
+            "known": [request.known, request.known_old],
+            "read": [evaluation.value_at(path) for path in self._read],
+        }
         key = msgspec.json.encode((words, whole), enc_hook=str)
         if key in self._answers:
             return

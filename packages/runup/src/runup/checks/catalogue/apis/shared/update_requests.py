@@ -2,7 +2,8 @@
 
 Each row of `update_writes` becomes requests. Objects are known of the platform's workloads, the pods of their
 templates, Namespaces, CustomResourceDefinitions, nodes, and evictions. Requests for other objects have none; labels
-that a selector needs are then taken as absent, since the labels of a release's objects are the release's.
+that a selector needs are then taken as absent, since the labels of a release's objects are the release's. Where the
+release is known, its own objects are requests as well.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.rules.policy_evaluation import Write
 from runup.api.clusterversion_json import mapping, texts
+from runup.checks.catalogue.apis.shared.release_writes import ReleaseWrite, release_writes
 from runup.checks.catalogue.apis.shared.webhooks import namespaces
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.built_in_groups import is_built_in
-from runup.checks.decide.cluster_kinds import is_openshifts
+from runup.checks.decide.cluster_kinds import ClusterKind, is_openshifts
 from runup.checks.decide.reads import UNSET, as_dict
-from runup.checks.writing import Resource, Slim, Snapshot
+from runup.checks.writing import Context, Resource, Slim, Snapshot
 from runup.rules import update_writes
 from runup.rules.platform_namespaces import is_system
 
@@ -86,25 +90,31 @@ _OF_NODE = (*_METADATA, ("spec", "unschedulable"), ("spec", "taints"))
 _OF_LISTED_POD = _METADATA[:5]
 _OF_DEFINITION = (*_METADATA, ("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural"))
 _OF_EVICTION: tuple[Path, ...] = (("apiVersion",), ("kind",), ("metadata",))
+# The operator replaces the other fields.
+_KEPT = _METADATA[:4]
+_EVERYTHING: tuple[Path, ...] = ((),)
 _NAMESPACE_ALONE: tuple[Path, ...] = (("metadata", "namespace"),)
 
 
 class Request(NamedTuple):
     """A request of the update, and what is known of it.
 
-    users: those of whom one sends it; known: prefixes of the paths of its objects whose values are known.
+    users: those of whom one sends it; known, known_old: prefixes of the paths of the object, and of the object before,
+        whose values are known.
     """
 
     write: Write
     users: tuple[User, ...]
     known: tuple[Path, ...]
+    known_old: tuple[Path, ...]
 
     def knows(self, path: Path) -> bool:
         """Returns whether the value at a path of an expression's variable is known."""
         root, below = path[0], path[1:]
         if root in ("object", "oldObject"):
-            state = self.write.obj if root == "object" else self.write.old
-            return state is None or any(below[: len(prefix)] == prefix for prefix in self.known)
+            is_old = root == "oldObject"
+            state, known = (self.write.old, self.known_old) if is_old else (self.write.obj, self.known)
+            return state is None or any(below[: len(prefix)] == prefix for prefix in known)
         if root == "request":
             return below in _REQUEST_FIELDS or (bool(self.write.kind.kind) and below[:1] in _REQUEST_FIELDS_OF_KIND)
         if root == "namespaceObject":
@@ -141,8 +151,15 @@ class Source(NamedTuple):
 class Requests:
     """The requests of an update of a cluster."""
 
-    def __init__(self, snapshot: Snapshot, workloads: Sequence[Slim], *, is_openshift: bool) -> None:
-        self._snapshot, self._workloads, self._is_openshift = snapshot, workloads, is_openshift
+    def __init__(self, snapshot: Snapshot, workloads: Sequence[Slim], context: Context) -> None:
+        self._snapshot, self._workloads = snapshot, workloads
+        self._is_openshift = context.cluster is ClusterKind.OPENSHIFT
+        # By group, plural, and operation.
+        self._of_release: dict[tuple[str, str, str], list[ReleaseWrite]] = {}
+        for each in release_writes(snapshot, context):
+            for operation in each.operations:
+                key = each.resource.group, each.resource.plural, operation
+                self._of_release.setdefault(key, []).append(each)
         self._namespaces: dict[str, JSON] | None = None
 
     def namespaces(self) -> dict[str, JSON]:
@@ -159,13 +176,18 @@ class Requests:
         """Returns the labels of a namespace, None for requests outside of namespaces. Raises Unreadable."""
         if not name:
             return None
-        known = self.namespaces().get(name)
-        labels: dict[str, str] = known["metadata"]["labels"] if known else {"kubernetes.io/metadata.name": name}
-        return labels
+        if known := self.namespaces().get(name):
+            labels: dict[str, str] = known["metadata"]["labels"]
+            return labels
+        created = (each for each in self._of_release.get(("", "namespaces", "CREATE"), ()) if _name(each.obj) == name)
+        return {"kubernetes.io/metadata.name": name} | next((each.labels for each in created), {})
 
     def sources(self) -> list[Source]:
         """Returns the requests by resource and operation; those with objects first."""
         known = [
+            Source(*key, partial(self._release_writes, key[2], writes)) for key, writes in self._of_release.items()
+        ]
+        known += [
             Source("", "nodes", "UPDATE", self._cordons),
             Source("", "nodes", "CREATE", self._registrations),
             Source("", "nodes/status", "UPDATE", self._heartbeats),
@@ -188,7 +210,8 @@ class Requests:
                     for resource in self._workloads
                 ),
             ]
-        covered = {each[:3] for each in known}
+        # Components write further objects of the release's kinds.
+        covered = {each[:3] for each in known} - self._of_release.keys()
         rows = [(row, operation) for row in update_writes.WRITES for operation in row.operations]
         return known + [
             Source(
@@ -201,6 +224,14 @@ class Requests:
             for row, operation in rows
             if self._is_openshift or is_built_in(row.group)
         ]
+
+    def _release_writes(self, operation: str, writes: Sequence[ReleaseWrite]) -> Iterator[Request]:
+        for each in writes:
+            kind = _Kind(*astuple(each.resource))
+            is_slim = each.resource.kind == _DEFINITION_KIND.kind
+            known = _OF_DEFINITION if is_slim else _EVERYTHING
+            users = (_RELEASE_OPERATOR if self._is_openshift else _ADMINISTRATOR,)
+            yield _write(operation, kind, each.obj, users, known=known, known_old=_KEPT)
 
     def _senders(self, place: str) -> tuple[User, ...]:
         """Returns the users of whom one applies the platform's objects in a namespace: operators apply their own."""
@@ -223,7 +254,7 @@ class Requests:
         for its_resource, obj in self._platform_workloads():
             if its_resource is resource:
                 users = self._senders(obj["metadata"]["namespace"])
-                yield _write(operation, kind, obj, users, known=known)
+                yield _write(operation, kind, obj, users, known=known, known_old=_METADATA)
 
     def _platform_pods(self) -> Iterator[Request]:
         for resource, obj in self._platform_workloads():
@@ -291,6 +322,10 @@ def _whole(api_version: str, kind: str, obj: Object | None, metadata: JSON | Non
     return {"spec": {}, **known, "apiVersion": api_version, "kind": kind, "metadata": whole_metadata}
 
 
+def _name(obj: JSON) -> str:
+    return str(mapping(obj, "metadata").get("name", ""))
+
+
 def _pod_of(workload: JSON) -> JSON:
     """Returns the pod that a workload's controller creates, as far as its template says."""
     template = mapping(mapping(workload, "spec"), "template")
@@ -304,11 +339,19 @@ def _pod_of(workload: JSON) -> JSON:
 
 
 def _write(
-    operation: str, kind: _Kind, obj: JSON, users: tuple[User, ...], *, known: tuple[Path, ...], subresource: str = ""
+    operation: str,
+    kind: _Kind,
+    obj: JSON,
+    users: tuple[User, ...],
+    *,
+    known: tuple[Path, ...],
+    known_old: tuple[Path, ...] | None = None,
+    subresource: str = "",
 ) -> Request:
-    """Returns the request for an object that it does not change."""
+    """Returns the request for an object that it does not change, as far as `known_old` says."""
     new, old = obj if operation != "DELETE" else None, obj if operation != "CREATE" else None
-    return _request(operation, kind, new, users, known=known, old=old, subresource=subresource)
+    request = _request(operation, kind, new, users, known=known, old=old, subresource=subresource)
+    return request if known_old is None or old is None else request._replace(known_old=known_old)
 
 
 def _request(
@@ -332,4 +375,4 @@ def _request(
         old=old,
         subresource=subresource,
     )
-    return Request(write, users, known)
+    return Request(write, users, known, known)

@@ -18,11 +18,12 @@ from kubekit.api.extension_v1 import MutatingWebhookConfiguration as Mutating
 from kubekit.api.extension_v1 import RuleWithOperations, Webhook
 from kubekit.api.extension_v1 import ValidatingWebhookConfiguration as Validating
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
+from runup.checks.catalogue.apis.shared.release_writes import ReleaseWrite
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.writing import Resource, Snapshot, Unreadable, names, resource_of, yield_from_all
 from runup.rules.platform_namespaces import is_system
-from runup.rules.update_writes import WRITES, Write
+from runup.rules.update_writes import WRITES, Place, Write
 
 Configuration = Validating | Mutating
 READS: tuple[Resource, ...] = (
@@ -56,6 +57,30 @@ def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
 def writes_of(webhook: Webhook) -> tuple[Write, ...]:
     """Returns the writes of an update that a rule of the webhook names, in whatever namespace."""
     return tuple(write for write in WRITES if any(_matches_write(rule, write) for rule in webhook.rules))
+
+
+def intercepted_release_objects(snapshot: Snapshot, webhook: Webhook, writes: Iterable[ReleaseWrite]) -> str:
+    """Returns in words the objects of the release that the webhook intercepts, "" if there are none.
+
+    Raises Unreadable if a namespaceSelector needs namespaces that could not be read.
+    """
+    found: dict[str, None] = {}
+    for each in writes:
+        resource, selector = each.resource, webhook.namespace_selector
+        place: Place = "platform" if resource.namespaced else "cluster"
+        write = Write(
+            group=resource.group, resource=resource.plural, operations=each.operations, place=place, sender="release"
+        )
+        if not any(_matches_write(rule, write) for rule in webhook.rules):
+            continue
+        if webhook.object_selector is not None and not webhook.object_selector.matches(each.labels):
+            continue
+        if resource.namespaced and selector is not None:
+            own = {"kubernetes.io/metadata.name": each.namespace}
+            if not selector.matches(namespaces(snapshot).get(each.namespace, own)):
+                continue
+        found[f"{resource.kind} {each.name} of the release"] = None
+    return names(list(found), 3)
 
 
 def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
