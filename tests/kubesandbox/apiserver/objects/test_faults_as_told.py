@@ -207,8 +207,8 @@ DEFAULTS = {
     "CronJob": ("spec.concurrencyPolicy = Allow",),
     "Job": (
         "spec.manualSelector = true",
-        "spec.selector = {matchLabels: {x: y}}",
-        "spec.template.metadata = {labels: {x: y}}",
+        "spec.selector = {matchLabels: {x: z}}",
+        "spec.template.metadata = {labels: {x: z}}",
     ),
     "Service": ("spec.type = ClusterIP", "spec.ports = [{port: 80, protocol: TCP}]"),
     "StatefulSet": ("spec.updateStrategy = {type: RollingUpdate, rollingUpdate: {partition: 0}}", "spec.replicas = 1"),
