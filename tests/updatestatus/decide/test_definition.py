@@ -199,12 +199,15 @@ def test_what_is_refused(change: Callable[[JSON], None], fault: str) -> None:
 
 
 def test_pools() -> None:
-    """Of machine configs, or of a hosted cluster; named as what they stand for."""
+    """A pool is one of machine configs, of a hosted cluster, or a group of nodes, and has the name of its resource."""
     assert faults(workers()) == []
     node_pool = {"group": "hypershift.openshift.io", "resource": "nodepools", "name": "worker", "namespace": "clusters"}
     assert faults(workers(resource=node_pool)) == []
+    for group, resource in (("cluster.x-k8s.io", "machinedeployments"), ("karpenter.sh", "nodepools")):
+        assert faults(workers(resource={"group": group, "resource": resource, "name": "worker"})) == []
+    assert faults(workers(resource={"resource": "nodes", "name": "worker"})) == []
     [fault] = faults(workers(resource={**POOL, "resource": "machinesets"}))
-    assert "must be a machineconfigpools.machineconfiguration.openshift.io or a nodepools" in fault
+    assert "must be a machineconfigpools.machineconfiguration.openshift.io, nodepools" in fault
     [fault] = faults(workers(name="other"))
     assert "workerPools .name must match .resource.name" in fault
 

@@ -49,6 +49,7 @@ RESOURCES: dict[str, Resource] = {
     "kubekit.api.core_v1.Pod": _v1("", "Pod", "pods"),
     "kubekit.api.core_v1.ServiceAccount": _v1("", "ServiceAccount", "serviceaccounts"),
     "kubekit.api.workloads_v1.Deployment": _v1("apps", "Deployment", "deployments"),
+    "kubekit.api.workloads_v1.DaemonSet": _v1("apps", "DaemonSet", "daemonsets"),
     "kubekit.api.workloads_v1.Job": _v1("batch", "Job", "jobs"),
     "kubekit.api.workloads_v1.CronJob": _v1("batch", "CronJob", "cronjobs"),
     "kubekit.api.workloads_v1.Lease": _v1("coordination.k8s.io", "Lease", "leases"),

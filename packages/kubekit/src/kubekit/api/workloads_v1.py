@@ -34,6 +34,16 @@ class Deployment(Object, frozen=True, kw_only=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
+class DaemonSetSpec(Wire, frozen=True):
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(Object, frozen=True, kw_only=True):
+    """A workload with a pod on each node."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
 class PodDisruptionBudgetSpec(Wire, frozen=True):
     """`spec` of a PodDisruptionBudget; counts are numbers, shares are text like `50%`."""
 

@@ -12,6 +12,9 @@ from kubekit.lang.version import Version, parse
 # How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two.
 KUBELET_SKEW = 3
 KUBELET_SKEW_BEFORE_1_25 = 2
+# What distributions add to a version for one build of it: not GKE's, which is a patch of its own.
+_BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
+_GKE = re.compile(r"-gke\.(\d+)")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 
 
@@ -39,3 +42,21 @@ def is_kubernetes(text: str) -> bool:
 def allowed_skew(kubelet_minor: int) -> int:
     """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
     return KUBELET_SKEW_BEFORE_1_25 if kubelet_minor < 25 else KUBELET_SKEW
+
+
+def without_build(text: str) -> str:
+    """Returns the version without what marks one build of it: `v1.34.2+k3s1` and `v1.34.2-eks-a737599` are v1.34.2."""
+    return _BUILD.sub("", text)
+
+
+def order_of(text: str) -> tuple[int, ...]:
+    """Returns the numbers by which versions of kubelets and servers are compared, empty if the text is not a version.
+
+    A minor version alone has two numbers and a patch three; GKE adds the number of its own patch.
+    """
+    match = _VERSION.match(text.strip())
+    if match is None:
+        return ()
+    numbers = [match[1], match[2], *([match[3]] if match[3] else [])]
+    own = _GKE.search(text)
+    return tuple(map(int, [*numbers, own[1]] if own else numbers))

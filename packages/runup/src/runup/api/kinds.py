@@ -29,6 +29,14 @@ def _kmm(version: str, kind: str, plural: str) -> Resource:
     return Resource(group="kmm.sigs.x-k8s.io", version=version, kind=kind, plural=plural, namespaced=kind == "Module")
 
 
+def _cluster_api(kind: str, plural: str) -> Resource:
+    return Resource(group="cluster.x-k8s.io", version="v1beta2", kind=kind, plural=plural, namespaced=True)
+
+
+def _karpenter(kind: str, plural: str) -> Resource:
+    return Resource(group="karpenter.sh", version="v1", kind=kind, plural=plural, namespaced=False)
+
+
 RESOURCES.update(
     {
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),
@@ -208,6 +216,13 @@ RESOURCES.update(
         "runup.api.platform_v1.PreflightValidation": _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
         "runup.api.platform_v1.PreflightValidationOCP": _kmm(
             "v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"
+        ),
+        "runup.api.rollouts_v1.ClusterMachine": _cluster_api("Machine", "machines"),
+        "runup.api.rollouts_v1.MachineDeployment": _cluster_api("MachineDeployment", "machinedeployments"),
+        "runup.api.rollouts_v1.NodeClaim": _karpenter("NodeClaim", "nodeclaims"),
+        "runup.api.rollouts_v1.NodePool": _karpenter("NodePool", "nodepools"),
+        "runup.api.rollouts_v1.Plan": Resource(
+            group="upgrade.cattle.io", version="v1", kind="Plan", plural="plans", namespaced=True
         ),
         "runup.api.kmm_v1beta1.Module": _kmm("v1beta1", "Module", "modules"),
         "runup.api.kmm_v1beta1.PreflightValidation": _kmm("v1beta1", "PreflightValidation", "preflightvalidations"),

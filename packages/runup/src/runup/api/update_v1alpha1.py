@@ -72,6 +72,24 @@ class ClusterVersionInsight(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class ApiServerVersion(Wire, frozen=True):
+    """A kube-apiserver, by the node that it runs on (`kube-apiserver` if that is not known), and its version."""
+
+    name: str
+    version: str
+
+
+class KubernetesVersionInsight(ClusterVersionInsight, frozen=True, kw_only=True):
+    """The update of a cluster without a ClusterVersion as a whole: its API servers, and what its nodes are updated by.
+
+    `resource` is the namespace kube-system, whose uid identifies the cluster. `completion` is in percent of the API
+    servers. `estimated_completed_at` is for the nodes, too.
+    """
+
+    distribution: str = ""
+    api_servers: tuple[ApiServerVersion, ...] = ()
+
+
 class OperatorProgress(Wire, frozen=True):
     """An operator's own Progressing condition, verbatim."""
 
@@ -166,10 +184,16 @@ class Insight(Wire, frozen=True, kw_only=True):
     acquired_at: datetime
     type: str
     cluster_version: ClusterVersionInsight | None = None
+    kubernetes_version: KubernetesVersionInsight | None = None
     cluster_operator: ClusterOperatorInsight | None = None
     machine_config_pool: MachineConfigPoolInsight | None = None
     node: NodeInsight | None = None
     health: HealthInsight | None = None
+
+    @property
+    def of_version(self) -> ClusterVersionInsight | None:
+        """The insight of the control plane's version, of OpenShift or of Kubernetes."""
+        return self.cluster_version or self.kubernetes_version
 
 
 class Informer(Wire, frozen=True):

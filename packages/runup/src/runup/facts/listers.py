@@ -24,7 +24,6 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.model import Check
 from runup.checks.decide.reads import Lookup, Slim, namespace_of
-from runup.facts.server_version import git_version
 
 JSON = dict[str, Any]
 PAGE = 500
@@ -82,7 +81,7 @@ class ClientLister:
     def server_version(self) -> str:
         """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
         try:
-            return git_version(self._client.send(calls.get_path("/version")))
+            return self._client.send(calls.server_version())
         except (ApiError, DecodeError):
             return ""
 
@@ -130,7 +129,8 @@ class ProgramLister:
     def server_version(self) -> str:
         """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
         try:
-            return git_version(self._get(calls.get_path("/version").request)[0])
+            call = calls.server_version()
+            return call.decode(self._get(call.request)[0])
         except (Refused, DecodeError):
             return ""
 

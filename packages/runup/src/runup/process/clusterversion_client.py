@@ -35,6 +35,12 @@ NO_CLUSTER_VERSION = (
     "current version"
 )
 _ATTEMPTS = 8
+
+
+class NoClusterVersion(InputError):
+    """The cluster has no ClusterVersion."""
+
+
 Patch = dict[str, Any]
 
 
@@ -45,7 +51,7 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
     try:
         return client.send(calls.get(ClusterVersion, NAME))
     except NotFound as error:
-        raise InputError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
+        raise NoClusterVersion(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
 def read_raw(client: SyncClient, *, no: str = "No") -> dict[str, Any]:
@@ -53,7 +59,7 @@ def read_raw(client: SyncClient, *, no: str = "No") -> dict[str, Any]:
     try:
         return client.send(calls.get_raw(CLUSTER_VERSION, NAME))
     except NotFound as error:
-        raise InputError(NO_CLUSTER_VERSION.format(no=no, server="version 4 ")) from error
+        raise NoClusterVersion(NO_CLUSTER_VERSION.format(no=no, server="version 4 ")) from error
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:

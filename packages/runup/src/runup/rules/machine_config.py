@@ -172,9 +172,8 @@ class UnavailableReason(msgspec.Struct, frozen=True):
     since: datetime | None = None
 
 
-def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
-    """Returns what is wrong with a node, and whether that makes it unavailable to its pool."""
-    annotations = node.metadata.annotations
+def troubles_of(node: Node) -> list[UnavailableReason]:
+    """Returns what is wrong with a node by its conditions, and whether it is cordoned."""
     troubles = []
     for condition in node.status.conditions:
         wanted_status, name = _HEALTHY.get(condition.type, (condition.status, ""))
@@ -182,6 +181,13 @@ def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailable
             troubles.append(UnavailableReason(name, condition.message, condition.last_transition_time))
     if node.spec.unschedulable:
         troubles.append(UnavailableReason(UNSCHEDULABLE))
+    return troubles
+
+
+def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
+    """Returns what is wrong with a node, and whether that makes it unavailable to its pool."""
+    annotations = node.metadata.annotations
+    troubles = troubles_of(node)
     if not troubles:
         # Without a bad condition a node is unavailable only while the daemon works on it.
         if _is_at_rest(node):

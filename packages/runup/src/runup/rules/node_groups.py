@@ -17,6 +17,10 @@ GROUP_LABELS = (
     "kubernetes.azure.com/agentpool",
     "karpenter.sh/nodepool",
 )
+# Cluster API notes on a Node who owns its Machine (`api/core/v1beta2/common_types.go`).
+MACHINE, OWNER_KIND, OWNER_NAME = (
+    "cluster.x-k8s.io/machine", "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name",
+)  # fmt: skip
 # Today's label of the control plane's nodes, and the older one.
 _ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 CONTROL_PLANE, WORKERS = "control-plane", "workers"
@@ -33,9 +37,22 @@ def service_group(node: Node) -> str:
     return next((node.metadata.labels[label] for label in GROUP_LABELS if node.metadata.labels.get(label)), "")
 
 
+def machine_deployment(node: Node) -> str:
+    """Returns the MachineDeployment that the node's Machine belongs to, or an empty string.
+
+    A MachineSet is named after its MachineDeployment, with a hash behind.
+    """
+    annotations = node.metadata.annotations
+    return annotations.get(OWNER_NAME, "").rpartition("-")[0] if annotations.get(OWNER_KIND) == "MachineSet" else ""
+
+
 def nodes_by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
-    """Returns the nodes of each group, in their order: a service's groups, else the control plane and the workers."""
+    """Returns the nodes of each group, in their order.
+
+    Groups are those of a service or of MachineDeployments, else the control plane and the workers.
+    """
     groups: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        groups[service_group(node) or (CONTROL_PLANE if is_control_plane(node) else WORKERS)].append(node)
+        worker = machine_deployment(node) or WORKERS
+        groups[service_group(node) or (CONTROL_PLANE if is_control_plane(node) else worker)].append(node)
     return groups

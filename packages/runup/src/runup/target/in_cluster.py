@@ -32,7 +32,6 @@ from runup.checks.decide import rights
 from runup.checks.decide.kubernetes_path import update_of_kubernetes
 from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import target_version
-from runup.facts.server_version import git_version
 from runup.facts.target_release import IMAGE_FOLDERS, TargetRelease, release_in
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -81,7 +80,7 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
         image = target.image if target.runs and not job.image else image_for_job(job.image)
         # A release of OpenShift also checks a cluster whose ClusterVersion is not there yet.
         if cluster is None and not flags.to_image and (not to or is_kubernetes(to)):
-            running = git_version(client.send(calls.get_path("/version")))
+            running = client.send(calls.server_version())
             update = update_of_kubernetes(running, from_, to)
             to, from_ = str(update.target), str(update.source)
         version = target_version(to, from_, release=target.release, image=target.image, cluster=cluster)

@@ -226,10 +226,19 @@ def _compute_status(
 
     Times that the cluster does not record are taken from `stored_status`, the controller's object.
     """
-    snapshot = observe(client, now, tolerated)
+    now_ns = to_ns(now)
+    try:
+        snapshot = observe(client, now, tolerated)
+    except clusters.NoClusterVersion:
+        # Imported here because most clusters that are asked have a ClusterVersion.
+        from runup.updatestatus.control import kubernetes_objects
+
+        status = status_reading.complete_status(
+            kubernetes_objects.observe(client, tolerated), now_ns, stored_status=stored_status
+        )
+        return status_reading.StatusReading(obj=status, now_ns=now_ns)
     alerts = snapshot.alerts
     problem = status_reading.alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
-    now_ns = to_ns(now)
     return status_reading.StatusReading(
         obj=status_reading.complete_status(snapshot, now_ns, stored_status=stored_status),
         now_ns=now_ns,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kubekit.api import codec
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.error_types import InputError
 from kubekit.lang.files import read_limited
@@ -25,10 +24,11 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.dump.clusterversion_files import NO_FILE, document
 from runup.process.names import cluster_name
 from runup.rules.machine_config import CONTROL_PLANE_POOL, is_drain_wanted, is_moving, machines_behind
+from runup.updatestatus.control.dump_objects import ABSENT, DumpObjects, convert_item
 from runup.updatestatus.control.status_reading import StatusReading, alerts_note, complete_status
 from runup.updatestatus.decide.alerts import Alert, Unreadable, read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, readable, sort_pools
+from runup.updatestatus.decide.snapshot import Snapshot, readable, sort_pools
 
 if TYPE_CHECKING:
     from runup.dump.load import Dump
@@ -39,8 +39,6 @@ K = TypeVar("K", bound=Object)
 MARK = "-cv.yaml"
 # The fraction of a second (ns) that oc adds to the time of its own examples.
 MOCK_FRACTION_NS = 368975
-
-_STATUSES = ("True", "False", "Unknown")
 
 
 def mock(path: str, real_now: datetime) -> StatusReading:
@@ -101,34 +99,13 @@ def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> in
 
 def _read_objects(path: str, kind: type[K]) -> tuple[K, ...]:
     """Returns the items of the List, or the one object, in the file `path`."""
-    return tuple(_convert_item(item, kind, path) for item in _items_of(document(path)))
+    return tuple(convert_item(item, kind, path) for item in _items_of(document(path)))
 
 
 def _items_of(document: Any) -> list[Any]:
     if isinstance(document, dict) and isinstance(document.get("items"), list):
         return list(document["items"])
     return [] if document is None else [document]
-
-
-def _convert_item(item: Any, kind: type[K], path: str) -> K:
-    """Returns the object, with missing statuses filled if it needs them. Raises InputError."""
-    try:
-        try:
-            return codec.convert(kind, item)
-        except codec.DecodeError:
-            return codec.convert(kind, _with_statuses(item))
-    except codec.DecodeError as error:
-        raise InputError(f"{path}: not a {resource_of(kind).kind}: {error}") from error
-
-
-def _with_statuses(item: Any) -> Any:
-    """Returns `item` with status Unknown, neither True nor False, in each condition whose status is not valid."""
-    status = item.get("status") if isinstance(item, dict) else None
-    rows = status.get("conditions") if isinstance(status, dict) else None
-    if not isinstance(status, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return item
-    conditions = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
-    return {**item, "status": {**status, "conditions": conditions}}
 
 
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
@@ -162,14 +139,17 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
             location = dump_files.find(folder)
             if location.style == "case":
                 return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
-            dump_content = load.load(location, only={resource.plural for resource, _ in READS})
+            only = {resource.plural for resource, _ in READS}
+            dump_content = load.load(location, only=only, any_kubernetes=True)
     except dump_files.BadDump as error:
         raise InputError(error.message) from error
     from runup.dump.load import time_of_dump
 
     notes = [f"warning: {problem}\n" for problem in dump_content.problems]
-    objects = _Objects(dump_content, notes)
-    cluster = _convert_item(dump_content.cluster_version, ClusterVersion, dump_content.cluster_version_file)
+    objects = DumpObjects(dump_content, notes)
+    if not dump_content.has_cluster_version:
+        return _kubernetes_dump(dump_content, objects, notes, now_ns)
+    cluster = convert_item(dump_content.cluster_version, ClusterVersion, dump_content.cluster_version_file)
     moment = time_of_dump(dump_content)
     now = now_ns or (to_ns(moment) if moment else 0)
     stored_status = next(
@@ -198,6 +178,18 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
 
 
+def _kubernetes_dump(dump_content: Dump, objects: DumpObjects, notes: list[str], now_ns: int | None) -> StatusReading:
+    """Returns the status of the dump of a cluster without a ClusterVersion, as of the dump's own time."""
+    from runup.dump.load import time_of_dump
+    from runup.updatestatus.control.kubernetes_objects import of_dump
+
+    moment = time_of_dump(dump_content)
+    now = now_ns or (to_ns(moment) if moment else 0)
+    snapshot = of_dump(objects, dump_content.kubernetes.version)
+    notes += [f"warning: {note}\n" for note in dump_content.kubernetes.notes]
+    return StatusReading(obj=complete_status(snapshot, now), now_ns=now, notes=tuple(notes), cluster=dump_content.name)
+
+
 def _age_of_report(dump_content: Dump, now: datetime) -> Freshness:
     """Returns how old the controller's report in a dump is, by its Lease if the dump has it."""
     from runup.process.lease_age import LeaseRecord
@@ -220,54 +212,7 @@ def _age_of_report(dump_content: Dump, now: datetime) -> Freshness:
         return freshness.Freshness(freshness.UNKNOWN, None, f"Lease {freshness.LEASE} could not be read: {error}")
 
 
-class _Objects:
-    """A dump's objects by type. An object that cannot be decoded as its kind is noted as a warning and left out."""
-
-    def __init__(self, loaded_dump: Dump, notes: list[str]) -> None:
-        self._dump, self._notes = loaded_dump, notes
-
-    def of(self, kind: type[K]) -> tuple[K, ...]:
-        """Returns the objects of `kind` in the dump."""
-        resource, objects = resource_of(kind), []
-        for obj in self._dump.objects:
-            if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
-                continue
-            try:
-                objects.append(_convert_item(obj, kind, obj["metadata"]["name"]))
-            except InputError as error:
-                self._notes.append(f"warning: left out: {error}\n")
-        return tuple(objects)
-
-    def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
-        """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
-        objects = self.of(kind)
-        return objects if objects or self.is_complete(kind) else Unreadable(_ABSENT)
-
-    def is_complete(self, kind: type[Object]) -> bool:
-        """Returns whether the dump proves that it has all objects of `kind`."""
-        resource = resource_of(kind)
-        return (resource.group, resource.plural) in self._dump.collected.whole
-
-    def incomplete(self) -> dict[str, str]:
-        """Returns the snapshot fields of which the dump holds only a part, each with the reason."""
-        collected, reasons = self._dump.collected, {}
-        for field, (group, kind) in _FIELDS.items():
-            resource = (group, self._dump.plurals.get((group, kind), ""))
-            if resource in collected.partly:
-                reasons[field] = collected.why_partly(resource)
-        return reasons
-
-
-_ABSENT = "the dump holds none"
-_KIND_OF = {
-    kind.__name__: (resource_of(kind).group, kind.__name__)
-    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
-}
-_KIND_OF["CertificateSigningRequest"] = ("certificates.k8s.io", "CertificateSigningRequest")
-_FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
-
-
-def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
+def _snapshot(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
     """Returns the snapshot that the report is computed from; Pods and budgets only where Nodes drain."""
     # Imported here because the example files of oc need none of it.
     from runup.api.machineconfig_v1 import MachineConfigNode
@@ -292,7 +237,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         machine_config_pools=sort_pools(pools) if isinstance(pools, tuple) else pools,
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
-        machine_config_operator=next(matching, Unreadable(_ABSENT) if expected else None),
+        machine_config_operator=next(matching, Unreadable(ABSENT) if expected else None),
         pending_pods=_select_known(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
         draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in moving_nodes, matters=bool(moving_nodes)),
         pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from runup.updatestatus.decide.control_plane import started_at
 from runup.updatestatus.decide.freshness import CURRENT, OLD, UNKNOWN, Freshness
 from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from runup.updatestatus.decide.kubernetes.snapshot import KubernetesSnapshot
 
 JSON = dict[str, Any]
 
@@ -151,19 +154,23 @@ NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` 
 
 
 def complete_status(
-    snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, stored_status: JSON | None = None
+    snapshot: Snapshot | KubernetesSnapshot,
+    now_ns: int,
+    *,
+    node_now: datetime | None = None,
+    stored_status: JSON | None = None,
 ) -> JSON:
     """Returns the complete UpdateStatus object for `snapshot`; raises InputError where `oc` ends with an error.
 
     `stored_status` is an earlier object of the controller. The times at which states and findings began are taken from
     it, unless it is about another update, in which nodes were drained before.
     """
-    refuse_unreadable(snapshot)
-    previous, cluster = (
-        own_status(stored_status.get("status") or {}) if stored_status else None,
-        snapshot.cluster_version,
-    )
-    if previous is not None and not isinstance(cluster, Unreadable):
+    previous = own_status(stored_status.get("status") or {}) if stored_status else None
+    cluster = None
+    if isinstance(snapshot, Snapshot):
+        refuse_unreadable(snapshot)
+        cluster = snapshot.cluster_version
+    if previous is not None and cluster is not None and not isinstance(cluster, Unreadable):
         begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
         previous = previous if begun == [started_at(cluster)] else None
     status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from kubekit.api.conditions import without_condition
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.text import count
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
-from runup.rules.machine_config import CONTROL_PLANE_POOL
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide import health, insights, waiting
 from runup.updatestatus.decide import nodes as states
@@ -25,6 +24,9 @@ from runup.updatestatus.decide.finding import Finding, cut
 from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, readable
+
+if TYPE_CHECKING:
+    from runup.updatestatus.decide.kubernetes.snapshot import KubernetesSnapshot
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.
@@ -207,6 +209,8 @@ def _control_plane_layer(
     head: list[Insight] = []
     if cluster is not None:
         head.append(insights.cluster_version(cluster, state, waiting=drafted.waiting, memory=memory, text=caps.text))
+    elif drafted.version is not None:
+        head.append(drafted.version(memory, caps.text))
     head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
     findings = [finding for finding in drafted.findings if finding.pool == terms.CONTROL_PLANE]
     if omitted_pools:
@@ -233,12 +237,14 @@ def _control_plane_layer(
     )
     if cluster is not None:
         updating = insights.control_plane_updating(cluster)
+    elif drafted.updating is not None:
+        updating = drafted.updating
     else:
         why = dict(reversed(drafted.unreadable)).get(INPUTS["cluster_version"], "")
         updating = (terms.UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
     return ControlPlane(
         resource=terms.cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
-        pool_resource=terms.pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
+        pool_resource=pool.ref if pool is not None and cluster is not None else None,
         informers=(Informer(name=terms.INFORMER, insights=layer_insights),),
         omitted=omitted,
         conditions=memory.conditions(memory.conditions_of("control_plane"), updating),
@@ -260,7 +266,7 @@ def _worker_pool(pool: PoolState, drafted: Draft, caps: terms.Limits, memory: Pr
     )
     return WorkerPool(
         name=pool.name,
-        resource=terms.pool_ref(pool.name),
+        resource=pool.ref,
         informers=(Informer(name=terms.INFORMER, insights=pool_layer_insights),),
         omitted=omitted,
         conditions=memory.conditions(memory.pool_conditions(pool.name), insights.pool_updating(pool)),
@@ -359,7 +365,7 @@ ESTIMATE_PERIOD_S = 30.0
 
 
 def assess(
-    snapshot: Snapshot,
+    snapshot: Snapshot | KubernetesSnapshot,
     previous: UpdateStatusStatus | None,
     now: datetime,
     *,
@@ -378,7 +384,13 @@ def assess(
     the cluster was not looked at between `previous` and now: what is new has begun at a time that is not known.
     """
     memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
-    findings = draft(snapshot, memory, now, node_now or now)
+    if isinstance(snapshot, Snapshot):
+        findings = draft(snapshot, memory, now, node_now or now)
+    else:
+        # Imported here because most readers have a ClusterVersion.
+        from runup.updatestatus.decide.kubernetes.draft import draft as draft_of_kubernetes
+
+        findings = draft_of_kubernetes(snapshot, memory, now)
     if max_bytes is None:
         return status_of(findings, terms.UNBOUNDED, memory)
     if len({pool.name for pool in findings.pools if not pool.is_control_plane} | others_pools) <= terms.MAX_POOLS:
@@ -410,11 +422,13 @@ def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes
     yield from (replace(terms.FEWER_NODES, nodes=step) for step in terms.NODE_STEPS if step <= first)
 
 
-def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:
+def next_change_s(snapshot: Snapshot | KubernetesSnapshot, now: datetime) -> float | None:
     """Returns the seconds until the assessment changes by time alone: an age passes a threshold, or an estimate is due.
 
     Returns None if only a changed object can alter it.
     """
+    if not isinstance(snapshot, Snapshot):
+        return ESTIMATE_PERIOD_S
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable) or is_progressing(cluster):
         return ESTIMATE_PERIOD_S

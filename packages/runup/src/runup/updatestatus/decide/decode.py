@@ -21,6 +21,7 @@ JSON = dict[str, Any]
 
 _MEMBERS = {
     "ClusterVersion": "clusterVersion",
+    "KubernetesVersion": "kubernetesVersion",
     "ClusterOperator": "clusterOperator",
     "MachineConfigPool": "machineConfigPool",
     "Node": "node",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
 import msgspec
 
 from runup.api.config_v1 import ClusterVersion
-from runup.api.update_v1alpha1 import AwaitedOperator
+from runup.api.update_v1alpha1 import AwaitedOperator, Insight
 from runup.rules.machine_config import is_drain_wanted, is_moving
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
@@ -19,7 +19,7 @@ from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.finding import Finding
-from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, readable
 
@@ -40,7 +40,11 @@ INPUTS = {
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """The states and findings of a snapshot, before anything is left out for its size."""
+    """The states and findings of a snapshot, before anything is left out for its size.
+
+    Without a ClusterVersion, `version` makes the insight of the cluster's version, and `updating` is the condition of
+    the control plane's layer.
+    """
 
     cluster: ClusterVersion | None
     control_plane: plane.ControlPlaneState | None
@@ -51,6 +55,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[tuple[str, str], ...]
     alerts_unreadable: str | None
     alerts_asked: bool
+    version: Callable[[PreviousStatus, int], Insight] | None = None
+    updating: ConditionValues | None = None
 
 
 def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:

@@ -76,7 +76,7 @@ def pool_findings(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding
         for node in pool.nodes:
             finding = partial(
                 Finding,
-                reference=_MACHINE_CONFIG_DOCS,
+                reference=_MACHINE_CONFIG_DOCS if pool.client == "oc" else terms.DOCS + "nodeunavailable",
                 scope=pool.scope,
                 resources=(terms.node_ref(node.name),),
                 pool=pool.layer,

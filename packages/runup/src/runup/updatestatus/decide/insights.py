@@ -118,7 +118,7 @@ def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
         healthy = (terms.HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
     member = api.MachineConfigPoolInsight(
         name=pool.name,
-        resource=terms.pool_ref(pool.name),
+        resource=pool.ref,
         scope_type=pool.scope,
         assessment=pool.assessment,
         completion=pool_completion(pool.done, pool.total),
@@ -155,6 +155,7 @@ _PHASE_REASONS = {
     node_phases.PAUSED: "Paused",
     node_phases.PENDING: "Pending",
     node_phases.UPDATED: "Completed",
+    node_phases.UNKNOWN: "CannotDetermine",
 }
 # Trouble -> reason of condition Available.
 _TROUBLE_REASONS = {
@@ -170,6 +171,8 @@ def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -
     """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
     uid = terms.uid_of_object("node", state.name)
     updating: ConditionValues = (terms.UPDATING, "True" if state.updating else "False", _PHASE_REASONS[state.phase], "")
+    if state.phase == node_phases.UNKNOWN:
+        updating = (terms.UPDATING, "Unknown", _PHASE_REASONS[state.phase], "")
     available: ConditionValues = (terms.AVAILABLE, "True", "AsExpected", "")
     if state.unavailable:
         reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]
@@ -181,7 +184,7 @@ def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -
     member = api.NodeInsight(
         name=state.name,
         resource=terms.node_ref(state.name),
-        pool_resource=terms.pool_ref(pool.name),
+        pool_resource=pool.ref,
         scope_type=pool.scope,
         version=state.version[: terms.limit_or_unbounded(terms.VERSION_LIMIT, text)],
         est_to_complete="" if state.estimate_s is None else go_duration(state.estimate_s * SECOND),

@@ -22,6 +22,7 @@ SAME_ESTIMATE = timedelta(seconds=30)
 # The field of an Insight by its type.
 _FIELDS = {
     "ClusterVersion": "cluster_version",
+    "KubernetesVersion": "kubernetes_version",
     "ClusterOperator": "cluster_operator",
     "MachineConfigPool": "machine_config_pool",
     "Node": "node",
@@ -113,7 +114,7 @@ class PreviousStatus:
     def cluster_version(self, uid: str) -> ClusterVersionInsight | None:
         """Returns the previous insight of the control plane."""
         old = self.insight(CONTROL_PLANE, uid)
-        return old.cluster_version if old else None
+        return old.of_version if old else None
 
     def health(self, layer: str, uid: str) -> HealthInsight | None:
         """Returns a previous health insight."""

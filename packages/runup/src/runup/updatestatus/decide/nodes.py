@@ -17,9 +17,11 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.holders import cordon_holder
-from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL
+from runup.rules.update_components import MACHINE_CONFIG_NAMESPACE
+from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, pool_ref
 
 RELEASE_VERSION = machine_config.PREFIX + "release-image-version"
 
@@ -35,7 +37,10 @@ DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED = (
 PHASES = (DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED)
 """In the order in which rows of one assessment are printed."""
 
-_BY_PHASE: dict[str, tuple[str, int | None]] = {
+UNKNOWN = "Unknown"
+"""The phase of a node about which too little is known; OpenShift's nodes never have it."""
+
+BY_PHASE: dict[str, tuple[str, int | None]] = {
     PAUSED: (EXCLUDED, 0),
     PENDING: (OUTDATED, None),
     DRAINING: (PROGRESSING, 600),
@@ -193,6 +198,32 @@ class PoolState(Counts, frozen=True, kw_only=True):
         return SCOPE_CONTROL_PLANE if self.is_control_plane else SCOPE_WORKER_POOL
 
     @property
+    def ref(self) -> ResourceRef:
+        """The object that updates the nodes."""
+        return pool_ref(self.name)
+
+    @property
+    def client(self) -> str:
+        """The program in which remedies are typed."""
+        return "oc"
+
+    @property
+    def updater(self) -> str:
+        """What drains and updates the nodes, as the subject of a sentence."""
+        return "The machine-config daemon"
+
+    def log_of(self, node: str) -> str:
+        """Returns a sentence about the log in which an update of the node can be followed."""
+        return (
+            f"See the log of the machine-config daemon: `oc get pods -n {MACHINE_CONFIG_NAMESPACE} -o wide "
+            f"--field-selector spec.nodeName={node}` names its pod."
+        )
+
+    def prune_of(self, node: str) -> str:
+        """Returns how images that no container uses are deleted on the node."""
+        return f"`oc debug node/{node} -- chroot /host crictl rmi --prune`"
+
+    @property
     def assessment(self) -> str:
         """The pool's assessment, in one word."""
         if self.is_complete:
@@ -334,7 +365,7 @@ def node_state(
     phase = _update_phase(annotations, updated=updated, updating=updating, paused=pool.spec.paused)
     if phase == UPDATED and not updated and not as_oc:
         phase = UPDATING
-    assessment, estimate = _BY_PHASE[phase]
+    assessment, estimate = BY_PHASE[phase]
     # The taint shows when the node was cordoned; before its pool began to update it was for another reason.
     began, ready = _began(pool), find(node.status.conditions, "Ready")
     cordons = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key)

@@ -117,8 +117,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...]
 
     @property
+    def kubernetes(self) -> api.KubernetesVersionInsight | None:
+        """The insight of the version of a cluster without a ClusterVersion, None for one of OpenShift."""
+        insight = self.cluster_version
+        return insight if isinstance(insight, api.KubernetesVersionInsight) else None
+
+    @property
     def is_updating(self) -> bool:
         """True if the control plane or a worker pool is still updating."""
+        if self.kubernetes is not None:
+            # Its condition is about all groups: one that is behind may stay so on purpose.
+            return self.updating is not None and self.updating.status == "True"
         return (self.updating is not None and self.updating.status == "True") or any(
             not pool.is_complete for pool in self.worker_pools
         )
@@ -148,6 +157,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return all(operator.updated for operator in self.operators)
 
     @property
+    def nodes_done(self) -> tuple[int, int]:
+        """How many nodes of all pools are updated, and how many there are."""
+        return sum(pool.done for pool in self.pools), sum(pool.counts.total for pool in self.pools)
+
+    @property
     def target(self) -> str:
         """The target version of the control plane, or `unknown`."""
         versions = self.cluster_version.versions if self.cluster_version else None
@@ -160,6 +174,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         if versions is None:
             return f"{finding.UNKNOWN_VERSION} (from {finding.UNKNOWN_VERSION})"
         previous, target = versions.previous.version, versions.target.version
+        if previous == target and self.kubernetes is not None:
+            return target
         before = {entry.key for entry in versions.previous.metadata}
         marks = {entry.key for entry in versions.target.metadata}
         if previous == api.NO_VERSION or finding.INSTALLATION in before | marks:
@@ -200,7 +216,7 @@ def report_of_status(
     """
     layer = status.control_plane
     control_plane = merged_insights(layer.informers if layer else ())
-    cluster_version = next((insight.cluster_version for insight in control_plane if insight.cluster_version), None)
+    cluster_version = next((insight.of_version for insight in control_plane if insight.of_version), None)
     pools = []
     health = [insight.health for insight in control_plane if insight.health]
     of_workers: list[list[api.HealthInsight]] = []
@@ -210,11 +226,12 @@ def report_of_status(
         of_workers.append([insight.health for insight in pool_layer if insight.health])
     master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
     omitted = layer.omitted.nodes if layer else 0
+    name = next((i.machine_config_pool.name for i in master if i.machine_config_pool), CONTROL_PLANE_POOL)
     return Report(
         updating=find(layer.conditions, finding.UPDATING) if layer else None,
         cluster_version=cluster_version,
         operators=tuple(operator_row(each.cluster_operator) for each in control_plane if each.cluster_operator),
-        control_plane_pool=pool_report(CONTROL_PLANE_POOL, master, omitted) if master else None,
+        control_plane_pool=pool_report(name, master, omitted) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
         health=_health(health, of_workers, unknown, worker_pools_before_master),
@@ -264,6 +281,7 @@ def operator_row(insight: api.ClusterOperatorInsight) -> OperatorRow:
     )
 
 
+_PHASES = {"Completed": states.UPDATED, "CannotDetermine": states.UNKNOWN, "": states.UNKNOWN}
 _NODE_ASSESSMENTS = {"Paused": states.EXCLUDED, "Pending": states.OUTDATED, "Completed": states.COMPLETED}
 
 
@@ -283,7 +301,7 @@ def node_row(insight: api.NodeInsight) -> NodeRow:
     return NodeRow(
         name=insight.name,
         assessment=assessment,
-        phase=states.UPDATED if reason == "Completed" else reason or finding.UNKNOWN,
+        phase=_PHASES.get(reason, reason),
         version=insight.version,
         estimate_ns=parse_duration(insight.est_to_complete) if insight.est_to_complete else None,
         message=insight.message,

@@ -89,15 +89,12 @@ def stuck_findings(
         yield from _missing_configurations(pool, configs)
         yield from _stuck_daemons(pool, daemons, now)
         for node in pool.nodes:
-            yield from _stuck_node(
+            yield from stuck_node(
                 node, pool, steps.get(node.name), started=started, requests=requests, memory=memory, now=now
             )
     yield from map(_component_finding, components)
     yield from _silent_operators(state.operators if state is not None else ())
-    if requests:
-        yield _certificate_finding(requests)
-    if attachments := stuck_attachments(snapshot.volume_attachments, now):
-        yield _volume_finding(attachments)
+    yield from shared_findings(requests, snapshot.volume_attachments, now)
 
 
 def _degraded_pool(pool: PoolState) -> Iterator[Finding]:
@@ -223,7 +220,7 @@ def _stuck_daemons(pool: PoolState, daemons: Iterable[Pod], now: datetime) -> It
     )
 
 
-def _stuck_node(
+def stuck_node(
     node: NodeState,
     pool: PoolState,
     steps: MachineConfigNode | None,
@@ -246,7 +243,7 @@ def _stuck_node(
             impact=terms.UPDATE_SPEED,
             summary=f"Node {node.name} reports {node.pressure} while it is updated",
             description="The images of the release need several gigabytes of disk, and the kubelet evicts pods: make "
-            f"room on the node (`oc debug node/{node.name} -- chroot /host crictl rmi --prune`).",
+            f"room on the node ({pool.prune_of(node.name)}).",
             reference=terms.DOCS + "nodeunderpressure",
             since=node.pressed_since,
         )
@@ -260,7 +257,10 @@ def _stuck_node(
     if since is None or now - since <= limit:
         return
     too_late = now - since > 2 * limit
-    summary, description = _away_texts(node, since, requests) if away else _late_texts(node, steps, since, limit)
+    if away:
+        summary, description = _away_texts(node, pool.client, since, requests)
+    else:
+        summary, description = _late_texts(node, pool, steps, since=since, limit=limit)
     yield finding(
         check=NODE_AWAY if away else NODE_LATE,
         level=terms.ERROR if too_late else terms.WARNING,
@@ -272,30 +272,38 @@ def _stuck_node(
     )
 
 
-def _away_texts(node: NodeState, since: datetime, requests: Sequence[CertificateSigningRequest]) -> tuple[str, str]:
+def _away_texts(
+    node: NodeState, client: str, since: datetime, requests: Sequence[CertificateSigningRequest]
+) -> tuple[str, str]:
     """Returns the summary and description of a node whose kubelet is not ready while the node is updated."""
     own = [each.metadata.name for each in requests if each.spec.username.endswith(f":{node.name}")]
     asked = ""
     if own:
-        asked = f" Its certificate requests wait for an answer: `oc adm certificate approve {' '.join(own)}`."
+        asked = f" Its certificate requests wait for an answer: `{_approve(client)} {' '.join(own)}`."
     back = node.phase == states.REBOOTING
     doing = "has not come back from its reboot" if back else f"is not ready in phase {node.phase} of its update"
     why = node.ready_text.rstrip(".") or "no reason given"
     return f"Node {node.name} {doing} ({why})", (
         f"The kubelet has not been ready since {timestamp(since)}: {why}.{asked} See the machine's console, and "
-        f"`oc describe node {node.name}`."
+        f"`{client} describe node {node.name}`."
     )
 
 
-def _late_texts(node: NodeState, steps: MachineConfigNode | None, since: datetime, limit: timedelta) -> tuple[str, str]:
+def _approve(client: str) -> str:
+    """Returns the command that approves a certificate request, without its name."""
+    return f"{client}{' adm' if client == 'oc' else ''} certificate approve"
+
+
+def _late_texts(
+    node: NodeState, pool: PoolState, steps: MachineConfigNode | None, *, since: datetime, limit: timedelta
+) -> tuple[str, str]:
     """Returns the summary and description of a node that is in a phase of its update for too long."""
     minutes = int(limit.total_seconds() // 60)
     step = next((each for each in (steps.status.conditions if steps else ()) if each.status == "Unknown"), None)
     doing = f" Its step {step.type} is under way{f': {step.message}' if step.message else ''}." if step else ""
     return f"Node {node.name} has been in phase {node.phase} for longer than usual", (
         f"The last change of this update on the node was at {timestamp(since)}. The phase {node.phase} usually ends "
-        f"within {minutes} minutes of it.{doing} See the log of the machine-config daemon: `oc get pods -n "
-        f"{MACHINE_CONFIG_NAMESPACE} -o wide --field-selector spec.nodeName={node.name}` names its pod."
+        f"within {minutes} minutes of it.{doing} {pool.log_of(node.name)}"
     )
 
 
@@ -364,7 +372,21 @@ def _silent_operators(operators: Iterable[OperatorState]) -> Iterator[Finding]:
         )
 
 
-def _certificate_finding(requests: Sequence[CertificateSigningRequest]) -> Finding:
+def shared_findings(
+    requests: Sequence[CertificateSigningRequest],
+    attachments: Iterable[VolumeAttachment],
+    now: datetime,
+    *,
+    client: str = "oc",
+) -> Iterator[Finding]:
+    """Yields the findings that concern nodes of any pool: unanswered certificate requests and volumes that wait."""
+    if requests:
+        yield _certificate_finding(requests, client)
+    if stuck := stuck_attachments(attachments, now):
+        yield _volume_finding(stuck, client)
+
+
+def _certificate_finding(requests: Sequence[CertificateSigningRequest], client: str) -> Finding:
     names = [request.metadata.name for request in requests]
     who = sorted({request.spec.username or request.metadata.name for request in requests})
     ref = partial(ResourceRef, group="certificates.k8s.io", resource="certificatesigningrequests")
@@ -375,7 +397,7 @@ def _certificate_finding(requests: Sequence[CertificateSigningRequest]) -> Findi
         summary=f"{count(len(names), 'certificate request')} of kubelets {'waits' if len(names) == 1 else 'wait'} for "
         "an answer",
         description=f"Asked by {', '.join(who[:_NAMED])}. A node without its certificate does not come back. Look at "
-        "them with `oc get csr`, and approve what is right: `oc adm certificate approve NAME`.",
+        f"them with `{client} get csr`, and approve what is right: `{_approve(client)} NAME`.",
         reference=terms.DOCS + "certificaterequestspending",
         since=min(time for request in requests if (time := request.metadata.creation_timestamp)),
         scope=terms.SCOPE_CLUSTER,
@@ -384,7 +406,7 @@ def _certificate_finding(requests: Sequence[CertificateSigningRequest]) -> Findi
     )
 
 
-def _volume_finding(attachments: Sequence[tuple[VolumeAttachment, datetime | None]]) -> Finding:
+def _volume_finding(attachments: Sequence[tuple[VolumeAttachment, datetime | None]], client: str) -> Finding:
     ref = partial(ResourceRef, group="storage.k8s.io", resource="volumeattachments")
     texts = []
     for attachment, _ in attachments[:_NAMED]:
@@ -399,8 +421,8 @@ def _volume_finding(attachments: Sequence[tuple[VolumeAttachment, datetime | Non
         level=terms.WARNING,
         impact=terms.UPDATE_SPEED,
         summary=f"{count(len(attachments), 'volume')} cannot be attached or detached, and their pods wait",
-        description=f"{'; '.join(texts)}. Evicted pods do not start elsewhere, and budgets stay used up. See `oc "
-        "describe volumeattachment NAME`, and the pods of the driver's controller.",
+        description=f"{'; '.join(texts)}. Evicted pods do not start elsewhere, and budgets stay used up. See "
+        f"`{client} describe volumeattachment NAME`, and the pods of the driver's controller.",
         reference=terms.DOCS + "volumeattachmentstuck",
         since=min((since for _, since in attachments if since is not None), default=None),
         scope=terms.SCOPE_CLUSTER,

@@ -315,7 +315,7 @@ def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: dat
         summary=f"The drain of node {node.name} waits for {terms.name_or_number('pod', names)}, until "
         f"{last:%Y-%m-%dT%H:%M:%SZ} at the latest; {'it' if len(names) == 1 else 'they'} may be deleted",
         description=f"The drain waits until evicted pods have ended: {'; '.join(texts)}. A pod that may be "
-        "interrupted can be deleted at once: `oc delete pod NAME -n NAMESPACE --grace-period=0 --force`.",
+        f"interrupted can be deleted at once: `{pool.client} delete pod NAME -n NAMESPACE --grace-period=0 --force`.",
         reference=terms.DOCS + "podendslate",
         since=begun,
         scope=pool.scope,
@@ -392,8 +392,7 @@ def _drain_finding(
         level=terms.ERROR if long else terms.WARNING,
         impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
         summary=f"Node {node} cannot be drained: {why}",
-        description=f"The machine-config daemon waits until these pods may be evicted: {'; '.join(texts)}{more}. "
-        + remedy,
+        description=f"{pool.updater} waits until these pods may be evicted: {'; '.join(texts)}{more}. " + remedy,
         reference=terms.DOCS + "drainblocked",
         since=since,
         scope=pool.scope,

@@ -18,12 +18,12 @@ Source of the rule: machine-config-operator, `pkg/helpers` (GetPoolsForNode); ku
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.text import count
 from kubekit.rules.node_rules import is_windows
+from kubekit.rules.version_skew import without_build
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.nodes.shared.pools import READS as POOL_READS
 from runup.checks.catalogue.nodes.shared.pools import all_pools, pools_of_nodes
@@ -51,8 +51,6 @@ kind: Node
 metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 status: {nodeInfo: {kubeletVersion: v1.35.7}}
 """
-# What distributions add to a version for one build of it: not GKE's, which is a patch of its own.
-_BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
@@ -80,7 +78,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         versions: dict[str, list[Node]] = defaultdict(list)
         for node in members:
             if node.status.node_info.kubelet_version:
-                versions[_BUILD.sub("", node.status.node_info.kubelet_version)].append(node)
+                versions[without_build(node.status.node_info.kubelet_version)].append(node)
         # Nodes that no pool updates are under the empty name.
         if not name or len(versions) < 2:
             continue

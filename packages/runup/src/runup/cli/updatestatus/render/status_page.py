@@ -12,7 +12,14 @@ from datetime import UTC, datetime
 
 from kubekit.api.conditions import find, status_of
 from kubekit.lang.text import count
-from runup.api.update_v1alpha1 import ClusterVersionInsight, ControlPlane, UpdateStatusStatus, WorkerPool
+from runup.api.update_v1alpha1 import (
+    ClusterOperatorInsight,
+    ClusterVersionInsight,
+    ControlPlane,
+    KubernetesVersionInsight,
+    UpdateStatusStatus,
+    WorkerPool,
+)
 from runup.cli.render.html import markup
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import BAD, BUSY, GOOD, IDLE, WARN, Child, Markup, age, badge, el, join
@@ -65,7 +72,7 @@ def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
     unread = {
         i.type
         for i in insights
-        if not (i.cluster_version or i.cluster_operator or i.machine_config_pool or i.node or i.health)
+        if not (i.of_version or i.cluster_operator or i.machine_config_pool or i.node or i.health)
     }
     types = ", ".join(sorted(unread))
     warning = f"This version of runup cannot read insights of the type {types}, which the object holds."
@@ -83,7 +90,7 @@ def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
 def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime) -> Markup:
     """Returns the head of the page: title, verdict, progress and facts."""
     insights = merged_insights(control_plane.informers)
-    insight = next((i.cluster_version for i in insights if i.cluster_version), None)
+    insight = next((i.of_version for i in insights if i.of_version), None)
     if insight is None:
         why = find(control_plane.conditions, "Updating")
         text = (why.message if why else "") or "ClusterVersion could not be read."
@@ -98,11 +105,47 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
         pairs.append(
             ("Expected to be done", f"{age(now - end)} ago, by its estimate" if end < now else f"in {age(end - now)}")
         )
-    operators = [i.cluster_operator for i in insights if i.cluster_operator]
-    healthy = sum(status_of(operator.conditions, "Healthy") == "True" for operator in operators)
-    pairs.append(("Healthy operators", f"{healthy} of {len(operators)}"))
-    if insight.waiting_for:
-        pairs.append(("Waits for", ", ".join(operator.name for operator in insight.waiting_for)))
+    if isinstance(insight, KubernetesVersionInsight):
+        pairs += [
+            (
+                "API servers",
+                ", ".join(f"{server.name} {server.version}" for server in insight.api_servers) or "unknown",
+            ),
+            ("Distribution", insight.distribution),
+        ]
+        updated = round(insight.completion * len(insight.api_servers) / 100)
+        whole = "API servers"
+        tally = [(updated, "updated", GOOD), (len(insight.api_servers) - updated, "waiting", IDLE)]
+    else:
+        whole = "operators"
+        operators = [i.cluster_operator for i in insights if i.cluster_operator]
+        healthy = sum(status_of(operator.conditions, "Healthy") == "True" for operator in operators)
+        pairs.append(("Healthy operators", f"{healthy} of {len(operators)}"))
+        if insight.waiting_for:
+            pairs.append(("Waits for", ", ".join(operator.name for operator in insight.waiting_for)))
+        tally = _operator_tally(operators)
+    is_updating = any(status_of(part.conditions, "Updating") == "True" for part in parts_of(status))
+    title, verdict, subtitle = _headline(insight, is_updating=is_updating)
+    # How old a current report is; one that is not current is among the doubts.
+    current = find(status.conditions, "Current")
+    return el(
+        "section",
+        el("div", el("h1", title), verdict, class_="head"),
+        el("p", subtitle, class_="faint"),
+        markup.bar(
+            [(tone, count) for count, _, tone in tally if tone != WARN],
+            max(sum(count for count, _, _ in tally), 1),
+            f"{insight.completion} % of the control plane's {whole}",
+        ),
+        el("div", *(el("span", f"{count} {word}", class_=tone) for count, word, tone in tally), class_="tally"),
+        markup.facts(pairs),
+        el("p", current.message, class_="faint") if current and current.status == "True" else None,
+        class_="card",
+    )
+
+
+def _operator_tally(operators: Sequence[ClusterOperatorInsight]) -> list[tuple[int, str, str]]:
+    """Returns how many operators are updated, updating and waiting, each with its colour; others if there are any."""
     updating = [find(operator.conditions, "Updating") for operator in operators]
     reasons = [condition.reason if condition else "" for condition in updating]
     counts = [
@@ -114,25 +157,7 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
         )
     ]
     unknown = len(reasons) - sum(count for count, _, _ in counts)
-    tally = [*counts, *([(unknown, "not known", WARN)] if unknown else [])]
-    is_updating = any(status_of(part.conditions, "Updating") == "True" for part in parts_of(status))
-    title, verdict, subtitle = _headline(insight, is_updating=is_updating)
-    # How old a current report is; one that is not current is among the doubts.
-    current = find(status.conditions, "Current")
-    return el(
-        "section",
-        el("div", el("h1", title), verdict, class_="head"),
-        el("p", subtitle, class_="faint"),
-        markup.bar(
-            [(tone, count) for count, _, tone in counts],
-            max(len(reasons), 1),
-            f"{insight.completion} % of the control plane's operators",
-        ),
-        el("div", *(el("span", f"{count} {word}", class_=tone) for count, word, tone in tally), class_="tally"),
-        markup.facts(pairs),
-        el("p", current.message, class_="faint") if current and current.status == "True" else None,
-        class_="card",
-    )
+    return [*counts, *([(unknown, "not known", WARN)] if unknown else [])]
 
 
 def _headline(insight: ClusterVersionInsight, *, is_updating: bool) -> tuple[str, Markup, str]:
@@ -145,8 +170,12 @@ def _headline(insight: ClusterVersionInsight, *, is_updating: bool) -> tuple[str
     else:
         title = f"The cluster is at {target}"
         verdict = badge("Not updating", GOOD) if control_plane == "False" else badge("Not known", WARN)
+    of_kubernetes = isinstance(insight, KubernetesVersionInsight)
     if insight.versions is None:
-        return title, verdict, "ClusterVersion has no history."
+        why = "The version of the API servers is not known." if of_kubernetes else "ClusterVersion has no history."
+        return title, verdict, why
+    if insight.versions.previous.version == insight.versions.target.version and of_kubernetes:
+        return title, verdict, "All nodes that are known have this version."
     previous = insight.versions.previous
     remarks = {entry.key: entry.value for entry in (*previous.metadata, *insight.versions.target.metadata)}
     if "Installation" in remarks:

@@ -11,7 +11,7 @@ import msgspec
 
 from kubekit.lang.gotext import MINUTE, SECOND, datetime_of_ns, round_duration, short_duration, to_ns, truncate_duration
 from kubekit.lang.text import shorten, timestamp
-from runup.api.update_v1alpha1 import OperatorProgress
+from runup.api.update_v1alpha1 import KubernetesVersionInsight, OperatorProgress
 from runup.cli.render.text import columns
 from runup.updatestatus.decide.control_plane import assessment_of, to_precision
 from runup.updatestatus.decide.finding import INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
@@ -58,6 +58,8 @@ def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: i
     `rows` is the number of rows of a pool that are printed by default; nodes that need attention are always printed.
     With `as_oc`, an update that is Stalled and has no insights proceeds well, as oc prints it of its example files.
     """
+    if report.kubernetes is not None:
+        return _kubernetes(report, report.kubernetes, now, shown_details, rows=rows)
     if not report.is_updating:
         # A refused update, and what is not known, are printed while nothing is updating, too.
         idle_rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
@@ -65,22 +67,65 @@ def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: i
     health = report.health
     if not (health or as_oc or report.control_plane_done) and _assessment(report, now) == "Stalled":
         health = (_STALLED,)
-    text = _control_plane(report, now, shown_details)
-    pool = report.control_plane_pool
-    if pool is not None and pool.counts.total:
-        if pool.is_complete:
-            version = pool.rows[0].version if pool.rows else report.target
-            text += f"\nAll control plane nodes successfully updated to {version}\n"
-        elif rows == NO_TABLES and not any(row.needs_attention for row in pool.rows):
-            text += f"\nControl Plane Nodes: {pool.done} of {pool.counts.total} updated\n"
-        else:
-            text += f"\nControl Plane Nodes\n{_nodes(pool, shown_details, rows)}"
+    text = _control_plane(report, now, shown_details) + _control_plane_nodes(report, shown_details, rows)
     started = report.cluster_version.started_at if report.cluster_version else None
     updating_for = round_duration(now - to_ns(started), SECOND) if started else 0
     return text + _workers(report, shown_details, rows) + _health(health, updating_for, now, shown_details)
 
 
 # ---- the control plane
+
+
+def _kubernetes(
+    report: Report, insight: KubernetesVersionInsight, now: int, shown_details: Details, *, rows: int
+) -> str:
+    """Returns the text about a cluster without a ClusterVersion, with all groups also while nothing is updating."""
+    updated = round(insight.completion * len(insight.api_servers) / 100)
+    servers = ", ".join(f"{server.name} {server.version}" for server in insight.api_servers)
+    done, total = report.nodes_done
+    lines = [
+        ("Assessment:", insight.assessment),
+        ("Target Version:" if report.is_updating else "Version:", report.target_text),
+        ("API Servers:", f"{updated} of {len(insight.api_servers)} updated ({servers or 'none is known'})"),
+        ("Nodes:", f"{done} of {total} updated"),
+        ("Distribution:", insight.distribution),
+    ]
+    started_ns = to_ns(insight.started_at) if insight.started_at and report.is_updating else now
+    if report.is_updating and insight.started_at is not None:
+        elapsed = now - started_ns
+        duration = short_duration(round_duration(elapsed, MINUTE if elapsed > 10 * MINUTE else SECOND))
+        if remaining_s := _remaining_s(report, now):
+            duration += f" (Est. Time Remaining: {_remaining(report, elapsed, remaining_s * SECOND)})"
+        lines.insert(4, ("Duration:", duration))
+    text = "" if report.is_updating else _not_updating(report)
+    text += "= Control Plane =\n" + "".join(f"{label:<17}{value}\n" for label, value in lines)
+    if report.is_updating:
+        text += _control_plane_nodes(report, shown_details, rows)
+    shown_rows = rows if report.is_updating or shown_details.nodes else NO_TABLES
+    text += _workers(report, shown_details, shown_rows)
+    if not report.is_updating and not report.health:
+        return text
+    return text + _health(report.health, now - started_ns, now, shown_details)
+
+
+def _not_updating(report: Report) -> str:
+    """Returns the first lines of a report about a cluster without a ClusterVersion that is not updating."""
+    if report.updating is not None and report.updating.status == "False":
+        return f"{NOT_UPDATING}\n"
+    return "Could not determine whether the cluster is updating.\n\n"
+
+
+def _control_plane_nodes(report: Report, shown_details: Details, rows: int) -> str:
+    """Returns the section of the control plane's nodes; empty if none are known."""
+    pool = report.control_plane_pool
+    if pool is None or not pool.counts.total:
+        return ""
+    if pool.is_complete:
+        version = pool.rows[0].version if pool.rows else report.target
+        return f"\nAll control plane nodes successfully updated to {version}\n"
+    if rows == NO_TABLES and not any(row.needs_attention for row in pool.rows):
+        return f"\nControl Plane Nodes: {pool.done} of {pool.counts.total} updated\n"
+    return f"\nControl Plane Nodes\n{_nodes(pool, shown_details, rows)}"
 
 
 def _control_plane(report: Report, now: int, shown_details: Details) -> str:
@@ -268,6 +313,8 @@ def summary(report: Report) -> str:
     updated = sum(operator.updated for operator in report.operators)
     pools = [pool.progress for pool in report.pools if pool.counts.total]
     parts = [f"control plane {updated} of {len(report.operators)} operators updated", *pools]
+    if (insight := report.kubernetes) is not None:
+        parts = [f"{insight.completion}% of the API servers updated", *pools]
     return f"Update to {report.target_text}: {', '.join(parts)}"
 
 

@@ -85,7 +85,7 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     """Returns the drawing, or None if the start of the update is not known."""
     parts = [(part, merged_insights(part.informers)) for part in parts_of(status)]
     of_control_plane = next((insights for part, insights in parts if isinstance(part, ControlPlane)), [])
-    version = next((i.cluster_version for i in of_control_plane if i.cluster_version), None)
+    version = next((i.of_version for i in of_control_plane if i.of_version), None)
     if version is None or version.started_at is None:
         return None
     # The oldest transition that the controller recorded is its first observation, unless it watched earlier.
