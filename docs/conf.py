@@ -20,7 +20,7 @@ _MOVED = {
     "tutorial": "first-minutes",
     "how-to": "air-gapped any-kubernetes backup console drains fleets forecast gates install kernel-modules "
     "kubesandbox preflight-in-cluster rehearsal releases runbooks sandbox troubleshooting uninstall update-status "
-    "update-status-hypershift upgrade",
+    "update-status-hypershift update-status-kubernetes upgrade",
     "reference": "cli compatibility kubekit metrics operator python-api sandbox-api sandbox-differences sizing "
     "update-writes what-it-looks-like spec/conditions spec/preflight-v1 spec/updatestatus-v1alpha1",
     "explanation": "applying corpus-preflight limits preflight-design security",

@@ -88,6 +88,7 @@ UNREADABLE, INCOMPLETE = "InputUnreadable", "InputIncomplete"
 NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 DOCS = "https://docs.runup.example/update-status#"
+KUBERNETES_DOCS = "https://docs.runup.example/update-status-kubernetes#"
 CONFIG_GROUP = "config.openshift.io"
 MACHINE_CONFIG_GROUP = "machineconfiguration.openshift.io"
 

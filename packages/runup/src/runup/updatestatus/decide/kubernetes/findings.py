@@ -70,7 +70,7 @@ def control_plane_findings(
             f"{'has' if len(names) == 1 else 'have'} yet to be updated to {plane.target}: {', '.join(names[:_NAMED])}",
             description=f"The API servers run {', '.join(texts[:_NAMED])}. They may be one minor version apart while "
             f"they are updated. Update the others: {_how(plane.distribution.control_plane, plane.target)}.",
-            reference=terms.DOCS + "apiserversdiffer",
+            reference=terms.KUBERNETES_DOCS + "apiserversdiffer",
             since=since,
             resources=tuple(terms.node_ref(server.node) for server in plane.outdated if server.node)[:_NAMED],
             identity="servers",
@@ -102,7 +102,7 @@ def _skew_findings(plane: ControlPlane, groups: Sequence[GroupState]) -> Iterato
                 summary=f"The {'kubelet' if len(names) == 1 else 'kubelets'} of {terms.name_or_number('node', names)} "
                 f"{'is' if len(names) == 1 else 'are'} {text} an API server at {server}",
                 description=f"The kubelets run {kubelets}: {', '.join(names[:_NAMED])}. {fix}",
-                reference=terms.DOCS + "kubeletskew",
+                reference=terms.KUBERNETES_DOCS + "kubeletskew",
                 scope=terms.SCOPE_CLUSTER,
                 resources=tuple(map(terms.node_ref, names[:_NAMED])),
                 identity=text,
@@ -128,7 +128,7 @@ def _proxy_findings(
             summary=f"kube-proxy {', '.join(old)} is older than the control plane at {plane.target}",
             description="kube-proxy is not updated with the control plane here. Update it"
             + (f": `{command}`." if command else " to the version of the nodes."),
-            reference=terms.DOCS + "kubeproxyoutdated",
+            reference=terms.KUBERNETES_DOCS + "kubeproxyoutdated",
             scope=terms.SCOPE_CLUSTER,
             resources=(ResourceRef(group="apps", resource="daemonsets", name="kube-proxy", namespace=KUBE_SYSTEM),),
             identity="kube-proxy",
@@ -158,7 +158,7 @@ def group_findings(
                 summary=f"The update of group {group.name} is paused, with {count(len(left), 'node')} to update",
                 description=f"Its nodes stay at {oldest}. Resume {group.plural} {group.name} when they may be updated: "
                 f"{_RESUME.get(group.plural, _RESUME_PLAN)}.",
-                reference=terms.DOCS + "nodegrouppaused",
+                reference=terms.KUBERNETES_DOCS + "nodegrouppaused",
                 resources=(group.ref,),
                 identity=group.name,
             )
@@ -171,7 +171,7 @@ def group_findings(
                 impact=terms.UPDATE_SPEED if is_updating else terms.NO_IMPACT,
                 summary=f"Group {group.name} has not begun: {who}",
                 description=f"No node of the group is cordoned or has the version yet. {_NEXT}{command}.",
-                reference=terms.DOCS + "nodegroupwaits",
+                reference=terms.KUBERNETES_DOCS + "nodegroupwaits",
                 resources=(group.ref,),
                 identity=group.name,
             )
@@ -184,7 +184,7 @@ def group_findings(
                     summary=f"Node {node.name} has been updated to {node.version} and is still cordoned",
                     description=f"Its kubelet has been ready since {timestamp(held)}, and no pod is scheduled there. "
                     + (node.held or f"Release it: `kubectl uncordon {node.name}`."),
-                    reference=terms.DOCS + "nodestillcordoned",
+                    reference=terms.KUBERNETES_DOCS + "nodestillcordoned",
                     since=held,
                     resources=(terms.node_ref(node.name),),
                     identity=node.name,
@@ -217,7 +217,7 @@ def plan_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState], no
                 summary=f"Plan {plan.metadata.name} has no version to update to ({resolved.reason or 'not resolved'})",
                 description=f"{resolved.message or 'The Plan does not say why.'} Give it `spec.version`, or mend its "
                 f"channel {plan.spec.channel}.".replace(" its channel .", " its channel."),
-                reference=terms.DOCS + "plannotresolved",
+                reference=terms.KUBERNETES_DOCS + "plannotresolved",
                 since=resolved.last_transition_time,
                 resources=(_plan_ref(plan),),
             )
@@ -235,7 +235,7 @@ def plan_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState], no
             description="The system-upgrade-controller begins the next node when the Job has succeeded. See "
             f"`kubectl logs -n {job.metadata.namespace} job/{job.metadata.name} --all-containers`; delete the Job to "
             "have it run again.",
-            reference=terms.DOCS + "upgradejobfailed",
+            reference=terms.KUBERNETES_DOCS + "upgradejobfailed",
             since=since,
             scope=group.scope,
             resources=(
@@ -286,7 +286,7 @@ def machine_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState],
             summary=f"Machine {meta.name}{f' of node {node}' if node else ''} {why}",
             description=f"See `kubectl describe machines.cluster.x-k8s.io -n {meta.namespace} {meta.name}`. The next "
             "machine is replaced when this one is ready or gone.",
-            reference=terms.DOCS + "machinenotreplaced",
+            reference=terms.KUBERNETES_DOCS + "machinenotreplaced",
             since=since,
             scope=group.scope if group else terms.SCOPE_CLUSTER,
             resources=(
@@ -312,7 +312,7 @@ def _failed_deployments(
                 summary=f"MachineDeployment {group.name} has failed",
                 description="; ".join(f"{each.type}: {each.message}" for each in bad)
                 or f"See `kubectl describe machinedeployment -n {deployment.metadata.namespace} {group.name}`.",
-                reference=terms.DOCS + "machinenotreplaced",
+                reference=terms.KUBERNETES_DOCS + "machinenotreplaced",
                 scope=group.scope,
                 resources=(group.ref,),
                 pool=group.layer,
@@ -355,7 +355,7 @@ def karpenter_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState
             summary=f"NodeClaim {claim.metadata.name} has no ready node: it is not {condition.type.lower()}",
             description=f"{condition.type}{_because(condition)}. Karpenter drains an old node when its replacement is "
             f"ready. See `kubectl describe nodeclaim {claim.metadata.name}`.",
-            reference=terms.DOCS + "nodeclaimnotready",
+            reference=terms.KUBERNETES_DOCS + "nodeclaimnotready",
             since=created,
             scope=pool.scope,
             resources=(ResourceRef(group="karpenter.sh", resource="nodeclaims", name=claim.metadata.name),),
@@ -382,7 +382,7 @@ def karpenter_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState
             if group.name in frozen
             else f"Remove the annotation {_DO_NOT_DISRUPT} of these pods, or wait until they end: "
             f"{', '.join(names[:_NAMED])}.",
-            reference=terms.DOCS + "driftheldup",
+            reference=terms.KUBERNETES_DOCS + "driftheldup",
             scope=group.scope,
             resources=(group.ref, *(terms.node_ref(node.name) for node in drifted[:_NAMED])),
             identity=group.name,
