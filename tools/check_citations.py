@@ -322,6 +322,7 @@ def _defines(tree: ast.AST, names: list[str]) -> bool:
 
 def _unknown(command: click.Command, words: list[str]) -> str:
     """The first of `words` that should be a command and is none; empty if the rest are arguments and flags."""
+    words = words[1:] if words[:1] == ["help"] else words
     while isinstance(command, click.Group) and words and WORD.fullmatch(words[0]):
         known = command.get_command(click.Context(command), words[0])
         if known is None:

@@ -171,6 +171,7 @@ def _faults(program: str, rest: str, known: dict[str, click.Command]) -> Iterato
     """What is wrong with one command: a subcommand, or flags, that it does not have."""
     name, words = program, rest.split()
     flags = {"--help", "-h", "--version"} | _flags(known[name])
+    words = words[1:] if words[:1] == ["help"] else words
     while words and f"{name} {words[0]}" in known:
         name = f"{name} {words.pop(0)}"
         flags |= _flags(known[name])

@@ -41,6 +41,30 @@ def test_every_command_has_two_examples(words: tuple[str, ...], run: Run) -> Non
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
+def test_help_as_a_word_prints_the_help(words: tuple[str, ...], run: Run) -> None:
+    """Both orders are common: `git help commit`, `kubectl help get`, `docker image help`."""
+    helped = run(*words, "-h")
+    assert run(*words, "help") == helped
+    assert run("help", *words) == helped
+
+
+GROUPS = [words for words in COMMANDS if len(words) == 1 and any(more[:-1] == words for more in COMMANDS)]
+
+
+@pytest.mark.parametrize("words", [words for words in GROUPS if words != ("upgrade",)], ids=" ".join)
+def test_a_group_without_a_command_prints_its_help(words: tuple[str, ...], run: Run) -> None:
+    """Only `upgrade` does something without a command: it shows the cluster, as `oc adm upgrade` does."""
+    assert run(*words) == run(*words, "-h")
+
+
+def test_help_about_an_unknown_command_is_an_error(run: Run) -> None:
+    """It names what was typed."""
+    ran = run("help", "nothing")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith('error: unknown command "help nothing"')
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
 def test_a_plugin_s_help_is_by_its_name(words: tuple[str, ...], run: Run) -> None:
     """Whoever typed `kubectl runup` may have no `runup`."""
     told = run(*words, "-h", prog="kubectl runup").out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,31 @@ def test_what_cannot_be_unpacked_is_one_error(name: str, content: bytes, tmp_pat
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadDump, match=rf"{name} is not a readable archive .*give a folder"):
         load.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["must-gather.zip", "must-gather.tar.gz", "must-gather"])
+def test_refuses_a_zip_archive_by_its_format(name: str, tmp_path: Path) -> None:
+    """The content decides, not the name: a zip archive would otherwise be read as a broken tar archive."""
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("cv.yaml", CV)
+    with pytest.raises(BadDump, match=rf"{name} is a zip archive, which runup cannot read; unpack it"):
+        load.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("begins", "kind"),
+    [
+        (b"PK\x05\x06", "zip"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"Rar!\x1a\x07\x01", "rar"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+    ],
+)
+def test_refuses_archives_of_other_formats(begins: bytes, kind: str, tmp_path: Path) -> None:
+    """The numbers are those of `file`'s magic database; an empty zip archive has only an end record."""
+    (tmp_path / "d.bin").write_bytes(begins + bytes(600))
+    with pytest.raises(BadDump, match=rf"d.bin is a {kind} archive"):
+        load.read(tmp_path / "d.bin")
 
 
 def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path) -> None:

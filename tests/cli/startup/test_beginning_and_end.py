@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -267,6 +268,36 @@ def test_words_are_those_of_the_command_line(
     assert capsys.readouterr().out.startswith("#!/bin/sh")
     assert main.main([]) == 0
     assert capsys.readouterr().out.startswith("Usage: runup ")
+
+
+@pytest.mark.parametrize(
+    "interrupt", ["os.kill(os.getpid(), 2)", "raise KeyboardInterrupt"], ids=["a signal", "an exception"]
+)
+@pytest.mark.parametrize("module", ["runup.cli.main", "runup.cli.preflight.command", "runup.report.report"])
+def test_an_interrupt_while_modules_are_imported_is_quiet(module: str, interrupt: str, tmp_path: Path) -> None:
+    """130, without a traceback, whatever is imported at that moment."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        f"            {interrupt}\n"
+        "sys.meta_path.insert(0, Finder)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-m", "runup", "preflight", "run", "--dump", "examples/skip-level"]
+    ran = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=60)  # noqa: PLW1510
+    # A new line ends the `^C` of the terminal.
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", "")
+
+
+def test_an_interrupt_while_a_class_is_created_is_quiet(ending: Ending) -> None:
+    """Python 3.11 raises RuntimeError from it."""
+
+    def work() -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    assert ending(work) == Ran(130, "", "")
 
 
 def test_no_word_is_the_help_of_a_group(run: Run) -> None:

@@ -207,6 +207,12 @@ def test_help_needs_no_cluster(words: list[str], run: Run) -> None:
     assert ran.out.startswith("Usage: runup")
 
 
+def test_version_as_a_flag(run: Run) -> None:
+    """The same as the command's, also where the quick way is not taken."""
+    assert run("--version").out == run("version").out == f"Client Version: {runup.__version__}\n"
+    assert run("--kubeconfig", "nowhere", "--version").out == run("version").out
+
+
 def test_version_in_the_machine_form(run: Run) -> None:
     """JSON for programs."""
     assert run("version", "-o", "json").out == f'{{\n  "clientVersion": "{runup.__version__}"\n}}\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,26 @@ def test_an_unknown_scenario_lists_the_known_ones() -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario.find("typo")
     assert all(name in refused.value.message for name in scenario.names())
+
+
+@pytest.mark.parametrize("name", ["./mine", "mine", "{}/mine", "mine/../mine"])
+def test_finds_a_scenario_by_a_path_from_another_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sandbox's process has another working directory than the command that starts it."""
+    shutil.copytree(scenario.BUNDLED / "clean", tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    given = scenario.absolute(name.format(tmp_path))
+    monkeypatch.chdir("/")
+    assert scenario.find(given).resolve() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("name", ["clean", "typo", "./typo", ""])
+def test_keeps_a_name_that_is_no_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundled scenario wins over a folder of the same name; an unknown name stays as it was typed."""
+    shutil.copytree(scenario.BUNDLED / "clean", tmp_path / "clean")
+    monkeypatch.chdir(tmp_path)
+    assert scenario.absolute(name) == name
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ class _Helping(click.Command):
             self._help = HelpOption(names)
         return self._help
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses as click does; `help` alone, or nothing where the command needs arguments, prints the help."""
+        if not ctx.resilient_parsing and (args == ["help"] or (self.no_args_is_help and not args)):
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. Raises CommandError if it needs the sandbox's package, which an extra brings."""
         try:
@@ -137,6 +144,9 @@ class Group(_Helping, click.Group):
 
         Beyond oc: a name close to a command's, or what other tools call it, gets that one as a hint.
         """
+        # `help NAME` is `NAME --help`.
+        if args[0] == "help" and args[1:] and self.get_command(ctx, args[1]) is not None:
+            args = [*args[1:], "--help"]
         # Completion parses resiliently: an unfinished name is no error there.
         if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
             return super().resolve_command(ctx, args)

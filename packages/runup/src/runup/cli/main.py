@@ -16,6 +16,7 @@ import click
 
 from runup.cli.connection import connection_options
 from runup.cli.lazy import LazyGroup
+from runup.cli.options import option, show_version
 from runup.cli.output import printable_streams
 
 COMMANDS: dict[str, str] = {
@@ -59,6 +60,8 @@ SUMMARIES: dict[str, str] = {
     "completion": "Print a completion script for a shell.",
 }
 
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
 
 @click.command(
     "runup",
@@ -68,6 +71,7 @@ SUMMARIES: dict[str, str] = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     invoke_without_command=True,
 )
+@option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
 @connection_options
 @click.pass_context
 def root(ctx: click.Context) -> None:
@@ -99,14 +103,14 @@ def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
                     return _reader_left()
                 return stop.code if isinstance(stop.code, int) else 1
             except (KeyboardInterrupt, click.Abort):
-                # 128 + SIGINT, as shells report it.
-                return 130
+                return _INTERRUPTED
             except OSError as error:
                 if error.errno == errno.EPIPE:
                     return _reader_left()
                 return _report(error)
             except Exception as error:  # noqa: BLE001 (an unknown exception is raised again)
-                return _report(error)
+                # Python 3.11 raises RuntimeError for an interrupt while a class is created.
+                return _INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else _report(error)
             return result if isinstance(result, int) else 0
         except Exception:  # noqa: BLE001 (a bug of ours)
             import traceback

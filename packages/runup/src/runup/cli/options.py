@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import click
 
+from runup import __version__
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -41,6 +43,13 @@ class HelpOption(Option):
 def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
     if value and not ctx.resilient_parsing:
         click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 (click's signature)
+    """Prints the version of runup and ends the command if `value` is set."""
+    if value and not ctx.resilient_parsing:
+        click.echo(f"Client Version: {__version__}")
         ctx.exit()
 
 

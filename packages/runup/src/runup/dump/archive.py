@@ -29,6 +29,16 @@ MAX_BYTES = 2 * 1024**3
 # What unpacking xz may take: its largest preset needs 65 MiB.
 MAX_XZ_BYTES = 128 * 1024**2
 _PIECE = 64 * 1024
+# What archives of other formats begin with: zip (also an empty and a split one), 7z, rar, Zstandard, LZ4.
+_OTHER_ARCHIVES = {
+    b"PK\3\4": "zip",
+    b"PK\5\6": "zip",
+    b"PK\7\x08": "zip",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\7": "rar",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+}
 # must-gather records its start and end in the one, which gives the dump's time, and in the other whose image it was.
 _KEPT = frozenset({"timestamp", "version"})
 # Names of a file at the top of an archive: it may have one folder around all, and `./` counts for nothing.
@@ -149,6 +159,9 @@ def _decompressed(path: Path) -> BinaryIO:
         return cast("BinaryIO", bz2.open(path))
     if head.startswith(b"\xfd7zXZ\0"):
         return cast("BinaryIO", io.BufferedReader(_Xz(path)))
+    if kind := next((kind for magic, kind in _OTHER_ARCHIVES.items() if head.startswith(magic)), ""):
+        text = f"{path} is a {kind} archive, which runup cannot read; unpack it and give the folder"
+        raise BadDump(text, reason="BadArchive")
     return path.open("rb")
 
 

@@ -21,7 +21,14 @@ SUBCOMMANDS = {"drain": "runup.cli.rehearse.drain_command:drain"}
 SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is down, how long it takes."}
 
 
-@click.group("rehearse", cls=LazyGroup, places=SUBCOMMANDS, summaries=SUMMARIES, invoke_without_command=True)
+@click.group(
+    "rehearse",
+    cls=LazyGroup,
+    places=SUBCOMMANDS,
+    summaries=SUMMARIES,
+    invoke_without_command=True,
+    no_args_is_help=True,
+)
 @version_option("--to", help="Target version, one that the cluster is offered.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")

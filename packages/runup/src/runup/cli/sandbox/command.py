@@ -54,9 +54,9 @@ def sandbox() -> None:
 @click.option(
     "--scenario",
     default="",
-    metavar="NAME",
+    metavar="NAME|DIR",
     shell_complete=static_completion.complete_from(_scenarios),
-    help="Which cluster; `runup sandbox list` shows them.",
+    help="A name that `runup sandbox list` shows, or a folder with a scenario.yaml.",
 )
 @click.option(
     "--import",
@@ -78,12 +78,13 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
     """
     from kubekit.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
+    from runup.sandbox.scenario import folder as scenarios
     from runup.sandbox.setup.settings import Settings
 
     if scenario and source:
         raise click.UsageError("--scenario and --import exclude each other")
     requested = Settings(
-        scenario=scenario,
+        scenario=scenarios.absolute(scenario),
         source=str(Path(source).expanduser().absolute()) if source else "",
         runner=runner or "",
         api_port=port or 0,

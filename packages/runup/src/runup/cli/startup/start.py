@@ -14,6 +14,11 @@ import sys
 
 from runup import __version__
 
+TYPE_CHECKING = False  # `typing` is not needed to start
+if TYPE_CHECKING:
+    from types import FrameType
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 _ALLOCATIONS = 200_000
 """New objects before the collector runs: more than a short command creates; a long one (`--watch`) stays bounded."""
 
@@ -36,21 +41,37 @@ def _command(prog: str) -> int:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
-    if sys.argv[1:] == ["version"] and _print_version():
+    if sys.argv[1:] in (["version"], ["--version"]) and _print_version():
         leave_at_once(0)
         return 0
+    import signal
+
+    # While modules are imported, an exception could be raised where Python only prints it.
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:
+        signal.signal(signal.SIGINT, _leave_interrupted)
     gc.set_threshold(_ALLOCATIONS)
     # Before the first import of a module that is to be delayed, and not for `version`: it takes `typing`.
     from runup.cli.startup import lazy_imports
 
     lazy_imports.install()
-    from runup.cli.main import main
+    try:
+        from runup.cli.main import main
 
-    code = main(prog=prog)
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = main(prog=prog)
+    except KeyboardInterrupt:  # before or after what `main` guards
+        code = _INTERRUPTED
     leave_at_once(code)
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
+
+
+def _leave_interrupted(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler's signature)
+    """Ends the process as a shell reports an interrupt."""
+    os._exit(_INTERRUPTED)
 
 
 def _print_version() -> bool:

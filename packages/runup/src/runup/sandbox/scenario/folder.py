@@ -178,10 +178,17 @@ def find(name: str) -> Path:
     if (BUNDLED / name / FILE).is_file() and "/" not in name and name != "common":
         return BUNDLED / name
     path = Path(name).expanduser()
-    if "/" in name and (path / FILE).is_file():
+    if name and (path / FILE).is_file():
         return path
     choice = f"choose one of {', '.join(names())}, or give the path of a folder with a {FILE}"
     raise ScenarioError(f"there is no scenario {name!r}; {choice}", reason="UnknownScenario")
+
+
+def absolute(name: str) -> str:
+    """Returns `name` for a process with another working directory: a folder that is no bundled scenario is absolute."""
+    path = Path(name).expanduser()
+    is_bundled = "/" not in name and (BUNDLED / name / FILE).is_file()
+    return str(path.absolute()) if not is_bundled and (path / FILE).is_file() else name
 
 
 def load(folder: Path) -> Scenario:
