@@ -40,7 +40,7 @@ def answering(folder: Path, answers: dict[str, Any], sent: list[tuple[str, Any]]
             """Stay quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     named = {
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],

@@ -63,7 +63,7 @@ def converter(folder: Path, answer: Answer) -> Iterator[Converter]:
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made.url, made.ca_bundle = f"https://127.0.0.1:{server.server_port}", base64.b64encode(authority.cert).decode()
     made.certificate = base64.b64encode((folder / "server.crt").read_bytes()).decode()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield made

@@ -68,7 +68,7 @@ class Kubelet:
     def _serve(self, server: Any) -> None:
         server.daemon_threads = True
         self._servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
 
 class _Logs(BaseHTTPRequestHandler):

@@ -78,7 +78,7 @@ class ReleaseWorld:
         handler = type("Handler", (_Handler,), {"world": self})
         self._server = ThreadingHTTPServer((self.address, 0), handler)
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -309,7 +309,7 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
 async def _until_none_is_left(before: set[asyncio.Task[Any]]) -> None:
     """Wait for the end of all tasks since then; fails with the names of those that go on."""
     left: list[str] = []
-    for _ in range(100):
+    for _ in range(1000):
         names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]
         # The server's connections end when their clients' do.
         left = [name for name in names if not name.startswith("RequestHandler")]
@@ -386,7 +386,7 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world", times=5) as (world, make),
+        cluster(tmp_path / "world", times=15) as (world, make),
         running(make(applies=True, payload=folder)) as manager,
     ):
         failing = await world.condition("Failing", "True", "UpdatePayloadResourceTypeMissing")

@@ -82,7 +82,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         made = Cluster(server.server_address[1], tmp_path / "config")
         write(made.kubeconfig, f"https://127.0.0.1:{made.port}", {"token": "t0"})
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield made
         server.shutdown()

@@ -101,7 +101,7 @@ def two_pages(asked: threading.Event) -> Iterator[str]:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
-        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         serving.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -57,7 +57,7 @@ def cluster(answers: dict[str, bytes]) -> Iterator[ClusterConfig]:
             return
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield ClusterConfig(server=f"http://127.0.0.1:{server.server_address[1]}")
         server.shutdown()

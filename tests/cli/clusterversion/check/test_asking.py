@@ -55,7 +55,7 @@ class _Refusing(http.server.BaseHTTPRequestHandler):
 def registry() -> Iterator[str]:
     """A registry that answers, if only that one must log in."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -248,7 +248,7 @@ def test_whom_this_machine_does_not_trust_is_told_apart(server: Server, run: Run
     context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as service:
         service.socket = context.wrap_socket(service.socket, server_side=True)
-        thread = threading.Thread(target=service.serve_forever, daemon=True)
+        thread = threading.Thread(target=service.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         url = f"https://127.0.0.1:{service.server_address[1]}/a"
         try:
