@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run
-from tests.fleet.control import dask_work
+from tests.fleet.control import bad_worker, dask_work
 from tests.servers import eventually
 
 from runup.evaluation.dask_engine import DaskPool, NoEngine
 from runup.evaluation.workers import Lost
+from runup.fleet.control.fleet_members import NamedMembers, read_all
+from runup.fleet.decide.members import Member
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 240
@@ -27,19 +30,21 @@ DEADLINE_S = 240
 
 @dataclass
 class Dask:
-    """A scheduler with two workers, each a process."""
+    """A scheduler with its workers, each a process."""
 
     address: str
     workers: list[subprocess.Popen[bytes]]
+    scheduler: subprocess.Popen[bytes]
 
 
 @contextmanager
-def process(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(folder: Path, *words: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of Dask, ended by force when the block is."""
     environment = {
         **os.environ,
         "PYTHONPATH": ":".join(map(str, [*ROOT.glob("packages/*/src"), ROOT])),
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false",
+        **variables,
     }
     with (folder / f"{words[0]}.log").open("ab") as log:
         made = subprocess.Popen(
@@ -55,20 +60,29 @@ def process(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[Dask]:
     """A scheduler and two workers."""
+    with dask_with(tmp_path, ["", ""]) as made:
+        yield made
+
+
+@contextmanager
+def dask_with(tmp_path: Path, ways: list[str]) -> Iterator[Dask]:
+    """A scheduler with a worker for each way, which is bad in that way, or good."""
     pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
     file = tmp_path / "scheduler.json"
     with ExitStack() as stack:
         scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        stack.enter_context(process(tmp_path, *scheduler, "--scheduler-file", str(file)))
+        serving = stack.enter_context(process(tmp_path, *scheduler, "--scheduler-file", str(file)))
         eventually(file.exists, "the scheduler serves")
         address = eventually(lambda: _address_in(file), "the scheduler has written its address")
         worker = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-        folders = [str(tmp_path / name) for name in ("one", "two")]
+        worker += ("--memory-limit", "0", "--preload", "tests.fleet.control.bad_worker")
         workers = [
-            stack.enter_context(process(tmp_path, *worker, "--memory-limit", "0", "--local-directory", folder))
-            for folder in folders
+            stack.enter_context(
+                process(tmp_path, *worker, "--local-directory", str(tmp_path / f"worker-{number}"), BAD_WORKER=way)
+            )
+            for number, way in enumerate(ways)
         ]
-        yield Dask(address, workers)
+        yield Dask(address, workers, serving)
 
 
 def _address_in(file: Path) -> str:
@@ -109,6 +123,117 @@ def test_a_worker_that_is_killed_loses_nothing(dask: Dask, tmp_path: Path) -> No
         found = running.result(DEADLINE_S)
     assert sorted(found) == [(number, number * number) for number in range(12)]
     assert began()[its] == pids
+
+
+BAD = {
+    "version": "it has runup 0.0.0, and this is ",
+    "folder": "it cannot read ",
+    "garbage": "it gave str for an answer",
+    "other form": "it gave str for an answer",
+    "killed": "has ended; others read its dumps",
+    "slow": "",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "says"), BAD.items(), ids=list(BAD))
+def test_one_bad_worker_costs_nothing(way: str, says: str, tmp_path: Path) -> None:
+    """Of four: its items are read by the others, and it is named once."""
+    notices: list[str] = []
+    with dask_with(tmp_path, ["", way, "", ""]) as made:
+        from distributed import Client
+
+        with Client(made.address, set_as_default=False) as client:
+            client.wait_for_workers(4, timeout=DEADLINE_S)
+        began = time.monotonic()
+        pool: DaskPool[tuple[str, int], int] = DaskPool(
+            bad_worker.read, made.address, DEADLINE_S, kind=int, notice=notices.append
+        )
+        found = list(pool.run([(str(tmp_path), number) for number in range(80)]))
+    assert sorted(found) == [(number, number * number) for number in range(80)]
+    assert time.monotonic() - began < bad_worker.SLOW_S
+    assert [says in notice for notice in notices] == ([True] if says else [])
+
+
+@pytest.mark.slow
+def test_what_no_worker_can_read_is_about_the_dump(tmp_path: Path) -> None:
+    """Every worker is used on, and each item is lost with its reason."""
+    notices: list[str] = []
+    with dask_with(tmp_path, ["folder", "folder"]) as made:
+        pool: DaskPool[tuple[str, int], int] = DaskPool(
+            bad_worker.read, made.address, DEADLINE_S, kind=int, notice=notices.append
+        )
+        found = list(pool.run([(str(tmp_path), number) for number in range(5)]))
+    assert sorted(found) == [(number, Lost(f"cannot read {tmp_path}")) for number in range(5)]
+    assert notices == []
+
+
+@pytest.mark.slow
+def test_no_worker_of_this_version(tmp_path: Path) -> None:
+    """It is an error before the first item."""
+    with dask_with(tmp_path, ["version"]) as made:
+        pool: DaskPool[tuple[str, int], int] = DaskPool(bad_worker.read, made.address, DEADLINE_S)
+        with pytest.raises(NoEngine, match=r"no worker can be used: tcp://\S+ has runup 0\.0\.0, and this is"):
+            list(pool.run([(str(tmp_path), 1)]))
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost(dask: Dask, tmp_path: Path) -> None:
+    """Each item that is left has the same sentence as its result."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool: DaskPool[tuple[str, int], int] = DaskPool(dask_work.square, dask.address, DEADLINE_S)
+    with ThreadPoolExecutor(1) as aside:
+        running = aside.submit(lambda: list(pool.run([(str(tmp_path), number) for number in range(6)])))
+        eventually(lambda: list(tmp_path.glob("began-*")), "a worker has begun")
+        dask.scheduler.kill()
+        found = running.result(DEADLINE_S)
+    sentence = f"the scheduler {dask.address} cannot be reached any more; start it again and rerun the command"
+    assert sorted(found) == [(number, Lost(sentence)) for number in range(6)]
+
+
+class Lines:
+    """The lines that are printed while clusters are read."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def count_one(self) -> None:
+        """Counts nothing."""
+
+    def print_line(self, line: str) -> None:
+        """Keeps the line."""
+        self.lines.append(line)
+
+    def clear_line(self) -> None:
+        """Clears nothing."""
+
+
+def _fail(_member: Member) -> str:
+    os._exit(7)
+
+
+def test_a_reason_of_many_clusters_is_printed_once() -> None:
+    """With how many more there are."""
+    progress = Lines()
+    members = [Member(name=f"c{number}", dump="d") for number in range(4)]
+    found = read_all(members, _fail, lambda _, why: why, NamedMembers(parallel=1), progress=progress)
+    why = "the process that read it ended by itself (exit code 7)"
+    assert found == [why] * 4
+    lost = [line for line in progress.lines if "tried once more" not in line]
+    assert lost == [f"c0: {why}", f"and 3 more clusters: {why}"]
+
+
+def test_a_certificate_that_is_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings that lack are named."""
+    dask_config = pytest.importorskip("dask.config", reason="needs distributed: pip install 'kube-runup[dask]'")
+    with dask_config.set({"distributed.comm.tls.ca-file": "ca.pem"}), pytest.raises(NoEngine) as raised:
+        list(DaskPool(dask_work.broken, "tls://127.0.0.1:1", 1.0).run([1]))
+    assert raised.value.message == (
+        "--scheduler tls://127.0.0.1:1: the configuration of Dask lacks distributed.comm.tls.client.cert, "
+        "distributed.comm.tls.client.key, each the path of a PEM file; set them in ~/.config/dask/*.yaml or as "
+        "variables such as DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT"
+    )
 
 
 @pytest.mark.slow

@@ -77,6 +77,10 @@ class Lost(msgspec.Struct, frozen=True):
     bug: str = ""
 
 
+class DependsOnWorker(Exception):
+    """An item cannot be read here, and perhaps by another worker; the text says why."""
+
+
 class Retried(msgspec.Struct, frozen=True):
     """An item that is tried once more, and why."""
 

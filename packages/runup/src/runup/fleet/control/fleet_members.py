@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.lang.text import one_line
-from runup.evaluation.workers import Lost, Pool, Retried, run_here, workers_for
+from kubekit.lang.text import count, one_line
+from runup.evaluation.workers import DependsOnWorker, Lost, Pool, Retried, run_here, workers_for
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
 from runup.process.ending_signals import exit_on_signal
@@ -141,6 +142,7 @@ def read_all(
         # The workers of a scheduler have another working directory; links stay as typed.
         paths = [each.dump if is_address(each.dump) else os.path.abspath(each.dump) for each in dumps]  # noqa: PTH100
         dumps = [replace(member, dump=path) for member, path in zip(dumps, paths, strict=True)]
+    lost_counts: Counter[str] = Counter()
     reading = partial(read_wherever, work=work, lost=lost)
     for batch in (live, dumps) if named.scheduler else (dumps, live):
         if not batch:
@@ -149,7 +151,11 @@ def read_all(
             from runup.evaluation.dask_engine import DaskPool
 
             answers: Iterator[tuple[int, R | Lost | Retried]] = DaskPool(
-                reading, named.scheduler, float(named.timeout_s)
+                partial(read_on_worker, work=work),
+                named.scheduler,
+                float(named.timeout_s),
+                kind=type(lost(batch[0], "")),
+                notice=progress.print_line,
             ).run(batch)
         elif named.parallel == 0:
             answers = run_here(reading, batch)
@@ -162,12 +168,34 @@ def read_all(
                 progress.print_line(f"{one_line(member.name)}: {answer.why}; it is tried once more")
                 continue
             if isinstance(answer, Lost):
-                progress.print_line(f"{one_line(member.name)}: {answer.why}\n{answer.bug}".rstrip())
+                # The same reason is printed once: a scheduler or a store that is lost has it for each cluster.
+                if not lost_counts[answer.why]:
+                    progress.print_line(f"{one_line(member.name)}: {answer.why}\n{answer.bug}".rstrip())
+                lost_counts[answer.why] += 1
                 answer = lost(member, answer.why)
             results[member.name] = answer
             progress.count_one()
+    for why, number in lost_counts.items():
+        if number > 1:
+            progress.print_line(f"and {count(number - 1, 'more cluster')}: {why}")
     progress.clear_line()
     return [results[member.name] for member in members]
+
+
+def read_on_worker(member: Member, *, work: Callable[[Member], R]) -> R:
+    """Returns the result of a member, on a worker of a scheduler; raises DependsOnWorker without its dump."""
+    if is_address(member.dump):
+        try:
+            with remote_dumps.fetch_dump(member.dump) as path:
+                return work(replace(member, dump=str(path), address=member.dump))
+        except remote_dumps.CannotFetch as error:
+            raise DependsOnWorker(str(error)) from error
+    folder = Path(member.dump)
+    # A dump may be a prefix of files, too.
+    is_there = folder.exists() or any(folder.parent.glob(f"{folder.name}-*"))
+    if not is_there or (folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK)):
+        raise DependsOnWorker(f"cannot read {member.dump}; give the workers the folder that the dumps are in")
+    return work(member)
 
 
 def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable[[Member, str], R]) -> R:
