@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --rerun-alone
 
-.PHONY: help demo near test test-all slow e2e real check docs format bench mutants lock licences sbom image lock-image release clean
+.PHONY: help demo near test test-all slow e2e real tables check docs format bench mutants lock licences sbom image lock-image release clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -45,6 +45,11 @@ e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver 
 
 real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once (needs root, Go and Debian's packages)
 	@$(BIN)/python -m tests.realcluster
+
+tables: $(VENV)/.dev ## update the tables of what Kubernetes adds, locks and removes, and print the differences (needs Go)
+	@$(BIN)/python tools/removed_apis.py
+	@$(BIN)/python tools/kubernetes_tables.py
+	@git --no-pager diff --stat -- packages/runup/src/runup/checks/decide/data
 
 check: $(VENV)/.dev ## format, lint, types, imports, docs, citations
 	$(BIN)/ruff format --check .

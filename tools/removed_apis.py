@@ -13,8 +13,8 @@ the minor version that introduces it (by its method, or the first module that ha
 what takes its place, as its methods say. Where the named replacement goes itself, it is the next one that stays; where
 none is named, the same kind in a more stable version.
 
-What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. `--check` writes nothing, prints how the
-tables differ, and ends with 1 if they do; it ends with 3 where a module cannot be had.
+What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. The differences from
+the tables are printed. `--check` writes nothing, and ends with 1 if there are any; 3 if a module cannot be had.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def made(environ: Mapping[str, str] = os.environ) -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the tables, or compares them; returns the exit code."""
+    """Prints how the tables differ, and writes them unless only asked to check; returns the exit code."""
     if arguments not in ([], ["--check"]):
         print("usage: python tools/removed_apis.py [--check]", file=sys.stderr)
         return 2
@@ -330,19 +330,16 @@ def main(arguments: list[str]) -> int:
     except Unavailable as error:
         print(error, file=sys.stderr)
         return 3
-    if not arguments:
-        for file, content in wanted.items():
-            file.write_text(content)
-            print(f"wrote {file}")
-        return 0
-    differ = 0
+    differ = False
     for file, content in wanted.items():
         before = file.read_text() if file.exists() else ""
         sys.stdout.writelines(
             difflib.unified_diff(before.splitlines(True), content.splitlines(True), str(file), "made")
         )
         differ |= before != content
-    return int(differ)
+        if not arguments:
+            file.write_text(content)
+    return int(differ and bool(arguments))
 
 
 if __name__ == "__main__":

@@ -117,6 +117,8 @@ def test_no_gate_is_removed_twice() -> None:
         ("UserNamespacesHostNetworkSupport", None),
         ("CustomCPUCFSQuotaPeriod", None),
         ("CPUCFSQuotaPeriod", None),
+        ("ValidatingAdmissionPolicy", 32),
+        ("EndpointSlice", 25),
     ],
 )
 def test_when_a_gate_goes(gate: str, minor: int | None) -> None:
@@ -132,6 +134,9 @@ def test_when_a_gate_goes(gate: str, minor: int | None) -> None:
         ("GitRepoVolumeDriver", 36, "false"),
         ("MemoryManager", 32, "true"),
         ("TopologyManagerPolicyOptions", 36, "true"),
+        ("APIPriorityAndFairness", 29, "true"),
+        ("KMSv2", 29, "true"),
+        ("ValidatingAdmissionPolicy", 30, "true"),
     ],
 )
 def test_when_a_gate_is_locked(gate: str, minor: int, value: str) -> None:
@@ -140,6 +145,29 @@ def test_when_a_gate_is_locked(gate: str, minor: int, value: str) -> None:
     assert [(number, of) for number, row in rows.items() for of, gates in row.items() if gate in gates] == [
         (minor, value)
     ]
+
+
+@pytest.mark.parametrize(
+    ("component", "flag", "minor"),
+    [
+        ("kubelet", "network-plugin", 24),  # CHANGELOG-1.24: dockershim
+        ("kube-apiserver", "insecure-port", 24),  # CHANGELOG-1.24, #96216
+        ("kube-scheduler", "policy-config-file", 23),  # CHANGELOG-1.23, #105424
+        ("kube-proxy", "log-dir", 26),  # CHANGELOG-1.26, #112120
+        ("cloud-controller-manager", "logtostderr", 26),
+        ("kubelet", "container-runtime", 27),  # CHANGELOG-1.27, #114017
+        ("kube-controller-manager", "pod-eviction-timeout", 27),  # CHANGELOG-1.27, #113710
+        ("admission", "SecurityContextDeny", 30),
+        ("admission", "PersistentVolumeLabel", 31),
+        ("providers", "openstack", 26),  # CHANGELOG-1.26, #67782
+        ("providers", "aws", 27),  # CHANGELOG-1.27, #115838
+        ("kubelet", "v", None),
+    ],
+)
+def test_when_a_flag_goes(component: str, flag: str, minor: int | None) -> None:
+    """By the changelogs of Kubernetes."""
+    rows = removal_tables.table("removed-flags").removed
+    assert next((number for number, row in rows.items() if flag in row.get(component, ())), None) == minor
 
 
 @pytest.mark.parametrize("name", NAMES)

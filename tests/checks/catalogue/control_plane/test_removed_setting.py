@@ -128,6 +128,45 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             "",
             id="etcd's gates are its own",
         ),
+        pytest.param(
+            V1BETA3 % "log-dir: /var/log, v: '4'",
+            "1.26.0",
+            "Kubernetes 1.26 does not have it any more",
+            id="klog's flag",
+        ),
+        pytest.param(V1BETA3 % "v: '4', vmodule: 'a=5'", "1.26.0", "", id="the flags of klog that stay"),
+        pytest.param(
+            "controllerManager: {extraArgs: {cloud-provider: azure}}",
+            "1.31.0",
+            "is set to azure (kube-system/kubeadm-config, controllerManager.extraArgs of ClusterConfiguration): "
+            "Kubernetes 1.30 does not have this cloud provider any more",
+            id="a cloud provider that is gone",
+        ),
+        pytest.param(
+            "controllerManager: {extraArgs: {cloud-provider: gce}}",
+            "1.29.0",
+            "Kubernetes 1.29 does not start with a built-in cloud provider by default",
+            id="a cloud provider that is off by default",
+        ),
+        pytest.param(
+            "controllerManager: {extraArgs: {cloud-provider: gce, feature-gates: DisableCloudProviders=false}}",
+            "1.30.0",
+            "",
+            id="a cloud provider that a gate keeps",
+        ),
+        pytest.param("controllerManager: {extraArgs: {cloud-provider: external}}", "1.31.0", "", id="an external one"),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "SeparateTaintEvictionController=true"),
+            "1.38.0",
+            "Kubernetes 1.38 (planned) does not have it any more",
+            id="a gate that a prerelease does not have",
+        ),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "GangScheduling=true"),
+            "1.34.0",
+            "Kubernetes 1.35 is the first to have it",
+            id="a gate that came after the target",
+        ),
     ],
 )
 def test_what_kubeadm_was_told(configuration: str, target: str, why: str) -> None:

@@ -49,7 +49,52 @@ ADDONS = {
         ["AddonIncompatible-cert-manager warning"],
     ),
     "no version has the target": ((f"{CERT_MANAGER}:v1.21.0",), "1.37", ["AddonIncompatibleUnknown warning"]),
-    "a version that no table has": ((f"{CERT_MANAGER}:v1.9.0",), "1.35", ["AddonIncompatibleUnknown warning"]),
+    "older than all versions of the table, which are too old": (
+        (f"{CERT_MANAGER}:v1.9.0",),
+        "1.35",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "older than all versions of the table, of which one fits": (
+        (f"{CERT_MANAGER}:v1.9.0",),
+        "1.33",
+        ["AddonIncompatibleUnknown warning"],
+    ),
+    "too old for the newest Kubernetes of the table, and so for a newer one": (
+        (f"{CERT_MANAGER}:v1.18.2",),
+        "1.39",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "between two versions, of which the older is too old": (
+        ("quay.io/cilium/cilium:v1.16.2",),
+        "1.33",
+        ["AddonIncompatible-Cilium info"],
+    ),
+    "between two versions, of which the older fits": (("quay.io/cilium/cilium:v1.16.2",), "1.29", []),
+    "too old for the newest Kubernetes with a least version": (
+        ("public.ecr.aws/karpenter/controller:1.6.1",),
+        "1.39",
+        ["AddonIncompatible-Karpenter warning"],
+    ),
+    "the least version of the table, for a newer Kubernetes": (
+        ("public.ecr.aws/karpenter/controller:1.9.2",),
+        "1.39",
+        ["AddonIncompatibleUnknown warning"],
+    ),
+    "a mirror with one name": (
+        ("rancher/mirrored-jetstack-cert-manager-controller:v1.18.2",),
+        "1.35",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "a mirror of Calico": (("rancher/mirrored-calico-node:v3.29.1",), "1.35", ["AddonIncompatible-Calico warning"]),
+    "RKE2's build of Calico": (
+        ("rancher/hardened-calico:v3.29.1-build20250101",),
+        "1.35",
+        ["AddonIncompatible-Calico warning"],
+    ),
+    "a flat mirror": (("registry.local/istio-pilot:1.26.3",), "1.35", ["AddonIncompatible-Istio warning"]),
+    "Bitnami's build": (("bitnami/argo-cd:3.1.4-debian-12-r0",), "1.36", ["AddonIncompatible-ArgoCD info"]),
+    "another program with the name of an add-on": (("rancher/hardened-cluster-autoscaler:v1.9.0",), "1.35", []),
+    "another project's image whose path ends alike": (("quay.io/example/my-calico/node:v3.1.0",), "1.35", []),
     "newer than the table": ((f"{CERT_MANAGER}:v1.30.0",), "1.35", ["AddonIncompatibleUnknown warning"]),
     "by digest": ((f"{CERT_MANAGER}@sha256:1234",), "1.35", ["AddonIncompatibleUnknown warning"]),
     "a mirror": (
@@ -118,6 +163,8 @@ def test_every_row_names_its_source_and_date() -> None:
         ("calico/node:v3.31.0", True),
         ("registry.k8s.io/kube-proxy:v1.34.0", True),
         ("quay.io/example/my-calico/node-agent:v1", False),
+        ("quay.io/example/my-calico/node:v1", False),
+        ("rancher/mirrored-cilium-cilium:v1.18.0", True),
         ("example/not-kube-proxy:v1.34.0", False),
         ("", False),
     ],
@@ -142,6 +189,14 @@ def test_images_of_addons(image: str, known: bool) -> None:
 def test_versions_of_tags(tag: str, expected: tuple[int, ...]) -> None:
     """What a builder adds behind a version does not count; what is no version has none."""
     assert version_number(tag) == expected
+
+
+def test_the_label_has_the_version_of_an_image_by_digest() -> None:
+    """As charts label their pods."""
+    labelled = pod("it-1", "system", labels={"app.kubernetes.io/version": "v1.18.2"})
+    by_digest = with_fields(labelled, demands=PodDemands(addons=(f"{CERT_MANAGER}@sha256:1234",)))
+    (finding,) = outcome("AddonIncompatible", "1.35", by_digest).findings
+    assert "cert-manager v1.18.2 is for Kubernetes 1.29 to 1.33" in finding.message
 
 
 def test_the_pods_of_a_version() -> None:

@@ -16,6 +16,10 @@ from kubekit.api.pod_parts import PlacedPod
 from runup.checks.decide.removal_tables import document
 
 KUBE_PROXY = "/kube-proxy"
+# How Rancher names the images that it mirrors or builds.
+_MIRRORS = ("mirrored-", "hardened-")
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+_VERSION_LABEL = "app.kubernetes.io/version"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
 Number = tuple[int, ...]
 
@@ -36,29 +40,41 @@ class Running(msgspec.Struct, frozen=True):
 def is_addon(image: str) -> bool:
     """Returns whether a row of the table, or kube-proxy, has the image."""
     table = document("addons")
-    endings = [row["image"] for name in ("addons", "retired", "pauses") for row in table[name]]
-    return _repository_path(image).endswith((KUBE_PROXY, *endings))
+    rows = [row for name in ("addons", "retired", "pauses") for row in table[name]]
+    return any(_has_image(image, row) for row in (*rows, {"image": KUBE_PROXY}))
 
 
-def _repository_path(image: str) -> str:
-    """Returns the image without tag and digest, with a slash before it: `calico/node` may be the whole name."""
-    name = image.partition("@")[0]
-    head, slash, last = name.rpartition("/")
-    return f"/{head}{slash}{last.partition(':')[0]}"
+def _has_image(image: str, row: Mapping[str, Any]) -> bool:
+    """Returns whether the image is the row's: in any registry and below any path, under one of its other names, or as
+    distributions name their mirrors (`rancher/mirrored-calico-node` of `calico/node`)."""
+    head, _, last = image.partition("@")[0].rpartition("/")
+    last = last.partition(":")[0]
+    path, own = f"/{head}/{last}", row["image"].strip("/")
+    if last in row.get("notNamed", ()):
+        return False
+    flat = own.replace("/", "-")
+    is_mirror = last.startswith(_MIRRORS) and last.endswith(f"-{flat}")
+    return is_mirror or path.endswith((f"/{own}", f"/{flat}", *row.get("alsoNamed", ())))
 
 
 def running_addons(
     pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]], *, but_from: tuple[str, ...] = ()
 ) -> list[Running]:
-    """Returns the running add-ons of `rows`, a version each, with its pods; not images from `but_from` (registries)."""
+    """Returns the running add-ons of `rows`, a version each, with its pods; not images from `but_from` (registries).
+
+    If the tag has no version, the pod's label `app.kubernetes.io/version` counts.
+    """
     having = [pod for pod in pods if pod.demands.addons]
     addons_found: list[Running] = []
     for row in rows:
         by_tag: dict[str, list[PlacedPod]] = {}
         for pod in having:
             for image in pod.demands.addons:
-                if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
-                    by_tag.setdefault(image.partition("@")[0].rpartition("/")[2].partition(":")[2], []).append(pod)
+                if _has_image(image, row) and not image.startswith(but_from):
+                    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+                    if not version_number(tag):
+                        tag = pod.metadata.labels.get(_VERSION_LABEL, tag)
+                    by_tag.setdefault(tag, []).append(pod)
         addons_found += [Running(row, tag, version_number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return addons_found
 

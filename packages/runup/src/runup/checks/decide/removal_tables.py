@@ -49,12 +49,22 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     last: int
     removed: Mapping[int, Any]
-    # What the newest version says of those after it, which may change; not every minor version has a row.
+    # What the newest version or a prerelease says of later ones, which may change; not every minor version has a row.
     planned: Mapping[int, Any]
+    # What a minor version is the first to have, if the table says so; planned versions are included.
+    added: Mapping[int, Any]
 
     def between(self, source: int, target: int) -> Iterator[tuple[int, Any]]:
         """Returns the (minor, row) pairs of the minor versions above `source` and up to `target`."""
         return ((minor, row) for minor, row in self.removed.items() if source < minor <= target)
+
+    def until(self, target: int) -> Iterator[tuple[int, Any]]:
+        """Returns the (minor, row) pairs up to `target`, planned ones included."""
+        return ((minor, row) for rows in (self.removed, self.planned) for minor, row in rows.items() if minor <= target)
+
+    def when(self, minor: int) -> str:
+        """Returns `Kubernetes 1.37`, and that it is planned if the table does not reach that version."""
+        return f"Kubernetes 1.{minor}{'' if self.knows(minor) else ' (planned)'}"
 
     def knows(self, target: int) -> bool:
         """Returns whether the table reaches the minor version `target`."""
@@ -66,6 +76,7 @@ def table(name: str) -> Table:
     """Returns the table in `data/NAME.yaml`."""
     content = document(name)
     removed, planned = _by_minor(content["removed"]), _by_minor(content.get("planned") or {})
+    added = {**(content.get("added") or {}), **(content.get("plannedAdded") or {})}
     return Table(
         source=content["source"],
         date=str(content["date"]),
@@ -73,6 +84,7 @@ def table(name: str) -> Table:
         last=content["last"],
         removed=removed,
         planned=planned,
+        added=_by_minor(added),
     )
 
 

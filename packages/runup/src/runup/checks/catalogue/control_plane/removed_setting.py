@@ -1,11 +1,13 @@
 """A component of the control plane, a kubelet or kube-proxy is given what the target's does not take.
 
-Applies when a flag or an admission plug-in is removed in a minor version up to the target's, or a feature gate is
-removed, or set against the value that the target locks it to. The check reads the objects that set these: the
-ConfigMaps `kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm, the annotations `k3s.io/node-args` and
-`rke2.io/node-args` of nodes, and without these the commands of the static pods in `kube-system`. Files on nodes
-(`kubeadm-flags.env`, a kubelet's own configuration) are not in any object, and so are not read. Where the target is
-newer than the tables, what is given is Unknown.
+Applies when a flag or an admission plug-in is removed in a minor version up to the target's, or came after it; when a
+feature gate is removed, came later, or is set against the value that the target locks it to; and when a value has
+another meaning in the target or none (`--cloud-provider=aws`, kube-proxy's mode `userspace`, `eventRecordQPS: 0`). The
+check reads the objects that set these: the ConfigMaps `kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm,
+the annotations `k3s.io/node-args` and `rke2.io/node-args` of nodes, and without these the commands of the static pods
+in `kube-system`. Files on nodes (`kubeadm-flags.env`, a kubelet's own configuration) are not in any object, and so are
+not read. A minor version that is not released is reported as planned. Where the target is newer than the tables, other
+settings are Unknown.
 
 Why it matters: a component that does not know what it is given prints it and ends: the control plane stays down, or the
 node's kubelet.
@@ -16,19 +18,41 @@ its own since.
 Accepting it means that the component does not start.
 
 Source of the rule: <https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/>; the sources of
-the components, as `data/removed-flags.yaml`, `data/removed-gates.yaml` and `data/locked-gates.yaml` have them.
+the components, as `data/removed-flags.yaml`, `data/removed-gates.yaml` and `data/locked-gates.yaml` have them, and the
+changelogs, as `data/changed-values.yaml` has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from kubekit.lang.text import count
-from runup.checks.catalogue.control_plane.shared.given_settings import FLAG, PLUGIN, READS, Given, Malformed, all_given
+from runup.checks.catalogue.control_plane.shared.given_settings import (
+    FIELD,
+    FLAG,
+    GATE,
+    PLUGIN,
+    READS,
+    Given,
+    Malformed,
+    all_given,
+)
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
-from runup.checks.decide.removal_tables import table
+from runup.checks.decide.removal_tables import Table, document, table
 from runup.checks.decide.wording import names
-from runup.checks.writing import Context, Findings, Snapshot, Unreadable, declared, full_name, risk, unknown
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Snapshot,
+    Unreadable,
+    declared,
+    full_name,
+    risk,
+    unknown,
+)
+from runup.report.report import Severity
 
 NAME = "RemovedComponentSetting"
 EXAMPLE = """
@@ -51,6 +75,15 @@ data:
       - {name: feature-gates, value: SidecarContainers=true}
 """
 _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
+_PROVIDER = "cloud-provider"
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    """Why a target does not take a setting, how severe that is, and what to do besides `Given.fix`."""
+
+    why: str
+    severity: Severity = "critical"
+    fix: str = ""
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
@@ -64,7 +97,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             if isinstance(each, Malformed):
                 malformed.append(each)
                 continue
-            value = each.value if each.setting != FLAG else ""
+            value = each.value if each.setting != FLAG or each.name == _PROVIDER else ""
             by_setting.setdefault((each.setting, each.name, each.component, each.place, value), []).append(each)
     except Unreadable as error:
         # What was told before it may show a risk.
@@ -81,25 +114,26 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         raise lacking
 
 
-def _findings(settings: Iterable[list[Given]], target: int) -> Findings:
+def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
     """Yields a finding for each setting that the target rejects, and one for all settings that no table has."""
     untold: list[Given] = []
+    gates = {(each[0].component, each[0].name): each[0].value for each in settings if each[0].setting == GATE}
     for alike in settings:
         first = alike[0]
-        if why := _not_taken(first, target):
+        if refused := _refused(first, target, gates):
             # The kinds of one setting's holders are the same: its place is theirs.
             holders = names([full_name(each.holder) for each in alike])
-            shown_value = f" to {first.value}" if first.value and first.setting != FLAG else ""
+            shown_value = f" to {first.value}" if first.value and (first.setting != FLAG or refused.fix) else ""
             yield risk(
                 NAME,
                 f"{first.setting} {first.name} of {first.component} is set"
-                f"{shown_value} ({holders}, {first.place}): {why}.",
+                f"{shown_value} ({holders}, {first.place}): {refused.why}.",
                 [each.holder for each in alike],
-                severity="critical",
-                fix=first.fix,
+                severity=refused.severity,
+                fix=f"{refused.fix} {first.fix}".strip(),
                 kind=first.kind,
             )
-        else:
+        elif first.setting != FIELD:
             untold += alike
     if untold and not all(table(name).knows(target) for name in (_GATES, _LOCKED, _FLAGS)):
         listed = names(sorted({f"{each.name} of {each.component}" for each in untold}))
@@ -113,29 +147,65 @@ def _findings(settings: Iterable[list[Given]], target: int) -> Findings:
         )
 
 
-def _not_taken(given: Given, target: int) -> str:
-    """Returns why the target's component does not start with what it is given, or an empty string."""
-    if given.setting in (FLAG, PLUGIN):
-        key = given.component if given.setting == FLAG else "admission"
-        minor = next((minor for minor, row in table(_FLAGS).between(0, target) if given.name in row.get(key, ())), None)
-        return "" if minor is None else f"{_since(given, minor)} does not have it any more"
-    # A gate of long ago may have the name of a new one only where the list was cut: removal counts first.
-    for minor, row in table(_GATES).between(0, target):
-        if given.name in row:
-            return f"{_since(given, minor)} does not have it any more"
-    for minor, row in table(_LOCKED).between(0, target):
-        for value, gates in row.items():
-            if given.name in gates and given.value not in _SAME[value]:
-                return f"{_since(given, minor)} locks it to {value}"
-    return ""
+def _refused(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> _Refused | None:
+    """Returns why the target's component does not take what it is given, or None. `gates` are those given, by name."""
+    return _refused_name(given, target) or _refused_value(given, target, gates)
+
+
+def _refused_name(given: Given, target: int) -> _Refused | None:
+    """Returns why the target does not know the flag, plug-in or gate, or locks it to another value."""
+    if given.setting == FIELD:
+        return None
+    rows = table(_GATES if given.setting == GATE else _FLAGS)
+    key = {GATE: "", PLUGIN: "admission"}.get(given.setting, given.component)
+    # From the first version on: a setting may be left over from long before the running version.
+    for minor, row in rows.until(target):
+        if given.name in (row.get(key, ()) if key else row):
+            return _removal(given, rows, minor, "does not have it any more")
+    for minor, row in rows.added.items():
+        if minor > target and given.name in (row.get(key, ()) if key else row):
+            return _Refused(f"{_since(given, rows, minor)} is the first to have it")
+    if given.setting == GATE:
+        for minor, row in table(_LOCKED).until(target):
+            for value, locked in row.items():
+                if given.name in locked and given.value not in _SAME[value]:
+                    return _removal(given, table(_LOCKED), minor, f"locks it to {value}")
+    return None
+
+
+def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> _Refused | None:
+    """Returns why the target does not take the value of a flag or field, or reads it in another way."""
+    is_provider = given.name == _PROVIDER and given.component in ("kube-controller-manager", "kubelet")
+    if given.setting == FLAG and is_provider:
+        for minor, row in table(_FLAGS).until(target):
+            if given.value in row.get("providers", ()):
+                fix = "Write external, and run the cloud provider's own cloud-controller-manager."
+                removal = _removal(given, table(_FLAGS), minor, "does not have this cloud provider any more")
+                return msgspec.structs.replace(removal, fix=fix)
+    for row in document("changed-values")["values"]:
+        if (
+            given.component in row["components"]
+            and given.name == row.get("field" if given.setting == FIELD else "flag")
+            and given.value in row["values"]
+            and row["since"] <= target <= row.get("until", target)
+            and not any(gates.get((given.component, gate)) == value for gate, value in row.get("unless", {}).items())
+        ):
+            why = f"Kubernetes 1.{row['since']} {row['effect']} ({row['source']})"
+            return _Refused(why, row["severity"], row["fix"])
+    return None
+
+
+def _removal(given: Given, rows: Table, minor: int, effect: str) -> _Refused:
+    """Returns what a minor version removes or locks; of one that is not released it may still change."""
+    return _Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
 
 
 # What Go takes for a truth (strconv.ParseBool); a text that is none is no lock's business.
 _SAME = {"true": ("true", "t", "1", ""), "false": ("false", "f", "0", "")}
 
 
-def _since(given: Given, minor: int) -> str:
-    return f"{'the etcd of kubeadm' if given.component == 'etcd' else 'Kubernetes'} 1.{minor}"
+def _since(given: Given, rows: Table, minor: int) -> str:
+    return rows.when(minor).replace("Kubernetes", "the etcd of kubeadm" if given.component == "etcd" else "Kubernetes")
 
 
 CHECK = declared(run, NAME, "kube-apiserver", reads=READS, rank=285, severity="critical", clusters="Kubernetes")

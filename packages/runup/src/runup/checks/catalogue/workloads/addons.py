@@ -2,9 +2,11 @@
 
 Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server or
 cluster-autoscaler in a version that the project's own table ends before the target with, while it has another version
-for the target. Each finding names the table and its date. An add-on that is merely not the newest is no finding; a
-combination that its project calls untested is reported as untested. If the table has no version for the target at all,
-or not the one that runs, it is Unknown. Each add-on is a risk of its own.
+for the target. Images in other registries and mirrors count, too. A version between two that the table has counts as
+the older one, and one that is older than all of them is for no later Kubernetes than the oldest. Each finding names
+the table and its date. An add-on that is merely not the newest is no finding; a combination that its project calls
+untested is reported as untested. A version that is newer than the table, and a target that is newer than all its
+ranges, are Unknown. Each add-on is a risk of its own.
 
 Why it matters: a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
 no certificates, no routes, no nodes, and for a network no pods.
@@ -84,31 +86,42 @@ def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | 
         unlisted.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
         return None
     if "least" in row:
-        least = row["least"].get(f"1.{target}")
-        if least is None:
+        # A version that is too old for one Kubernetes is too old for the next ones, whose row may be missing.
+        minors = {int(minor.partition(".")[2]): least for minor, least in row["least"].items()}
+        at = max((minor for minor in minors if minor <= target), default=None)
+        if at is not None and number < version_number(minors[at]):
+            return _addon_finding(addon, f"is older than {minors[at]}, the first for Kubernetes 1.{at} ({source})")
+        if at != target:
             unlisted.append(f"{row['name']} {addon.tag} ({source})")
-        elif number < version_number(least):
-            return _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({source})")
         return None
     ranges = {
         version_number(version): (first, (*last, _NO_UPPER_BOUND)[0])
         for version, (first, *last) in row["ranges"].items()
     }
-    own_range = ranges.get(number[:2])
-    fitting_versions = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
-    if own_range is not None and own_range[0] <= target <= own_range[1]:
+    # Releases have an order: one between two that are listed counts as the older, and one before all of them is for
+    # no later Kubernetes than the first of them.
+    listed = max((version for version in ranges if version <= number[:2]), default=min(ranges))
+    is_newer, is_older = number[:2] > max(ranges), number[:2] < min(ranges)
+    first, last = ranges[listed]
+    fits = first <= target <= last
+    # Beyond the table's last Kubernetes, a version that is too old for that one is too old.
+    covered = min(target, max(last for _, last in ranges.values()))
+    fitting_versions = sorted(version for version, (low, high) in ranges.items() if low <= covered <= high)
+    if fits and not is_newer and not is_older:
         return None
-    if own_range is None or not fitting_versions:
+    is_bad = last < covered or (target < first and not is_older)
+    if is_newer or not is_bad or not fitting_versions:
         unlisted.append(f"{row['name']} {addon.tag} ({source})")
         return None
     untested = row.get("advice") == "untested"
-    last = "later" if own_range[1] == _NO_UPPER_BOUND else f"1.{own_range[1]}"
+    until = "later" if last == _NO_UPPER_BOUND else f"1.{last}"
     versions_text = names([".".join(map(str, version)) for version in fitting_versions])
     versions_text += " is" if len(fitting_versions) == 1 else " are"
+    named = "" if listed == number[:2] else f"{'older than' if is_older else 'at least'} {'.'.join(map(str, listed))}, "
     return _addon_finding(
         addon,
-        f"{'is tested with' if untested else 'is for'} Kubernetes 1.{own_range[0]} to {last}, "
-        f"and {versions_text} for 1.{target} ({source})",
+        f"is {named}{'which is ' if named else ''}{'tested with' if untested else 'for'} Kubernetes 1.{first} to "
+        f"{until}, and {versions_text} for 1.{covered} ({source})",
         untested=untested,
     )
 

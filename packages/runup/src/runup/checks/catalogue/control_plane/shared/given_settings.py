@@ -21,7 +21,7 @@ from runup.checks.writing import Resource, Slim, Snapshot, Unreadable, full_name
 from runup.rules.distributions import distribution_of
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
-FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"
+FLAG, GATE, PLUGIN, FIELD = "Flag", "Feature gate", "Admission plug-in", "Field"
 _PLUGIN_FLAGS = ("enable-admission-plugins", "disable-admission-plugins", "admission-control")
 _FLAGS_OF_EVERY_VERSION = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins")
 _GATES = "featureGates"
@@ -93,7 +93,7 @@ READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """A flag, gate or plug-in that a component is given; `value` is a flag's or a gate's text.
+    """A flag, gate, plug-in or field that a component is given; `value` is the text of a flag, gate or field.
 
     `holder` is the object that says so, `place` where in it; `fix` says how it is taken out.
     """
@@ -197,6 +197,19 @@ def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator
             yield Given(
                 setting=GATE, name=name, value=text, component=component, holder=config_map, place=place, fix=fix
             )
+    if config_map.metadata.name != _KUBEADM_MAP:
+        for name, value in content.items():
+            if isinstance(value, (str, int, bool)):
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                yield Given(
+                    setting=FIELD,
+                    name=str(name),
+                    value=text,
+                    component=parts[0][1],
+                    holder=config_map,
+                    place=key,
+                    fix=fix.replace("Take it out", "Change it", 1),
+                )
 
 
 def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
