@@ -25,7 +25,13 @@ FOUND: dict[str, tuple[set[str], tuple[str, str]]] = {
     ),
     "gke": (set(), ("gcloud container clusters upgrade CLUSTER --master", "CLUSTER --node-pool default-pool")),
     "kubeadm": (
-        {"AddonIncompatible-cert-manager", "AddonRetired-ingress-nginx", "RemovedComponentSetting"},
+        # Calico 3.30 is not in the table, and counts as 3.29.
+        {
+            "AddonIncompatible-Calico",
+            "AddonIncompatible-cert-manager",
+            "AddonRetired-ingress-nginx",
+            "RemovedComponentSetting",
+        },
         ("kubeadm upgrade apply v1.34.0", "kubeadm upgrade node"),
     ),
     "aks": (set(), ("az aks upgrade --resource-group GROUP --name CLUSTER --control-plane-only", "--name apps")),

@@ -117,10 +117,13 @@ def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | 
     until = "later" if last == _NO_UPPER_BOUND else f"1.{last}"
     versions_text = names([".".join(map(str, version)) for version in fitting_versions])
     versions_text += " is" if len(fitting_versions) == 1 else " are"
-    named = "" if listed == number[:2] else f"{'older than' if is_older else 'at least'} {'.'.join(map(str, listed))}, "
+    as_listed = ".".join(map(str, listed))
+    counts = (
+        f"is older than {as_listed}, which is" if is_older else f"is not listed and counts as {as_listed}, which is"
+    )
     return _addon_finding(
         addon,
-        f"is {named}{'which is ' if named else ''}{'tested with' if untested else 'for'} Kubernetes 1.{first} to "
+        f"{'is' if listed == number[:2] else counts} {'tested with' if untested else 'for'} Kubernetes 1.{first} to "
         f"{until}, and {versions_text} for 1.{covered} ({source})",
         untested=untested,
     )
