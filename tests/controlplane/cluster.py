@@ -57,7 +57,7 @@ class Cluster:
 
     def _put_cluster_reader(self) -> None:
         """OpenShift's own: a plain Kubernetes has none."""
-        (role,) = (each for each in initial_objects.initial_objects() if each["metadata"]["name"] == "cluster-reader")
+        role = initial_objects.cluster_reader()
         with SyncClient(config.load(str(self.plane.kubeconfig))) as client:
             client.send(calls.apply(_ROLES, role, field_manager="tests"))
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -27,7 +28,7 @@ from kubekit.kube.clock import Clock, SystemClock, machine_now
 from kubesandbox.apiserver import initial_objects, status_errors
 from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.access.audit import AuditLog
-from kubesandbox.apiserver.access.authn import Authenticator, TokenSigner, certificate_user
+from kubesandbox.apiserver.access.authn import Authenticator, TokenSigner, certificate_user, openid_configuration
 from kubesandbox.apiserver.access.authz import Authorizer, Escalation
 from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
 from kubesandbox.apiserver.access.impersonation import impersonated_user
@@ -36,6 +37,7 @@ from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.custom_kinds import Definitions
 from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
+from kubesandbox.apiserver.http.probes import answer_probe
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
 from kubesandbox.apiserver.http.request_target import Target, endpoint_error, not_there
 from kubesandbox.apiserver.metadata import new_uid
@@ -197,7 +199,7 @@ class ApiServer:
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
-        for obj in initial_objects.of_server(self._host, port):
+        for obj in initial_objects.of_server(self._host, port, self._ca.cert):
             await self._create_own_object(obj, keep_existing=False)
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
@@ -311,6 +313,7 @@ class App:
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = messages.json_response(failure.status(), failure.code, failure.headers)
+        response = messages.indented(request, response)
         response = replace(response, headers=(*response.headers, *_common_headers(request, response, audit_id)))
         try:
             self.audit.write(request, response=response, received=received, audit_id=audit_id, failure=failure)
@@ -365,12 +368,25 @@ class App:
             return None
         return self.discovery.serve(path, messages.negotiate(request.header("accept"), messages.DOCUMENTS).form)
 
+    def _openid(self, path: str, accept: str) -> messages.Response | None:
+        """Returns a document of the issuer of tokens, None for another path. Raises ApiError 406."""
+        if path == "/openid/v1/jwks":
+            document, type_ = self.authn.signer.key_set(), "application/jwk-set+json"
+        elif path == "/.well-known/openid-configuration":
+            document, type_ = openid_configuration(f"https://{self.discovery.address}"), messages.JSON_TYPE
+        else:
+            return None
+        if accept and not any(clause.split(";")[0].strip() in (type_, "*/*") for clause in accept.split(",")):
+            raise status_errors.not_acceptable(type_)
+        cached = (("Cache-Control", "public, max-age=3600"),)
+        return messages.Response(body=orjson.dumps(document), content_type=type_, headers=cached)
+
     def _serve_document(self, request: messages.Request) -> messages.Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.target.path.rstrip("/") or "/"
         if path.startswith("//"):
             return messages.text_response("404 page not found\n", 404)
-        if (answer := messages.answer_probe(request.target.path, request.query)) is not None:
+        if (answer := answer_probe(request.target.path, request.query)) is not None:
             return answer
         if path == "/":
             paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz"]
@@ -384,7 +400,8 @@ class App:
         if path == "/version":
             if messages.negotiate(request.header("accept"), frozenset({messages.Form.OBJECT})).as_yaml:
                 raise status_errors.not_acceptable()
-            document = messages.json_response(VERSION)
+            document = messages.Response(body=orjson.dumps(VERSION, option=orjson.OPT_INDENT_2))
+        document = document or self._openid(path, request.header("accept"))
         if path.split("/")[1] in {"api", "apis"}:
             document = self._serve_discovery(path, request)
         if document is not None:

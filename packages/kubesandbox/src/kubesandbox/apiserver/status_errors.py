@@ -157,9 +157,9 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def not_acceptable() -> ApiError:
+def not_acceptable(types: str = f"{_MEDIA_TYPES}, {_STREAMS}") -> ApiError:
     """Returns 406: the header has no supported media type."""
-    message = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}, {_STREAMS}"
+    message = f"406: Not Acceptable\n\nAvailable representations: {types}"
     return ApiError(406, "NotAcceptable", message, details={})
 
 

@@ -31,6 +31,7 @@ _AUTHENTICATED = "system:authenticated"
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 AUDIENCE = ISSUER
+_ALGORITHM = "ES256"
 _SIDE = 32  # bytes of each half of a P-256 signature
 
 
@@ -38,7 +39,7 @@ class Authenticator:
     """The authenticator of requests. Valid tokens are cached until they expire."""
 
     def __init__(self, store: Store, signer: TokenSigner, now: Callable[[], datetime]) -> None:
-        self._store, self._signer, self._now = store, signer, now
+        self._store, self.signer, self._now = store, signer, now
         self._static: dict[str, User] = {}
         self._claims: dict[str, Claims] = {}
 
@@ -66,7 +67,7 @@ class Authenticator:
         if user := self._static.get(token):
             return user
         try:
-            claims = self._claims.get(token) or self._signer.read(token)
+            claims = self._claims.get(token) or self.signer.read(token)
         except InvalidToken:
             return None
         if claims.expires_s <= int(self._now().timestamp()) or not set(audiences) & set(claims.audiences):
@@ -175,11 +176,18 @@ class TokenSigner:
             "nbf": now_s,
             "sub": f"system:serviceaccount:{claims.namespace}:{claims.account}",
         }
-        header = {"alg": "ES256", "kid": self._key_id}
+        header = {"alg": _ALGORITHM, "kid": self._key_id}
         signed = f"{_b64(orjson.dumps(header))}.{_b64(orjson.dumps(payload))}"
         r, s = decode_dss_signature(self._key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
         # JWTs carry the two numbers of the signature, not its DER form (RFC 7518, 3.4).
         return f"{signed}.{_b64(r.to_bytes(_SIDE, 'big') + s.to_bytes(_SIDE, 'big'))}"
+
+    def key_set(self) -> JSON:
+        """Returns the public key as a JSON Web Key Set (RFC 7517)."""
+        numbers = self._public.public_numbers()
+        x, y = (_b64(number.to_bytes(_SIDE, "big")) for number in (numbers.x, numbers.y))
+        key = {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": _ALGORITHM, "x": x, "y": y}
+        return {"keys": [key]}
 
     def read(self, token: str) -> Claims:
         """Returns the claims of a token that this server signed. Raises InvalidToken. The caller checks the expiry."""
@@ -205,6 +213,17 @@ class TokenSigner:
             )
         except (InvalidSignature, ValueError, KeyError, TypeError) as error:
             raise InvalidToken("the token is not one of this server") from error
+
+
+def openid_configuration(address: str) -> JSON:
+    """Returns the configuration of the issuer at `address` (OpenID Connect Discovery 1.0)."""
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": f"{address}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [_ALGORITHM],
+    }
 
 
 def _b64(data: bytes) -> str:

@@ -5,8 +5,8 @@ With them are the representation that the client accepts, and the answers of the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -18,13 +18,12 @@ from kubesandbox.apiserver.http.list_options import Query
 from kubesandbox.apiserver.http.request_target import Target, parse_target, split_uri
 
 JSON_TYPE = "application/json"
+# Go's strconv.ParseBool.
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 # The answer to a subresource that creates nothing to show.
 CREATED: status_errors.JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
 _META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
-_CHECKS = ("ping", "log", "etcd")
-_PROBES = {"healthz": _CHECKS, "livez": _CHECKS, "readyz": (*_CHECKS, "informer-sync", "shutdown")}
-_SAFE = (("X-Content-Type-Options", "nosniff"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +158,23 @@ def _replace_unencodable(value: Any) -> Any:
 
 
 def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """Returns a response with `obj` as JSON."""
-    return Response(status=status, body=encode_json(obj), headers=headers)
+    """Returns a response with `obj` as JSON, which ends with a newline as Go's encoder writes it."""
+    return Response(status=status, body=encode_json(obj) + b"\n", headers=headers)
+
+
+def indented(request: Request, response: Response) -> Response:
+    """Returns a response with an object as people read it, where they ask for it or use a browser, curl or wget.
+
+    As isPrettyPrint in k8s.io/apiserver/pkg/endpoints/handlers/negotiation. A document that does not end with a newline
+    was written by something else than Go's encoder of objects.
+    """
+    if response.stream is not None or response.content_type != JSON_TYPE or not response.body.endswith(b"}\n"):
+        return response
+    wanted, agent = request.query.get("pretty", ""), request.header("user-agent")
+    if wanted not in _TRUE if wanted else not agent.startswith(("curl", "Wget", "Mozilla/5.0")):
+        return response
+    body = orjson.dumps(orjson.loads(response.body), option=orjson.OPT_INDENT_2)
+    return replace(response, body=body)
 
 
 def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -212,7 +226,7 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
     """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
     if not accept:
         return Accepted()
-    refusal = status_errors.not_acceptable
+    refusal: Callable[[], status_errors.ApiError] = status_errors.not_acceptable
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         if media not in _JSON_LIKE:
@@ -230,20 +244,3 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
         if form in forms and (version := options.get("v", "")) in versions and options.get("g") == group:
             return Accepted(form, as_yaml, version)
     raise refusal()
-
-
-def answer_probe(path: str, query: Query) -> Response | None:
-    """Returns the answer to a path of a probe or of one of its checks, or None for another path."""
-    probe, _, check = path[1:].partition("/")
-    checks = _PROBES.get(probe)
-    if checks is None or path.endswith("/"):
-        return None
-    if check:
-        return text_response("ok") if check in checks else None
-    if "verbose" not in query:
-        return text_response("ok", headers=_SAFE)
-    excluded = query.get("exclude", "")
-    lines = [f"[+]{name} {'excluded: ok' if name == excluded else 'ok'}" for name in checks]
-    if excluded and excluded not in checks:
-        lines.append(f'warn: some health checks cannot be excluded: no matches for "{excluded}"')
-    return text_response("\n".join((*lines, f"{probe} check passed\n")), headers=_SAFE)

@@ -213,7 +213,7 @@ def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:
     if as_yaml:
         text = yaml.safe_dump(orjson.loads(raw), sort_keys=True, default_flow_style=False)
         return Response(status=status, body=text.encode(), content_type="application/yaml")
-    return Response(status=status, body=raw)
+    return Response(status=status, body=raw + b"\n")
 
 
 def page_token(rv: int, key: str) -> str:

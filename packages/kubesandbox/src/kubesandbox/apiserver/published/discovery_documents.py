@@ -112,7 +112,7 @@ class Discovery:
             ]
             items.append({"metadata": metadata, "versions": listed})
         body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-        return Response(status=200, body=orjson.dumps(body), content_type=_AGGREGATED)
+        return Response(status=200, body=orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE), content_type=_AGGREGATED)
 
 
 def _names_of(kind: Kind) -> JSON:
