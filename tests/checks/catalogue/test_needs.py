@@ -62,6 +62,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("AdmissionPolicyRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("AdmissionPolicyDeniesUpdate", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("AdmissionPolicyDeniesUpdate", "nodes"): "its example has no policy for nodes",
+    ("AdmissionPolicyDeniesUpdate", "statefulsets"): "its example has no policy for StatefulSets",
     ("AdmissionPolicyDeniesUpdate", "pods"): "its example has no policy for pods",
     ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",

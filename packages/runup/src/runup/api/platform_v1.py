@@ -60,12 +60,68 @@ class VolumeAttachment(Object, frozen=True, kw_only=True):
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
+class IDRange(Wire, frozen=True):
+    """A range of user or group IDs, both ends included."""
+
+    min: int = 0
+    max: int = 0
+
+
+class GroupStrategy(Wire, frozen=True):
+    """The groups that pods may have: RunAsAny, or MustRunAs with ranges; without ranges the namespace's own count."""
+
+    type: str = "RunAsAny"
+    ranges: tuple[IDRange, ...] = ()
+
+
+class UserStrategy(Wire, frozen=True):
+    """The users that containers may run as; without a range the namespace's own counts."""
+
+    type: str = "RunAsAny"
+    uid: int | None = None
+    uid_range_min: int | None = None
+    uid_range_max: int | None = None
+
+
+class SELinuxOptions(Wire, frozen=True):
+    user: str = ""
+    role: str = ""
+    type: str = ""
+    level: str = ""
+
+
+class SELinuxStrategy(Wire, frozen=True):
+    """The SELinux labels that pods may have; without a level the namespace's own counts."""
+
+    type: str = "RunAsAny"
+    options: SELinuxOptions = msgspec.field(default=SELinuxOptions(), name="seLinuxOptions")
+
+
 class SecurityContextConstraints(Object, frozen=True, kw_only=True):
-    """The settings that pods of certain users and groups may have on OpenShift, as far as admission orders them."""
+    """The settings that pods of certain users and groups may have on OpenShift. A field that is absent permits."""
 
     priority: int | None = None
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    allow_privileged_container: bool = False
+    allow_privilege_escalation: bool | None = None
+    allow_host_network: bool = False
+    allow_host_ports: bool = False
+    allow_host_pid: bool = msgspec.field(default=False, name="allowHostPID")
+    allow_host_ipc: bool = msgspec.field(default=False, name="allowHostIPC")
+    read_only_root_filesystem: bool = False
+    default_add_capabilities: tuple[str, ...] | None = None
+    required_drop_capabilities: tuple[str, ...] | None = None
+    allowed_capabilities: tuple[str, ...] | None = None
+    volumes: tuple[str, ...] | None = None
+    run_as_user: UserStrategy = UserStrategy()
+    se_linux_context: SELinuxStrategy = SELinuxStrategy()
+    fs_group: GroupStrategy = GroupStrategy()
+    supplemental_groups: GroupStrategy = GroupStrategy()
+    seccomp_profiles: tuple[str, ...] | None = None
+    allowed_unsafe_sysctls: tuple[str, ...] | None = None
+    forbidden_sysctls: tuple[str, ...] | None = None
+    user_namespace_level: str = ""
 
 
 class Named(Wire, frozen=True):
@@ -75,11 +131,17 @@ class Named(Wire, frozen=True):
     name: str = ""
 
 
+class Subject(Named, frozen=True):
+    """The user, group or ServiceAccount to whom a binding gives a role."""
+
+    namespace: str = ""
+
+
 class ClusterRoleBinding(Object, frozen=True, kw_only=True):
     """The subjects that have a ClusterRole in all namespaces."""
 
     role_ref: Named = Named()
-    subjects: tuple[Named, ...] = ()
+    subjects: tuple[Subject, ...] = ()
 
 
 class NodeMaintenanceSpec(Wire, frozen=True):

@@ -34,15 +34,15 @@ from kubekit.api.extension_v1 import AdmissionPolicyBindingSpec
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.apis.shared.policies import MUTATING, MUTATING_BY_DEFAULT, READS, VALIDATING
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
+from runup.checks.catalogue.shared.platform_workloads import WORKLOADS
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.reads import as_dict, shape
+from runup.checks.decide.reads import as_dict
 from runup.checks.writing import (
     DEFINITIONS,
     Context,
     Finding,
     Findings,
     Resource,
-    Slim,
     Snapshot,
     Unreadable,
     declared,
@@ -50,7 +50,6 @@ from runup.checks.writing import (
     risk,
     unknown,
 )
-from runup.rules.platform_namespaces import is_system
 
 NAME = "AdmissionPolicyDeniesUpdate"
 EXAMPLE = """
@@ -93,24 +92,6 @@ _OF_COMPONENTS = frozenset(
     }
 )
 _OF_RELEASE = "include.release.openshift.io/"
-
-
-def _without_users(obj: Any) -> Any:
-    return obj if is_system(obj.metadata.namespace) else Object(metadata=obj.metadata)
-
-
-WORKLOADS = tuple(
-    Slim(
-        group="apps",
-        version="v1",
-        kind=kind,
-        plural=plural,
-        namespaced=True,
-        type=shape(("spec",)),
-        keep=_without_users,
-    )
-    for kind, plural in (("Deployment", "deployments"), ("DaemonSet", "daemonsets"), ("StatefulSet", "statefulsets"))
-)
 _Versions = tuple[Resource, ...]
 # A policy that is in force, and the bindings that put it into force.
 _InForce = tuple[Object, list[dict[str, Any]]]
@@ -153,7 +134,7 @@ def _findings(
     from runup.checks.catalogue.apis.shared.update_requests import Requests
 
     lacking: list[Unreadable | None] = []
-    requests = Requests(snapshot, WORKLOADS, context)
+    requests = Requests(snapshot, context)
     for policy, bindings in validating:
         name = policy.metadata.name
         outcome = denied_requests(as_dict(policy), bindings, requests)

@@ -18,13 +18,14 @@ from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.rules.policy_evaluation import Write
-from runup.api.clusterversion_json import mapping, texts
+from runup.api.clusterversion_json import mapping
 from runup.checks.catalogue.apis.shared.release_writes import ReleaseWrite, release_writes
 from runup.checks.catalogue.apis.shared.webhooks import namespaces
+from runup.checks.catalogue.shared.platform_workloads import WORKLOADS, platform_workloads, pod_of
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import ClusterKind, is_openshifts
-from runup.checks.decide.reads import UNSET, as_dict
+from runup.checks.decide.reads import as_dict
 from runup.checks.writing import Context, Resource, Slim, Snapshot
 from runup.rules import update_writes
 from runup.rules.platform_namespaces import is_system
@@ -151,8 +152,8 @@ class Source(NamedTuple):
 class Requests:
     """The requests of an update of a cluster."""
 
-    def __init__(self, snapshot: Snapshot, workloads: Sequence[Slim], context: Context) -> None:
-        self._snapshot, self._workloads = snapshot, workloads
+    def __init__(self, snapshot: Snapshot, context: Context) -> None:
+        self._snapshot = snapshot
         self._is_openshift = context.cluster is ClusterKind.OPENSHIFT
         # By group, plural, and operation.
         self._of_release: dict[tuple[str, str, str], list[ReleaseWrite]] = {}
@@ -207,7 +208,7 @@ class Requests:
                 ),
                 *(
                     Source("apps", resource.plural, operation, partial(self._workload_writes, resource, operation))
-                    for resource in self._workloads
+                    for resource in WORKLOADS
                 ),
             ]
         # Components write further objects of the release's kinds.
@@ -242,24 +243,18 @@ class Requests:
     def _drainers(self) -> tuple[User, ...]:
         return (_DRAINER,) if self._is_openshift else (_ADMINISTRATOR,)
 
-    def _platform_workloads(self) -> Iterator[tuple[Slim, JSON]]:
-        for resource in self._workloads:
-            for workload in self._snapshot.listed(resource):
-                if getattr(workload, "field_0", UNSET) is not UNSET and is_system(workload.metadata.namespace):
-                    yield resource, _whole("apps/v1", resource.kind, workload)
-
     def _workload_writes(self, resource: Slim, operation: str) -> Iterator[Request]:
         kind = _Kind(resource.group, resource.version, resource.kind, resource.plural, namespaced=True)
         known = (*_METADATA, ("spec",))
-        for its_resource, obj in self._platform_workloads():
-            if its_resource is resource:
-                users = self._senders(obj["metadata"]["namespace"])
-                yield _write(operation, kind, obj, users, known=known, known_old=_METADATA)
+        for obj in platform_workloads(self._snapshot, resource):
+            users = self._senders(obj["metadata"]["namespace"])
+            yield _write(operation, kind, obj, users, known=known, known_old=_METADATA)
 
     def _platform_pods(self) -> Iterator[Request]:
-        for resource, obj in self._platform_workloads():
-            maker = _POD_MAKERS[resource.kind]
-            yield _request("CREATE", _POD_KIND, _pod_of(obj), (maker,), known=_OF_POD)
+        for resource in WORKLOADS:
+            for obj in platform_workloads(self._snapshot, resource):
+                maker = _POD_MAKERS[resource.kind]
+                yield _request("CREATE", _POD_KIND, pod_of(obj), (maker,), known=_OF_POD)
 
     def _namespace_writes(self, operation: str) -> Iterator[Request]:
         for name, obj in self.namespaces().items():
@@ -324,18 +319,6 @@ def _whole(api_version: str, kind: str, obj: Object | None, metadata: JSON | Non
 
 def _name(obj: JSON) -> str:
     return str(mapping(obj, "metadata").get("name", ""))
-
-
-def _pod_of(workload: JSON) -> JSON:
-    """Returns the pod that a workload's controller creates, as far as its template says."""
-    template = mapping(mapping(workload, "spec"), "template")
-    its = mapping(template, "metadata")
-    metadata: JSON = {
-        "name": f"{workload['metadata'].get('name', '')}-x",
-        "namespace": workload["metadata"]["namespace"],
-        **{key: texts(its, key) for key in ("labels", "annotations") if key in its},
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": mapping(template, "spec")}
 
 
 def _write(
