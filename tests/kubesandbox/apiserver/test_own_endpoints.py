@@ -42,7 +42,7 @@ async def test_they_follow_the_server_to_another_port(tmp_path: Path) -> None:
 async def test_tokens_are_signed_by_the_published_key(tmp_path: Path) -> None:
     """The key of the issuer's documents verifies a token; without it, verification fails."""
     async with ApiServer(tmp_path / "data") as server:
-        claims = Claims(namespace="a", account="b", account_uid="1", expires_s=2, audiences=(AUDIENCE,))
+        claims = Claims(namespace="a", account="b", account_uid="1", expires_s=2, audiences=(AUDIENCE,), token_id="t")
         signed, _, signature = server.authn.signer.sign(claims, 1).rpartition(".")
         (key,) = server.authn.signer.key_set()["keys"]
     x, y = (int.from_bytes(_decoded(key[name])) for name in ("x", "y"))
