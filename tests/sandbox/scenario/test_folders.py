@@ -22,10 +22,11 @@ def folder(where: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_bundled_scenarios_can_be_read(name: str) -> None:
-    """Each has a title, and runs one of its releases."""
+    """Each has a title, and runs one of its releases, or rolls out a version of Kubernetes."""
     found = scenario.load(scenario.find(name))
     assert found.title
-    assert found.release(found.cluster.version).version == found.cluster.version
+    if found.rollout is None:
+        assert found.release(found.cluster.version).version == found.cluster.version
 
 
 def test_the_default_comes_first() -> None:
@@ -73,6 +74,9 @@ def test_keeps_a_name_that_is_no_path(name: str, tmp_path: Path, monkeypatch: py
         pytest.param(RELEASES.replace("5.1.0", "5.0.0"), "5.0.0 is listed twice", id="a release twice"),
         pytest.param(RELEASES.replace("5.1.0", "five"), "'five' is not a semantic version", id="no version"),
         pytest.param(RELEASES.replace("{version: 5.0.0}\n", "{version: 4.1.0}\n"), "runs 4.1.0", id="no such release"),
+        pytest.param(
+            RELEASES + "rollout: {by: kubeadm, to: v1.34.0}\n", "(rollout) has no releases", id="a rollout of releases"
+        ),
         pytest.param(RELEASES + "base: nowhere\n", "no base folder 'nowhere'", id="no base"),
         pytest.param("title: [", "scenario.yaml", id="no YAML"),
     ],

@@ -92,6 +92,12 @@ def drifted(node: str) -> NodeClaim:
             id="a node group that has not begun may stay",
         ),
         pytest.param(
+            lambda: report(eks("a", made=5), eks("b", cordoned=5, made=5)),
+            True,
+            {"web": ("Progressing", 0, 2)},
+            id="a node group that is new and drained",
+        ),
+        pytest.param(
             lambda: report(eks("a", EKS_NEW), answer="v1.34.3-eks-bbe087e"),
             False,
             {"web": ("Completed", 1, 1)},

@@ -256,9 +256,12 @@ def folder_of(data: str | None) -> Path:
 
 def how_to_use(folder: Path, ready: Ready) -> str:
     """Returns what a user needs to know about a running sandbox."""
+    runs = f"Kubernetes {ready.version}"
+    if ready.releases:
+        runs = f"release {ready.version}, of {', '.join(ready.releases)}"
     lines = [
         "",
-        f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
+        f"{ready.title}: {runs}",
         *(f"note: {note}" for note in ready.notes),
     ]
     shown_reasons = ready.left_out[:_LEFT_OUT_SHOWN]
@@ -270,7 +273,7 @@ def how_to_use(folder: Path, ready: Ready) -> str:
         f"containers run by {ready.runner}{unprotected}",
         "",
         f"  export KUBECONFIG={folder / 'admin.kubeconfig'}",
-        "  runup upgrade",
+        "  runup upgrade" if ready.releases else "  runup upgrade status --watch",
         "",
     ]
     return "\n".join(lines)

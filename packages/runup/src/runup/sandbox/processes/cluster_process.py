@@ -38,6 +38,7 @@ from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.tasks import cancel_tasks
 from runup.dump import load
 from runup.process.names import operator_namespace
+from runup.sandbox.processes.rollout import Rollout
 from runup.sandbox.processes.services import Registry, UpdateService, load_or_create_writer, write_credentials_file
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import from_dump
@@ -95,6 +96,9 @@ class Cluster:
             # Controllers start when every object is there: before that, objects seem to lack their owners.
             left_out = await self._set_up(client, chosen_scenario, services)
             tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
+            if chosen_scenario.rollout is not None:
+                rollout = Rollout(client, self._clock, chosen_scenario.rollout)
+                tasks.append(asyncio.create_task(rollout.run(), name="rollout"))
             await self._await_programs(client, lambda: stop.is_set() or any(task.done() for task in tasks))
             settings.save_ready(
                 self._data,
@@ -195,6 +199,8 @@ class Cluster:
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # later changes belong to the user
+        if chosen_scenario.rollout is not None:
+            return await setup.set_up_kubernetes(client, chosen_scenario, self._clock)
         auth = (self._data / REGISTRY_AUTH).read_bytes()
         return await setup.set_up(client, chosen_scenario, services.releases, self._clock, registry_auth=auth)
 

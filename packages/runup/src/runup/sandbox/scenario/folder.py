@@ -121,10 +121,22 @@ class Workloads(_Input, frozen=True):
     other_images: Literal["ready", "pending"] = "ready"
 
 
+class NodeRollout(_Input, frozen=True, kw_only=True):
+    """An update of the nodes of a cluster without a ClusterVersion, which begins when the sandbox starts.
+
+    `by` is who updates: kubeadm and the system-upgrade-controller (`plan`) drain each node and give its kubelet another
+    version, a service (`service`) replaces the nodes of its group. `pause_s` is the time for each step.
+    """
+
+    by: Literal["kubeadm", "service", "plan"]
+    to: str
+    pause_s: float = 4.0
+
+
 class _ScenarioFile(_Input, frozen=True, kw_only=True):
     title: str
     cluster: ClusterSpec
-    releases: tuple[ReleaseSpec, ...]
+    releases: tuple[ReleaseSpec, ...] = ()
     summary: str = ""
     base: str = ""
     graph: Graph = Graph()
@@ -133,6 +145,7 @@ class _ScenarioFile(_Input, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     components: bool = False
     kernel_modules: tuple[ModuleImage, ...] = ()
+    rollout: NodeRollout | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +168,8 @@ class Scenario:
     components: bool = False
     # Images with kernel modules; with any there is a builder, and the definitions of Module and its validations.
     kernel_modules: tuple[ModuleImage, ...] = ()
+    # With it the cluster has no ClusterVersion and no releases, and its version is that of Kubernetes.
+    rollout: NodeRollout | None = None
 
     def release(self, version: str) -> ReleaseSpec:
         """Returns the release of this version; raises KeyError."""
@@ -228,6 +243,7 @@ def load(folder: Path) -> Scenario:
         notes=content.notes,
         components=content.components,
         kernel_modules=content.kernel_modules,
+        rollout=content.rollout,
     )
     _check(scenario, file)
     return scenario
@@ -286,7 +302,9 @@ def _check(scenario: Scenario, file: Path) -> None:
         for release in scenario.releases
         if release.components and not scenario.components
     ]
-    if scenario.cluster.version not in release_versions:
+    if scenario.rollout is not None and scenario.releases:
+        problems.append("a cluster whose nodes are rolled out (rollout) has no releases")
+    elif scenario.rollout is None and scenario.cluster.version not in release_versions:
         problems.append(f"the cluster runs {scenario.cluster.version}, which is not one of the scenario's releases")
     if problems:
         raise ScenarioError(f"{file}: {'; '.join(problems)}", reason="BadScenario")

@@ -213,6 +213,18 @@ async def set_up(
     return (*([own] if replaced else ()), *filter(None, refused))
 
 
+async def set_up_kubernetes(client: Client, scenario: Scenario, clock: Clock) -> tuple[str, ...]:
+    """Creates the objects of a scenario without a ClusterVersion; returns those that could not be created, with why."""
+    objects = sorted(scenario.objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
+    served = {(resource.group, resource.kind) for resource in await discover_kinds(client)}
+    definitions = missing_definitions(objects, [], served)
+    for obj in definitions:
+        await _create(client, CRDS, obj)
+    wanted = {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
+    served_resources = await _await_served(client, clock, wanted)
+    return tuple(filter(None, [await _create_known(client, served_resources, obj) for obj in objects]))
+
+
 def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
     """Returns the current release's objects: its CRDs and, unless the scenario has none, its operator and the rest.
 

@@ -166,7 +166,10 @@ def _headline(insight: ClusterVersionInsight, *, is_updating: bool) -> tuple[str
     control_plane = status_of(insight.conditions, "Updating")
     if is_updating:
         title = f"Updating to {target}" if control_plane != "False" else f"Worker nodes are updating to {target}"
-        verdict = badge(insight.assessment, _TONES.get(insight.assessment, WARN))
+        # The assessment is that of the API servers, which are done while nodes of Kubernetes are updated.
+        nodes_alone = isinstance(insight, KubernetesVersionInsight) and insight.assessment == "Completed"
+        word = "Progressing" if nodes_alone else insight.assessment
+        verdict = badge(word, _TONES.get(word, WARN))
     else:
         title = f"The cluster is at {target}"
         verdict = badge("Not updating", GOOD) if control_plane == "False" else badge("Not known", WARN)
@@ -175,7 +178,7 @@ def _headline(insight: ClusterVersionInsight, *, is_updating: bool) -> tuple[str
         why = "The version of the API servers is not known." if of_kubernetes else "ClusterVersion has no history."
         return title, verdict, why
     if insight.versions.previous.version == insight.versions.target.version and of_kubernetes:
-        return title, verdict, "All nodes that are known have this version."
+        return title, verdict, "No node that is known has an older version."
     previous = insight.versions.previous
     remarks = {entry.key: entry.value for entry in (*previous.metadata, *insight.versions.target.metadata)}
     if "Installation" in remarks:

@@ -258,21 +258,18 @@ def _target_of(members: Sequence[Node], plane: ControlPlane, now: datetime) -> s
     if plane.in_place:
         return plane.target or newest
     minors = {order_of(version)[:2] for version in versions if order_of(version)}
-    if (
-        any(
-            is_leaving(node)
-            or (
-                node.status.node_info.kubelet_version == newest
-                and node.metadata.creation_timestamp is not None
-                and now - node.metadata.creation_timestamp < _RECENT
-            )
-            for node in members
-        )
-        or len(minors) > 1
-    ):
+    is_mixed = len({order_of(version) for version in versions if order_of(version)}) > 1
+    is_replaced = any(is_leaving(node) or _is_recent(node, newest, now) for node in members)
+    if len(minors) > 1 or (is_mixed and is_replaced):
         return newest
     server = order_of(plane.target)
     return f"v{server[0]}.{server[1]}" if server else newest
+
+
+def _is_recent(node: Node, version: str, now: datetime) -> bool:
+    """Returns whether a node with this version was added to its group a short time ago."""
+    created = node.metadata.creation_timestamp
+    return node.status.node_info.kubelet_version == version and created is not None and now - created < _RECENT
 
 
 def _began(members: Sequence[Node], done: Sequence[Node]) -> datetime | None:
