@@ -131,8 +131,9 @@ class World:
         for file in crds.definition_files(generally_available=True):
             if any(name in file.name for name in _BOOTSTRAPPED):
                 self._create(CRDS, kyaml.load(file.read_bytes()))
-        name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}
-        self._create(NAMESPACES, name)
+        # The last two are those of the ConfigMaps of administrators' gates, which every release has.
+        for name in (OPERATOR_NAMESPACE, "openshift-config", "openshift-config-managed"):
+            self._create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self._create(
             VERSIONS, _named("ClusterVersion", "version", {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad"})
         )

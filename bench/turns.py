@@ -1,10 +1,10 @@
 """`python -m bench.turns CHECKOUT NAME... [--rounds 3]`: benchmarks of another checkout and of this one, in turns.
 
 A processor that others share is twice as fast in one hour as in the next, so seconds of two hours say nothing about
-what a change did; those of two checkouts in turns do. Each run is a process of its own, with the interpreter and the
-libraries of this one. JSON on stdout, progress on stderr: for each aim of these benchmarks both medians, and how much
-the figure here is of the other. What failed is told, and left out. `python -m bench.aims RESULT.json THIS.json` has
-them on its page.
+what a change did; those of two checkouts in turns do. Each run is a process of its own, with this interpreter and its
+libraries, and with the programs of its checkout. JSON on stdout, progress on stderr: for each aim of these benchmarks
+both medians, and how much the figure here is of the other. What failed is told, and left out.
+`python -m bench.aims RESULT.json THIS.json` has them on its page.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import tomllib
+import venv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,11 +43,15 @@ def main(arguments: list[str]) -> int:
         compile_bytecode(folder)
     other: list[dict[str, Any]] = []
     here: list[dict[str, Any]] = []
-    for number in range(1, options.rounds + 1):
-        for name in options.names:
-            for folder, runs in ((checkout, other), (HERE, here)):
-                print(f"bench: {name} in {folder}, round {number}", file=sys.stderr, flush=True)
-                runs.append(_run(folder, name))
+    with tempfile.TemporaryDirectory() as temporary:
+        pythons = {
+            folder: environment_of(folder, Path(temporary) / str(at)) for at, folder in enumerate((checkout, HERE))
+        }
+        for number in range(1, options.rounds + 1):
+            for name in options.names:
+                for folder, runs in ((checkout, other), (HERE, here)):
+                    print(f"bench: {name} in {folder}, round {number}", file=sys.stderr, flush=True)
+                    runs.append(_run(pythons[folder], folder, name))
     compared = list(ratios(other, here))
     told = {"other": commit_of(checkout), "here": commit_of(HERE), "rounds": options.rounds}
     print(json.dumps(told | {"figures": compared}, indent=2))
@@ -55,6 +62,26 @@ def sources_of(checkout: Path) -> str:
     """The folders that hold the packages of a checkout, of this or of an earlier layout; empty if it has none."""
     folders = (*checkout.glob("packages/*/src"), *checkout.glob("src/runup/.."))
     return os.pathsep.join(str(folder.resolve()) for folder in folders)
+
+
+def environment_of(checkout: Path, folder: Path) -> Path:
+    """Makes a virtual environment with this one's libraries and the programs of `checkout`; returns its interpreter.
+
+    Benchmarks start the programs next to their interpreter. Those of this environment name modules of this checkout,
+    which another one may not have.
+    """
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    for project in (checkout / "pyproject.toml", *checkout.glob("packages/*/pyproject.toml")):
+        scripts = tomllib.loads(project.read_text()).get("project", {}).get("scripts", {})
+        for name, entry in scripts.items():
+            module, _, function = entry.partition(":")
+            program = python.with_name(name)
+            program.write_text(f"#!{python}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+            program.chmod(0o755)
+    return python
 
 
 def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -70,11 +97,11 @@ def ratios(other: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, Any]]
             yield {"what": aim.what, "figure": aim.figure, "other": medians[0], "here": medians[1], "ratio": ratio}
 
 
-def _run(checkout: Path, name: str) -> dict[str, Any]:
+def _run(python: Path, checkout: Path, name: str) -> dict[str, Any]:
     """Returns the result of one benchmark of `checkout`; nothing if it failed, so that the others' are not lost."""
     environment = os.environ | {"PYTHONPATH": sources_of(checkout)}
     done = subprocess.run(
-        [sys.executable, "-m", "bench", name],
+        [python, "-m", "bench", name],
         cwd=checkout,
         env=environment,
         stdout=subprocess.PIPE,

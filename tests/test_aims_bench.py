@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +129,19 @@ def test_two_checkouts_in_turns() -> None:
     here = [{"api": {"gets": {"gets_per_second": value}}} for value in (3000, 2500, 9000)]
     other[0]["startup"] = STARTUP
     assert list(turns.ratios(other, here)) == [GETS]
+
+
+def test_programs_of_another_checkout(tmp_path: Path) -> None:
+    """Its own modules are run, also those that this checkout does not have; the libraries are this interpreter's."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[project.scripts]\nold = "old_place:main"\n')
+    source = "import sys\n\nimport msgspec\n\n\ndef main():\n    print(sys.argv[1], msgspec.__name__)\n"
+    (tmp_path / "old_place.py").write_text(source)
+    python = turns.environment_of(tmp_path, tmp_path / "environment")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [python.with_name("old"), "word"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "word msgspec\n"
 
 
 @pytest.mark.parametrize(
