@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from msgspec.structs import replace
 from tests.factories import context, node, snapshot
 
 from kubekit.error_types import Terminal
-from kubekit.lang.version import Version
+from kubekit.lang import yaml
 from kubekit.rules.version_skew import allowed_skew, is_kubernetes, version_of
+from runup.checks.catalogue import CHECKS
 from runup.checks.decide.cluster_kinds import ClusterKind
-from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.kubernetes_path import contexts_on_the_way, steps, update_of_kubernetes
-from runup.checks.decide.model import Check, Context, Finding
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.kubernetes_path import (
+    ATTACHED_BY_CONTROL_PLANE,
+    contexts_on_the_way,
+    steps,
+    update_of_kubernetes,
+    with_findings_on_the_way,
+)
+from runup.checks.decide.model import Applies, Check, Context, Finding
+from runup.checks.decide.snapshots import snapshot_of
 from runup.report.report import ReportedResource
 
 CHECK = Check(name="A", component="a", reads=(), run=lambda _snapshot, _context: ())
@@ -172,10 +182,55 @@ def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
     ]
 
 
-def test_what_is_over_before_the_target_is_not_told() -> None:
-    """A risk of a step in between that the whole way does not have is no risk of the report."""
+def test_what_only_a_step_in_between_meets_is_reported() -> None:
+    """Also if the last step could not tell; what the end of the way alone decides is left out."""
     whole = update("1.34.2", "1.36.0")
     (between,) = contexts_on_the_way(whole)
-    planned = steps(snapshot(), whole, (), [(between, (outcome(Finding(name="Gone", message="m")),))])
-    assert all(not each.risks for each in planned)
-    assert contexts_on_the_way(replace(whole, target=Version("1.35.0"))) == ()
+    unknown = Finding(name="AUnknown", message="m", applies=Applies.UNKNOWN)
+    earlier = [(between, (outcome(Finding(name="A", message="m")),))]
+    extended = with_findings_on_the_way((replace(outcome(unknown), result="Unknown"),), earlier)
+    assert [(each.result, [found.name for found in each.findings]) for each in extended] == [
+        ("Applies", ["AUnknown", "A"])
+    ]
+    planned = steps(snapshot(), whole, extended, earlier)
+    assert [each.risks for each in planned] == [("A",), ("AUnknown",), ()]
+    ended = replace(CHECK, name="TargetSupportEnded")
+    of_end = CheckOutcome(check=ended, result="Applies", findings=(Finding(name="TargetSupportEnded", message="m"),))
+    last = CheckOutcome(check=ended, result="Clear")
+    assert with_findings_on_the_way((last,), [(between, (of_end,))]) == (last,)
+
+
+def test_volumes_that_the_control_plane_attaches_are_at_its_step() -> None:
+    """Volumes that only the kubelet mounts are at the step of the nodes."""
+    whole = update("1.34.2", "1.35.0")
+    volume = ReportedResource(kind="PersistentVolume", name="v")
+    of_nodes = Finding(name="Mounted", message="m", resources=(volume,))
+    attached = Finding(name="Attached", message="m", resources=(volume,), reason=ATTACHED_BY_CONTROL_PLANE)
+    planned = steps(snapshot(), whole, (outcome(of_nodes, attached),))
+    assert [each.risks for each in planned] == [("Attached",), ("Mounted",)]
+
+
+OF_KUBERNETES = [
+    check
+    for check in CHECKS
+    if check.applies_to(update("1.34.2", "1.35.0")) and hasattr(sys.modules[check.run.__module__], "EXAMPLE")
+]
+
+
+@pytest.mark.parametrize("check", OF_KUBERNETES, ids=lambda check: check.name)
+def test_no_finding_of_a_step_is_lost(check: Check) -> None:
+    """Each check, with the objects of its example, on every step of ways over four minor versions."""
+    known = snapshot_of(check.reads, yaml.load_all(sys.modules[check.run.__module__].EXAMPLE))
+    for source in range(23, 37):
+        whole = update(f"1.{source}.1", f"1.{source + 4}.0")
+        earlier = [(step, (run_check(check, known, step),)) for step in contexts_on_the_way(whole)]
+        (last,) = with_findings_on_the_way((run_check(check, known, whole),), earlier)
+        planned = steps(known, whole, (last,), earlier)
+        assert {name for each in planned for name in each.risks} == {finding.name for finding in last.findings}
+        if check.name in {"RollbackNotServed", "TargetSupportEnded"}:
+            continue
+        for step, (alone,) in earlier:
+            for finding in alone.findings:
+                (met,) = [each for each in planned if finding.name in each.risks]
+                minor = int(met.version.partition(".")[2])
+                assert met.part == "nodes" or minor <= step.target.minor, (step.target, finding)

@@ -227,6 +227,21 @@ def test_kube_proxy(images: tuple[str, ...], target: str, expected: list[str]) -
 
 
 @pytest.mark.parametrize(
+    ("kubelet", "tag", "target", "expected"),
+    [
+        pytest.param("v1.34.2", "v1.34.2", "1.38", ["info"], id="kubeadm updates it with each step"),
+        pytest.param("v1.34.2-eks-113cf36", "v1.34.2", "1.38", ["warning"], id="an add-on that nobody else updates"),
+        pytest.param("v1.34.2", "v1.34.2", "1.37", [], id="recent enough for the whole way"),
+        pytest.param("v1.34.2", "v1.31.2", "1.38", ["critical"], id="too old for the first step"),
+    ],
+)
+def test_kube_proxy_on_a_way_of_several_minors(kubelet: str, tag: str, target: str, expected: list[str]) -> None:
+    """What is too old for the end of the way is updated on the way."""
+    found = outcome("KubeProxySkew", target, node(kubelet=kubelet), running_pod(f"{PROXY}:{tag}")).findings
+    assert [each.severity for each in found] == expected
+
+
+@pytest.mark.parametrize(
     ("kubelet", "words"),
     [("v1.34.2-eks-113cf36", "aws eks update-addon"), ("v1.34.2", "Update kube-proxy first.")],
 )

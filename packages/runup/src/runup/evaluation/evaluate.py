@@ -16,7 +16,7 @@ from runup.advice.decide.acceptance import Accepted
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome, run_check
-from runup.checks.decide.kubernetes_path import contexts_on_the_way, steps
+from runup.checks.decide.kubernetes_path import contexts_on_the_way, steps, with_findings_on_the_way
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.results import completed_report, progress_text, running_report
 from runup.evaluation.request import Request
@@ -83,6 +83,7 @@ def evaluate(
             (on_the_way, _outcomes(checks, snapshot, on_the_way, outcome_of))
             for on_the_way in contexts_on_the_way(context)
         ]
+        outcomes = [*with_findings_on_the_way(outcomes, earlier)]
         header = replace(header, steps=steps(snapshot, context, outcomes, earlier))
     if awaited:
         return running_report(header, outcomes, now, progress_text(len(outcomes), len(checks), tuple(awaited)))

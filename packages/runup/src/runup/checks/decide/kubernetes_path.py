@@ -23,7 +23,7 @@ from kubekit.rules.owners import controller_of
 from kubekit.rules.version_skew import allowed_skew, is_minor, version_of
 from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.model import Context, Snapshot, Unreadable
+from runup.checks.decide.model import Applies, Context, Snapshot, Unreadable
 from runup.checks.decide.removal_tables import document
 from runup.checks.decide.results import risks
 from runup.report import causes
@@ -117,6 +117,11 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
 MAX_MINORS = 20
 # Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
+# The reason of a finding about volumes that the control plane attaches: its attach/detach controller is
+# kube-controller-manager's.
+ATTACHED_BY_CONTROL_PLANE = "AttachedByControlPlane"
+# Checks of the version in which the way ends, whatever the versions in between are.
+_OF_THE_END = frozenset({"RollbackNotServed", "TargetSupportEnded"})
 Outcomes = Sequence[CheckOutcome]
 PlannedStep = tuple[Part, Version]
 
@@ -179,22 +184,58 @@ def contexts_on_the_way(context: Context) -> tuple[Context, ...]:
     return tuple(replace(context, target=hop, target_kubernetes=str(hop)) for hop in between)
 
 
+def with_findings_on_the_way(
+    outcomes: Outcomes, earlier: Sequence[tuple[Context, Outcomes]]
+) -> tuple[CheckOutcome, ...]:
+    """Returns the outcomes of the whole way, with the findings that only a step in between has.
+
+    A version in between may have an obstacle that the last one lacks, or of which nothing is known for the last one.
+    """
+    extended = []
+    for outcome in outcomes:
+        found = {finding.name: finding for finding in outcome.findings}
+        if outcome.check.name not in _OF_THE_END:
+            for _, outcomes_before in earlier:
+                for before in outcomes_before:
+                    if before.check.name == outcome.check.name:
+                        found = {finding.name: finding for finding in before.findings} | found
+        more = tuple(finding for finding in found.values() if finding.name not in _names_of(outcome))
+        applies = any(finding.applies is Applies.YES for finding in more)
+        result = "Applies" if applies else "Unknown" if more and outcome.result == "Clear" else outcome.result
+        extended.append(replace(outcome, findings=(*outcome.findings, *more), result=result) if more else outcome)
+    return tuple(extended)
+
+
+def _names_of(outcome: CheckOutcome) -> frozenset[str]:
+    return frozenset(finding.name for finding in outcome.findings)
+
+
 def steps(
     snapshot: Snapshot, context: Context, outcomes: Outcomes, earlier: Sequence[tuple[Context, Outcomes]] = ()
 ) -> tuple[ReportedStep, ...]:
     """Returns the steps of the way, each with the names of the risks that it is the first to meet.
 
-    `outcomes` are those of the whole way, `earlier` those of each context `contexts_on_the_way`.
+    `outcomes` are those of the whole way (`with_findings_on_the_way`), `earlier` those of each context
+    `contexts_on_the_way`.
     """
     planned = tuple(_planned_steps(context, oldest_kubelet(snapshot)))
     first: dict[str, Version] = {}
     for on_way, outcomes_before in earlier:
         for risk in risks(outcomes_before):
             first.setdefault(risk.name, on_way.target)
+    attached = {
+        finding.name
+        for outcome in outcomes
+        for finding in outcome.findings
+        if finding.reason == ATTACHED_BY_CONTROL_PLANE
+    }
     names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
     for risk in risks(outcomes):
-        number = planned.index((CONTROL_PLANE, first.get(risk.name, context.target)))
-        if causes.stage_of(risk) == causes.NODES and causes.family_of(risk.name) not in _BEFORE_NODES:
+        at_end = causes.family_of(risk.name) in _OF_THE_END
+        met = context.target if at_end else first.get(risk.name, context.target)
+        number = planned.index((CONTROL_PLANE, met))
+        before_nodes = causes.family_of(risk.name) in _BEFORE_NODES or risk.name in attached
+        if causes.stage_of(risk) == causes.NODES and not before_nodes:
             # What the first step has is there already, also for nodes that are updated before it.
             begin = 0 if all(part == NODES for part, _ in planned[:number]) else number
             number = next(at for at in range(begin, len(planned)) if planned[at][0] == NODES)

@@ -1,7 +1,9 @@
 """kube-proxy would be too far behind the API server of the target, or is newer than it.
 
 Applies when pods run an image of kube-proxy that is more than three minor versions older than the target (two, if it is
-older than 1.25), or newer. It is not updated with the nodes where it is an add-on of its own, as on EKS.
+older than 1.25), or newer. It is not updated with the nodes where it is an add-on of its own, as on EKS. On a way over
+several minor versions that kube-proxy becomes too old for only later, the finding is informational, since kubeadm and
+others update it with each step; where it is an add-on, it is a warning.
 
 Why it matters: kube-proxy of such a version is not known to understand what the API server tells it: Services may lead
 nowhere, on every node at once.
@@ -15,11 +17,13 @@ Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubekit.api.core_v1 import Node
 from kubekit.rules.version_skew import allowed_skew
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.addon_images import KUBE_PROXY, running_addons
+from runup.checks.decide.addon_images import KUBE_PROXY, Running, running_addons
 from runup.checks.writing import Context, Findings, Snapshot, declared, full_name, names, risk, unknown
 from runup.rules.distributions import distribution_of
 
@@ -57,13 +61,23 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         why = "the tag of its image tells no version of kube-proxy"
         yield unknown(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
     numbered_proxies = [proxy for proxy in proxies if proxy.number]
-    wrong = [
-        proxy
-        for proxy in numbered_proxies
-        if target - proxy.number[1] > allowed_skew(proxy.number[1]) or proxy.number[1] > target
-    ]
-    if wrong:
-        command = distribution_of(snapshot.all(Node)).kube_proxy
+    newer = [proxy for proxy in numbered_proxies if proxy.number[1] > target]
+    late = _too_old(numbered_proxies, target)
+    command = distribution_of(snapshot.all(Node)).kube_proxy
+    # What is recent enough for the first step becomes too old only on the way, unless the steps update it.
+    if late and not _too_old(numbered_proxies, min(context.source.minor + 1, target)):
+        yield risk(
+            NAME,
+            f"kube-proxy {names([proxy.tag for proxy in late])} is too old for Kubernetes {context.target_kubernetes} "
+            f"as it is: it must be updated on the way, to no newer version than the control plane's"
+            f"{'' if command else ', which the steps of most installers do'}.",
+            [min(proxy.pods, key=full_name) for proxy in late],
+            severity="warning" if command else "info",
+            fix=f"Update kube-proxy after each step of the control plane{f': `{command}`' if command else ''}.",
+            kind=PODS,
+        )
+        late = []
+    if wrong := [*late, *newer]:
         yield risk(
             NAME,
             f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
@@ -74,6 +88,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
             kind=PODS,
         )
+
+
+def _too_old(proxies: Sequence[Running], server: int) -> list[Running]:
+    """Returns those of the versions of kube-proxy that an API server of Kubernetes 1.`server` does not take."""
+    return [proxy for proxy in proxies if server - proxy.number[1] > allowed_skew(proxy.number[1])]
 
 
 CHECK = declared(run, NAME, "kube-proxy", reads=(PODS, Node), rank=116, severity="critical", clusters="Kubernetes")

@@ -5,7 +5,8 @@ that is removed in a minor version up to the target's, and that nothing takes th
 rbd, ...). Volumes whose plug-in a CSI driver has taken over go on, and a PersistentVolume that no claim has (Available,
 Released) is mounted by nobody.
 
-Why it matters: pods with such a volume do not start any more once their node is updated.
+Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
+plane attaches (rbd) is not attached any more once the control plane is updated.
 
 What to do: copy the data to a volume of a CSI driver; `oc get pv` shows what is left.
 
@@ -24,7 +25,8 @@ from kubekit.lang.text import count
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
-from runup.checks.decide.removal_tables import table
+from runup.checks.decide.kubernetes_path import ATTACHED_BY_CONTROL_PLANE
+from runup.checks.decide.removal_tables import document, table
 from runup.checks.decide.wording import names
 from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, full_name, risk, yield_from_all
 
@@ -59,20 +61,29 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
     if target is None and old:
         yield target_unknown(NAME, [obj for obj, _ in old], kind)
         return
-    removed_plugins = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
+    # Planned removals included: a later version may still keep the plug-in.
+    removed_plugins = {plugin for _, row in table("removed-volumes").until(target or 0) for plugin in row}
+    attachable = removed_plugins & {*document("removed-volumes")["attachable"]}
     dropped = sorted(
         ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: full_name(pair[0])
     )
-    if dropped:
-        listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
+    # A volume that the control plane attaches fails with its update, another one with that of the nodes.
+    for verb, reason, of_step in (
+        ("attached", ATTACHED_BY_CONTROL_PLANE, [pair for pair in dropped if pair[1] & attachable]),
+        ("mounted", None, [pair for pair in dropped if not pair[1] & attachable]),
+    ):
+        if not of_step:
+            continue
+        listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in of_step])
         subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
         yield risk(
             NAME,
-            f"{count(len(dropped), subject)} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
-            [obj for obj, _ in dropped],
+            f"{count(len(of_step), subject)} cannot be {verb} by Kubernetes {context.target_kubernetes}: {listing}.",
+            [obj for obj, _ in of_step],
             severity="critical",
             fix="Copy the data to volumes of a CSI driver first; `oc get pv` shows what is left.",
             kind=kind,
+            reason=reason,
         )
 
 
