@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode_protobuf
+from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode_protobuf, encoded_kinds
+from kubesandbox.apiserver.served_kinds import BUILTIN
 
 
 def text(number: int, value: bytes | str) -> bytes:
@@ -100,3 +101,15 @@ def test_what_cannot_be_read_says_so(data: bytes, named: str) -> None:
     with pytest.raises(ProtobufError) as caught:
         decode_protobuf(data)
     assert named in str(caught.value)
+
+
+def test_every_kind_that_clients_write_has_an_encoding() -> None:
+    """Clients in Go send each of them in protobuf."""
+    written = {f"{kind.api_version}/{kind.kind}" for kind in BUILTIN if {"create", "update"} & set(kind.verbs)}
+    written |= {
+        f"{part.group}/{part.version}/{part.kind}".lstrip("/")
+        for kind in BUILTIN
+        for part in kind.subresources
+        if part.kind and {"create", "update"} & set(part.verbs)
+    }
+    assert written - set(encoded_kinds()) == set()

@@ -36,7 +36,7 @@ GROUP_ORDER: tuple[str, ...] = (
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
     "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
     "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
-    "coordination.k8s.io", "discovery.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io",
 )  # fmt: skip
 _VERSION = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d*))?")
 
@@ -256,6 +256,14 @@ BUILTIN: tuple[Kind, ...] = (
     Kind(
         "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",), generation=True,
         list_kind="NetworkPolicyList",
+    ),
+    Kind(
+        "flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", namespaced=False, generation=True,
+        subresources=(STATUS,),
+    ),
+    Kind(
+        "flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations",
+        namespaced=False, generation=True, subresources=(STATUS,),
     ),
     Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
     Kind(

@@ -53,6 +53,11 @@ def decode_protobuf(body: bytes) -> JSON:
         raise ProtobufError(f"the protobuf body cannot be read: {error}") from error
 
 
+def encoded_kinds() -> frozenset[str]:
+    """Returns the kinds that can be decoded, such as `apps/v1/Deployment`."""
+    return frozenset(_field_table()["roots"])
+
+
 @cache
 def _field_table() -> JSON:
     text = files("kubesandbox.apiserver.http").joinpath("protobuf_fields.json").read_text()

@@ -199,6 +199,8 @@ DESCRIPTIONS: dict[str, str] = {
     "Ingress": "Ingress routes HTTP requests to Services.",
     "NetworkPolicy": "NetworkPolicy says which traffic reaches and leaves pods.",
     "PriorityClass": "PriorityClass gives a name to a priority of pods.",
+    "FlowSchema": "FlowSchema assigns requests to a priority level.",
+    "PriorityLevelConfiguration": "PriorityLevelConfiguration limits the requests of a priority level.",
     "RuntimeClass": "RuntimeClass names a way in which a node runs containers.",
     "CertificateSigningRequest": "CertificateSigningRequest asks for a certificate.",
     "ObjectMeta": "What every stored object has: its name, labels, owners.",

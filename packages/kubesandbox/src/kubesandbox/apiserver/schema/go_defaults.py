@@ -64,6 +64,12 @@ _DEFAULTS: dict[str, Default] = {
     "discovery.v1.EndpointPort": partial(set_nil, name="", protocol="TCP"),
     "networking.v1.NetworkPolicyPort": partial(set_nil, protocol="TCP"),
     "networking.v1.IngressClassParametersReference": partial(set_nil, scope="Cluster"),
+    "flowcontrol.v1.FlowSchemaSpec": partial(set_zero, matchingPrecedence=1000),
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration": partial(set_nil, nominalConcurrencyShares=0, lendablePercent=0),
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration": partial(
+        set_nil, nominalConcurrencyShares=30, lendablePercent=0
+    ),
+    "flowcontrol.v1.QueuingConfiguration": partial(set_zero, queues=64, handSize=8, queueLengthLimit=50),
     "scheduling.v1.PriorityClass": partial(set_nil, preemptionPolicy="PreemptLowerPriority"),
     "storage.v1.StorageClass": partial(set_nil, reclaimPolicy="Delete", volumeBindingMode="Immediate"),
     "autoscaling.v1.HorizontalPodAutoscaler": lambda obj: set_nil(own_struct(obj, "spec"), minReplicas=1),
