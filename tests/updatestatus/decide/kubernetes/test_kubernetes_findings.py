@@ -376,6 +376,15 @@ def test_reports_cause_and_remedy(told: Any, check: str, summary: str, remedy: s
             id="drift that begins",
         ),
         pytest.param(lambda: k3s(jobs=(job(active=1),)), set(), id="a Plan's Job that runs"),
+        pytest.param(
+            lambda: report(
+                machine("cp-1", NEW, role="control-plane", since=5),
+                machine("cp-2", OLD, role="control-plane"),
+                server_pods=(server("cp-1", since=8), server("cp-2", OLD, since=9999)),
+            ),
+            {"APIServersDiffer"},
+            id="the kubelet follows the API server of its node",
+        ),
     ],
 )
 def test_stays_quiet_while_an_update_goes_well(told: Any, quiet: set[str]) -> None:

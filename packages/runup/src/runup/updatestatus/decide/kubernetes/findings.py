@@ -86,7 +86,10 @@ def _skew_findings(plane: ControlPlane, groups: Sequence[GroupState]) -> Iterato
         return
     versions = [(node, order) for group in groups for node in group.nodes if (order := order_of(node.version))]
     late = [node for node, order in versions if newest[1] - order[1] > allowed_skew(order[1])]
-    early = [node for node, order in versions if order[:2] > oldest[:2]]
+    # kubeadm updates the kubelet of a control plane's node right after the API server of that node
+    # (https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-upgrade/).
+    own = {server.node: order_of(server.version) for server in plane.servers if server.node}
+    early = [node for node, order in versions if order[:2] > own.get(node.name, oldest)[:2]]
     for nodes, text, fix in (
         (late, "too old for", "Update these nodes before the control plane goes any further."),
         (early, "newer than", "Update the API servers: a kubelet must not be newer than any of them."),
