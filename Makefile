@@ -51,13 +51,14 @@ tables: $(VENV)/.dev ## update the tables of what Kubernetes adds, locks and rem
 	@$(BIN)/python tools/kubernetes_tables.py
 	@git --no-pager diff --stat -- packages/runup/src/runup/checks/decide/data
 
-check: $(VENV)/.dev ## format, lint, types, imports, docs, citations
+check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/check_citations.py
+	$(BIN)/python tools/check_english.py
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
 
 docs: $(VENV)/.dev ## the documentation as a site, in build/docs
