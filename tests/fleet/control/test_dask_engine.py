@@ -224,9 +224,12 @@ def test_a_reason_of_many_clusters_is_printed_once() -> None:
     assert lost == [f"c0: {why}", f"and 3 more clusters: {why}"]
 
 
-def test_a_certificate_that_is_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_that_is_not_configured() -> None:
     """The settings that lack are named."""
-    dask_config = pytest.importorskip("dask.config", reason="needs distributed: pip install 'kube-runup[dask]'")
+    # Its import fills the configuration.
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
+    from dask import config as dask_config
+
     with dask_config.set({"distributed.comm.tls.ca-file": "ca.pem"}), pytest.raises(NoEngine) as raised:
         list(DaskPool(dask_work.broken, "tls://127.0.0.1:1", 1.0).run([1]))
     assert raised.value.message == (

@@ -94,7 +94,7 @@ class DaskPool(Generic[T, R]):
         Raises NoEngine before the first if the scheduler does not answer, or has no worker that can be used.
         """
         with _connect(self._scheduler) as client:
-            run: _Run[T, R] = _Run(client, self._work, items, self._kind, self._notice)
+            run: _Run[T, R] = _Run(client, self._work, items, kind=self._kind, notice=self._notice)
             try:
                 yield from run.answers(self._scheduler, self._limit_s)
             finally:
@@ -109,7 +109,7 @@ class _Run(Generic[T, R]):
     """
 
     def __init__(
-        self, client: Any, work: Callable[[T], R], items: Sequence[T], kind: type, notice: Callable[[str], None]
+        self, client: Any, work: Callable[[T], R], items: Sequence[T], *, kind: type, notice: Callable[[str], None]
     ) -> None:
         self._client, self._work, self._items, self._kind, self._notice = client, work, items, kind, notice
         self._waiting = deque(range(len(items)))
