@@ -6,24 +6,28 @@ from base64 import b64encode
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.factories import NOW
 
 from kubekit.api import codec
-from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
-from runup.fleet.decide.hub_clusters import OLD, SILENT, clusters_of_set, members_with_reports
-from runup.fleet.decide.members import BadFleet, Member
+from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManagedClusterSpec, ManifestWork
+from runup.fleet.decide.hub_clusters import INCOMPLETE, OLD, SILENT, UNIDENTIFIED, clusters_of_set, members_with_reports
+from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, packed_reports
 from runup.report import report as reports
-from runup.report.report import FORMAT, Report
+from runup.report.report import FORMAT, Report, ReportedCheck
 
 JSON = dict[str, Any]
 HOUR = timedelta(hours=1)
 CONFIG_MAP = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "runup-preflight"}
 
 
-def cluster(name: str = "harbour", available: str = "True", **labels: str) -> ManagedCluster:
-    """A ManagedCluster whose condition of availability is so; none for an empty one."""
+def cluster(
+    name: str = "harbour", available: str = "True", claims: JSON | None = None, **labels: str
+) -> ManagedCluster:
+    """A ManagedCluster whose condition of availability is so; none for an empty one. `claims` are its ClusterClaims."""
     condition = {
         "type": "ManagedClusterConditionAvailable",
         "status": available,
@@ -36,19 +40,23 @@ def cluster(name: str = "harbour", available: str = "True", **labels: str) -> Ma
         {
             "metadata": {"name": name, "labels": labels},
             "spec": {"hubAcceptsClient": True},
-            "status": {"conditions": [condition] if available else []},
+            "status": {
+                "conditions": [condition] if available else [],
+                "clusterClaims": [{"name": key, "value": value} for key, value in (claims or {}).items()],
+            },
         },
     )
 
 
 def report(observed: datetime | None = NOW - HOUR, target: str = "5.1.0") -> Report:
-    """A report without risks."""
+    """A report without risks, of one check."""
     return Report(
         format=FORMAT,
         source_version="5.0.0",
         target_version=target,
         execution_status="completed",
         observed_time=observed,
+        checks=(ReportedCheck(name="NodeCordoned", result="Clear"),),
     )
 
 
@@ -57,7 +65,13 @@ def travelled(found: Report) -> str:
     return b64encode(packed_reports.pack(reports.encode(found))).decode()
 
 
-def work(value: str | None, name: str = "harbour", every: str | None = "6h", applied: str = "True") -> ManifestWork:
+def work(
+    value: str | None,
+    name: str = "harbour",
+    every: str | None = "6h",
+    applied: str = "True",
+    addon: str = "runup-preflight",
+) -> ManifestWork:
     """The add-on's ManifestWork with a value of feedback, None for none yet."""
     values = [] if value is None else [{"name": "report", "fieldValue": {"type": "String", "string": value}}]
     other = {"resourceMeta": CONFIG_MAP | {"name": "preflight-history"}, "statusFeedback": {"values": []}}
@@ -74,7 +88,11 @@ def work(value: str | None, name: str = "harbour", every: str | None = "6h", app
     return codec.convert(
         ManifestWork,
         {
-            "metadata": {"name": "addon-runup-preflight-deploy-0", "namespace": name},
+            "metadata": {
+                "name": "addon-runup-preflight-deploy-0",
+                "namespace": name,
+                "labels": {"open-cluster-management.io/addon-name": addon},
+            },
             "spec": {"workload": {"manifests": manifests}},
             "status": {"conditions": conditions if applied else [], "resourceStatus": {"manifests": [other, newest]}},
         },
@@ -93,6 +111,83 @@ def test_a_report_that_has_just_travelled() -> None:
     member = one(cluster(env="production"), work(travelled(found)))
     assert (member.report, member.doubts, member.problem) == (found, (), "")
     assert member.labels == {"env": "production"}
+
+
+OF_KUBERNETES = replace(report(), cluster_kind="Kubernetes", cluster_id="uid-1")
+ANOTHERS = "its report is of another cluster: its ID is {}, and ManagedCluster harbour claims {}"
+# The claims of the cluster, the work, and why its report is not used.
+FOREIGN: dict[str, tuple[JSON, ManifestWork, str]] = {
+    "not applied": (
+        {},
+        work(travelled(report()), applied="False"),
+        "the schedule is not applied there: Failed to apply manifest: forbidden",
+    ),
+    "another ID": (
+        {"id.openshift.io": "id-2", "id.k8s.io": "uid-1"},
+        work(travelled(replace(report(), cluster_id="id-1"))),
+        ANOTHERS.format("id-1", "id-2"),
+    ),
+    "another UID": (
+        {"id.k8s.io": "uid-2"},
+        work(travelled(OF_KUBERNETES), addon="runup-preflight-kubernetes"),
+        ANOTHERS.format("uid-1", "uid-2"),
+    ),
+    "another kind": (
+        {},
+        work(travelled(OF_KUBERNETES)),
+        "its report is about a cluster of Kubernetes, and its add-on is the one for OpenShift",
+    ),
+    "the other kind": (
+        {},
+        work(travelled(report()), addon="runup-preflight-kubernetes"),
+        "its report is about a cluster of OpenShift, and its add-on is the one for Kubernetes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("claims", "found", "said"), FOREIGN.values(), ids=list(FOREIGN))
+def test_refuses_a_report_that_is_not_of_the_cluster(claims: JSON, found: ManifestWork, said: str) -> None:
+    """It says nothing of this one."""
+    member = one(cluster(claims=claims), found)
+    assert (member.report, member.problem) == (None, said)
+
+
+OWN: dict[str, tuple[JSON, ManifestWork, list[str]]] = {
+    "its ID": ({"id.openshift.io": "id-1"}, work(travelled(replace(report(), cluster_id="id-1"))), []),
+    # On an OpenShift that claim may have either ID.
+    "a claim of Kubernetes": ({"id.k8s.io": "uid-2"}, work(travelled(replace(report(), cluster_id="id-1"))), []),
+    "nothing claimed": ({}, work(travelled(replace(report(), cluster_id="id-1"))), []),
+    "its UID": (
+        {"id.k8s.io": "uid-1"}, work(travelled(OF_KUBERNETES), addon="runup-preflight-kubernetes"), [],
+    ),
+    "of an older runup": ({"id.openshift.io": "id-1"}, work(travelled(report())), [UNIDENTIFIED]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("claims", "found", "doubts"), OWN.values(), ids=list(OWN))
+def test_takes_a_report_of_the_cluster(claims: JSON, found: ManifestWork, doubts: list[str]) -> None:
+    """A report without an ID is doubtful where the hub has one."""
+    member = one(cluster(claims=claims), found)
+    assert (member.problem, [doubt.risk for doubt in member.doubts]) == ("", doubts)
+
+
+def test_a_cluster_that_is_not_accepted_any_more() -> None:
+    """Its report is of before."""
+    found = msgspec.structs.replace(cluster(), spec=ManagedClusterSpec(hub_accepts_client=False))
+    member = one(found, work(travelled(report())))
+    assert member.problem == "the hub has not accepted it (spec.hubAcceptsClient)"
+
+
+INCOMPLETE_REPORTS = {
+    "risks that are left out": (replace(report(), risks_omitted=5), "The newest report leaves out 5 risks."),
+    "no checks": (replace(report(), checks=()), "The newest report has the result of no check."),
+}
+
+
+@pytest.mark.parametrize(("found", "says"), INCOMPLETE_REPORTS.values(), ids=list(INCOMPLETE_REPORTS))
+def test_an_incomplete_report_is_not_clear(found: Report, says: str) -> None:
+    """Nothing is in it that says that no risk applies."""
+    assert one(cluster(), work(travelled(found))).doubts == (Doubt(INCOMPLETE, says),)
 
 
 NO_REPORT: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {

@@ -15,10 +15,18 @@ class ManagedClusterSpec(Wire, frozen=True):
     hub_accepts_client: bool = False
 
 
+class ClusterClaim(Wire, frozen=True):
+    """What a cluster says of itself by a ClusterClaim, such as its ID."""
+
+    name: str = ""
+    value: str = ""
+
+
 class ManagedClusterStatus(Wire, frozen=True):
     """`status` of a ManagedCluster; its condition of availability is Unknown once its agent is silent."""
 
     conditions: tuple[LooseCondition, ...] = ()
+    cluster_claims: tuple[ClusterClaim, ...] = ()
 
 
 class ManagedCluster(Object, frozen=True, kw_only=True):

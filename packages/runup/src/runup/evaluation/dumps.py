@@ -49,7 +49,8 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         evaluated = evaluate_one(dump, requested, moment or now, outcome_of, extra=extra)
         if dump.now is None:
             evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))
-        return replace(evaluated, collect=missing_kinds.command(path, evaluated.lacking), of_dump=True)
+        collect = missing_kinds.command(path, evaluated.lacking)
+        return replace(evaluated, collect=collect, of_dump=True).identified()
     except BadDump as error:
         return EvaluatedCluster(where=name_of(path), problem=error.message)
     except (Terminal, InputError, codec.DecodeError) as error:

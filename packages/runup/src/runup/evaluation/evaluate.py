@@ -21,7 +21,7 @@ from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.results import completed_report, progress_text, running_report
 from runup.evaluation.request import Request
 from runup.facts.facts import Facts
-from runup.report.report import Report
+from runup.report.report import ID, Report
 
 LIVE = "the cluster"
 """What a live cluster is called that is the only one."""
@@ -55,6 +55,12 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     def cluster_id(self) -> str:
         """The ID by which the cluster is known under any name; empty if it has none that is known."""
         return self.cluster.spec.cluster_id if self.cluster is not None else self.known_id
+
+    def identified(self) -> EvaluatedCluster:
+        """Returns the result with the cluster's ID in its report, which is read where the cluster is not."""
+        if self.report is None or not ID.fullmatch(self.cluster_id):
+            return self
+        return replace(self, report=replace(self.report, cluster_id=self.cluster_id))
 
 
 def evaluate(

@@ -156,6 +156,7 @@ class Report(Wire, frozen=True, kw_only=True):
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
     `documentation_base`: where the target's release has its documentation, if it says so.
     `containers`: what the managing operator is to run for the target's checks, which may then say more.
+    `cluster_id` is that of ClusterVersion, else the UID of namespace kube-system; empty if it is not known.
     `cluster_kind` is Kubernetes for a cluster without a ClusterVersion, whose versions are those of Kubernetes; `steps`
     are then those of the update, in their order.
     `others` and `accepted` are the managing operator's, as it stores the report: the risks of the same update that come
@@ -185,6 +186,7 @@ class Report(Wire, frozen=True, kw_only=True):
     accepted: tuple[str, ...] = ()
     signature_waived: bool = False
     cluster_kind: Kind = "OpenShift"
+    cluster_id: str = msgspec.field(default="", name="clusterID")
     steps: tuple[ReportedStep, ...] = ()
 
     @property
@@ -313,6 +315,7 @@ def _check_head(report: Report) -> None:
         ("targetVersion", report.target_version, VERSION),
         ("targetImage", report.target_image, IMAGE),
         ("engineVersion", report.engine_version, VERSION),
+        ("clusterID", report.cluster_id, ID),
     ):
         if not pattern.fullmatch(text):
             problem = f"the report's {name} {_quote_beginning(text)} does not match ^{pattern.pattern}$"

@@ -114,7 +114,9 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
             with suppress(NotFound, Forbidden):
                 uid = client.send(calls.get(Namespace, "kube-system")).metadata.uid
     notes = (*target.notes, *notes)
-    return EvaluatedCluster(where=LIVE, report=report, cluster=cluster, accepted=accepting, notes=notes, known_id=uid)
+    return EvaluatedCluster(
+        where=LIVE, report=report, cluster=cluster, accepted=accepting, notes=notes, known_id=uid
+    ).identified()
 
 
 def read_stored_history(client: SyncClient) -> History:

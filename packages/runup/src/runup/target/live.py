@@ -102,7 +102,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
             uid = ""
             with suppress(NotFound, Forbidden):
                 uid = (await client.send(calls.get(Namespace, "kube-system"))).metadata.uid
-            return EvaluatedCluster(where=LIVE, report=read(sink.data), known_id=uid)
+            return EvaluatedCluster(where=LIVE, report=read(sink.data), known_id=uid).identified()
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.
@@ -110,4 +110,4 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return EvaluatedCluster(
         where=LIVE, report=read(sink.data), cluster=cluster, accepted=accepted(cluster, record, clock.now())
-    )
+    ).identified()

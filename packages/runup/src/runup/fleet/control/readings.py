@@ -50,7 +50,9 @@ def judge(
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.report is not None:
-            findings = findings_of(EvaluatedCluster(where=member.name, report=member.report))
+            findings = findings_of(
+                EvaluatedCluster(where=member.name, report=member.report, known_id=member.report.cluster_id)
+            )
             return JudgedMember(findings=findings, report=member.report)
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)

@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kubekit.api.conditions import find
-from kubekit.lang.text import cut, one_line
+from kubekit.lang.text import count, cut, one_line
 from runup.api import hub_v1
 from runup.fleet.decide import newest_status, status_schedule
 from runup.fleet.decide.hub_addon import NAMES
 from runup.fleet.decide.members import BadFleet, Doubt, Member
 from runup.preflight.decide import newest_report, schedule
 from runup.preflight.decide.cluster_run import NAMESPACE
-from runup.report.report import BadReport
+from runup.report.report import BadReport, Kind, Report
 
 AVAILABLE = "ManagedClusterConditionAvailable"
 APPLIED = "Applied"
@@ -30,6 +30,15 @@ OLD = "PreflightReportOld"
 """Risk of a cluster whose newest report is older than three intervals of its schedule, or of no time that is known."""
 STATUS_OLD = "StatusOld"
 """Name of the doubt about a status that is older than three of its intervals."""
+INCOMPLETE = "PreflightReportIncomplete"
+"""Risk of a cluster whose report does not have the results that it must have."""
+UNIDENTIFIED = "PreflightReportUnidentified"
+"""Risk of a cluster whose report does not say of which cluster it is, where the hub could compare that."""
+_NOT_ACCEPTED = "the hub has not accepted it (spec.hubAcceptsClient)"
+_NO_ID = "The newest report does not say of which cluster it is: an older runup made it."
+_KIND_OF_ADDON: Mapping[str, Kind] = {NAMES["openshift"]: "OpenShift", NAMES["kubernetes"]: "Kubernetes"}
+# The claims that hold the ID: of ClusterVersion, and the UID of namespace kube-system (KEP-2149, ClusterProperty).
+_ID_CLAIMS: Mapping[Kind, str] = {"OpenShift": "id.openshift.io", "Kubernetes": "id.k8s.io"}
 INTERVALS = 3
 # Clocks of two machines that nobody keeps together.
 _AHEAD = timedelta(minutes=10)
@@ -52,10 +61,12 @@ def members_with_reports(
 
     def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
+        if not cluster.spec.hub_accepts_client:
+            return member(problem="; ".join(filter(None, (_NOT_ACCEPTED, silence(cluster)))))
         try:
             found = [
                 (newest_report.unpack(value), work)
-                for work in its_works
+                for work in works_in_place(its_works)
                 if (value := value_in(work, newest_report.NAME, newest_report.REPORT)) is not None
             ]
         except BadReport as error:
@@ -64,11 +75,19 @@ def members_with_reports(
             why = why_nothing_travelled(cluster, its_works) or "it has no report yet"
             return member(problem="; ".join(filter(None, (why, silence(cluster)))))
         report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
+        if problem := foreign_problem(cluster, work, report):
+            return member(problem=problem)
         if target and report.target_version != target:
             return member(problem=f"its newest report is about the update to {report.target_version}, not to {target}")
         interval, timeout = interval_of(work, schedule.NAME), timedelta(seconds=schedule.TIMEOUT_S)
         age = age_problem("report", report.observed_time, interval=interval, timeout=timeout, now=now)
-        doubts = (*silence_doubts(cluster), *((Doubt(OLD, age),) if age else ()))
+        is_unidentified = not report.cluster_id and bool(claimed_id(cluster, report.cluster_kind))
+        doubts = (
+            *silence_doubts(cluster),
+            *((Doubt(OLD, age),) if age else ()),
+            *((Doubt(UNIDENTIFIED, _NO_ID),) if is_unidentified else ()),
+            *((Doubt(INCOMPLETE, lacks),) if (lacks := _incompleteness(report)) else ()),
+        )
         return member(report=report, doubts=doubts)
 
     return judge_each(clusters, works, unreadable, judge)
@@ -85,10 +104,12 @@ def members_with_status(
 
     def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
+        if not cluster.spec.hub_accepts_client:
+            return member(problem="; ".join(filter(None, (_NOT_ACCEPTED, silence(cluster)))))
         try:
             found = [
                 (newest_status.unpack(value), work)
-                for work in its_works
+                for work in works_in_place(its_works)
                 if (value := value_in(work, newest_status.NAME, newest_status.STATUS)) is not None
             ]
         except newest_status.BadStatus as error:
@@ -97,6 +118,8 @@ def members_with_status(
             why = why_nothing_travelled(cluster, its_works) or _why_no_status(its_works)
             return member(problem="; ".join(filter(None, (why, silence(cluster)))))
         status, work = max(found, key=lambda pair: pair[0].observed_time)
+        if problem := _other_id_problem(cluster, "OpenShift", status.cluster_id, "status"):
+            return member(problem=problem)
         interval, timeout = interval_of(work, status_schedule.NAME), timedelta(seconds=status_schedule.TIMEOUT_S)
         age = age_problem("status", status.observed_time, interval=interval, timeout=timeout, now=now)
         doubts = (*silence_doubts(cluster), *((Doubt(STATUS_OLD, age),) if age else ()))
@@ -181,7 +204,7 @@ def silence(cluster: hub_v1.ManagedCluster) -> str:
 def why_nothing_travelled(cluster: hub_v1.ManagedCluster, works: Sequence[hub_v1.ManifestWork]) -> str:
     """Returns why nothing of the add-on can have travelled, empty if something could."""
     if not cluster.spec.hub_accepts_client:
-        return "the hub has not accepted it (spec.hubAcceptsClient)"
+        return _NOT_ACCEPTED
     if not works:
         return "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it"
     for work in works:
@@ -190,6 +213,42 @@ def why_nothing_travelled(cluster: hub_v1.ManagedCluster, works: Sequence[hub_v1
             why = brief(applied.message) if applied is not None else "its agent has not said anything of it"
             return f"the schedule is not applied there: {why}"
     return ""
+
+
+def works_in_place(works: Sequence[hub_v1.ManifestWork]) -> tuple[hub_v1.ManifestWork, ...]:
+    """Returns the works without those that could not be applied: what these sent is of before."""
+    conditions = ((work, find(work.status.conditions, APPLIED)) for work in works)
+    return tuple(work for work, applied in conditions if applied is None or applied.status == "True")
+
+
+def foreign_problem(cluster: hub_v1.ManagedCluster, work: hub_v1.ManifestWork, report: Report) -> str:
+    """Returns why a report is not of this cluster, empty if it may be: its kind and its ID must be the cluster's."""
+    of_addon = _KIND_OF_ADDON.get(work.metadata.labels.get(hub_v1.ADDON_LABEL, ""))
+    if of_addon is not None and report.cluster_kind != of_addon:
+        return f"its report is about a cluster of {report.cluster_kind}, and its add-on is the one for {of_addon}"
+    return _other_id_problem(cluster, report.cluster_kind, report.cluster_id, "report")
+
+
+def _incompleteness(report: Report) -> str:
+    """Returns why it is not known whether risks apply although the report has none; empty if it is known."""
+    if report.execution_status != "completed" or report.risks:
+        return ""
+    if report.risks_omitted:
+        return f"The newest report leaves out {count(report.risks_omitted, 'risk')}."
+    return "" if report.checks else "The newest report has the result of no check."
+
+
+def _other_id_problem(cluster: hub_v1.ManagedCluster, kind: Kind, cluster_id: str, noun: str) -> str:
+    claimed = claimed_id(cluster, kind)
+    if not claimed or not cluster_id or claimed == cluster_id:
+        return ""
+    ids = f"{brief(cluster_id)}, and ManagedCluster {cluster.metadata.name} claims {brief(claimed)}"
+    return f"its {noun} is of another cluster: its ID is {ids}"
+
+
+def claimed_id(cluster: hub_v1.ManagedCluster, kind: Kind) -> str:
+    """Returns the ID that the ManagedCluster claims for a cluster of that kind, empty if it claims none."""
+    return next((claim.value for claim in cluster.status.cluster_claims if claim.name == _ID_CLAIMS[kind]), "")
 
 
 def value_in(work: hub_v1.ManifestWork, config_map: str, name: str) -> str | None:

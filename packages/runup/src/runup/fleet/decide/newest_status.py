@@ -22,6 +22,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.error_types import Terminal
 from kubekit.lang.text import cut, one_line
+from runup.api.clusterversion_json import texts
 from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF
 
@@ -68,6 +69,11 @@ class NewestStatus(Wire, frozen=True, kw_only=True):
     advice_problem: str = ""
     prechecks: tuple[Precheck, ...] = ()
     precheck_problem: str = ""
+
+    @property
+    def cluster_id(self) -> str:
+        """The ID in ClusterVersion, empty if it is not known."""
+        return texts(self.cluster_version, "spec").get("clusterID", "")
 
 
 class BadStatus(Terminal):
