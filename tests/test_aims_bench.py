@@ -99,7 +99,7 @@ def test_the_page() -> None:
     checks = {"10000 nodes": {"dearest_checks": {"UnmanagedPods": 0.5, "Slow": 0.25}}}
     page = aims.page(aims.quickest([run_of("abc", RESULTS | {"checks": checks}, {"update_advice": 0.2})]))
     assert "| `version` | 2.2 bare interpreters | 2.2 | at most 2.3 times a bare interpreter | holds |  |\n" in page
-    why = "[why](decisions/0109-what-an-operator-keeps-in-memory.md)"
+    why = "[why](../decisions/0109-what-an-operator-keeps-in-memory.md)"
     row = f"61 MiB | 1.31 | at most 1.28 times the memory of the piece of work | missed, {why}"
     assert f"| memory of the operator with 900 manifests | {row} |  |\n" in page
     assert "| at most 17.2 pieces of work | not measured: no prometheus on PATH | 0.2 |\n" in page
