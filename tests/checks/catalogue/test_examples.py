@@ -2478,6 +2478,8 @@ ROWS = (
         (("spec: {unschedulable: true}", 'status: {conditions: [{type: Ready, status: "False"}]}'),),
         ("MachineConfigPoolCannotMove-worker",),
     ),
+    Row("limits: of users", "PlatformPodsLimited", (("defaults, namespace: kube-system", "d, namespace: shop"),)),
+    Row("policies: traffic out is not denied", "PlatformPodsCutOff", (("[Ingress, Egress]", "[Ingress]"),)),
 )
 
 

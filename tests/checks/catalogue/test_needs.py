@@ -79,6 +79,8 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("AdmissionPolicyParamMissing", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("AdmissionPolicyParamMissing", "pods"): "its example has no objectSelector that needs labels of pods",
     ("WebhookBlocksUpdate", "namespaces"): "its example has no namespaceSelector that could spare some",
+    ("PlatformPodsCutOff", "pods"): "its example has no webhook that a Service answers",
+    ("PlatformPodsCutOff", "services"): "its example has no webhook that a Service answers",
     ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
     ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",
 }
