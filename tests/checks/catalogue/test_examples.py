@@ -25,6 +25,7 @@ BY_NAME = {check.name: check for check in CHECKS if check.about}
 PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
+SKEW = "ControlPlaneSkew-kube-{}"
 OLD_TO_28 = context("4.14.1", "4.15.0", "1.28.4")
 TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
@@ -2354,6 +2355,77 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("etcd 3.6: from 3.5.26", "EtcdVersion", (("3.5.15", "3.5.26"),)),
+    Row("etcd 3.6: runs", "EtcdVersion", (("3.5.15", "3.6.5"),)),
+    Row("etcd 3.6: not with 1.33", "EtcdVersion", (("from: 1.33.1, to: 1.34.0", "from: 1.32.1, to: 1.33.0"),)),
+    Row("etcd 3.6: one that a user runs", "EtcdVersion", (("kube-system", "shop"),)),
+    Row("etcd 3.6: by digest", "EtcdVersion", ((":3.5.15-0", "@sha256:15"),), ("EtcdVersionUnknown?",)),
+    Row("etcd 3.6: RKE2", "EtcdVersion", (("k8s.io/etcd:", "example/hardened-etcd:v"),), ("EtcdVersion",)),
+    Row("servers: one behind", "ControlPlaneSkew", (("v1.33.5", "v1.34.2"),)),
+    Row("servers: newer than the target", "ControlPlaneSkew", (("v1.33.5", "v1.36.0"),), (SKEW.format("apiserver"),)),
+    Row(
+        "servers: a scheduler",
+        "ControlPlaneSkew",
+        (("/kube-apiserver", "/kube-scheduler"),),
+        (SKEW.format("scheduler"),),
+    ),
+    Row("servers: of a cloud", "ControlPlaneSkew", (("/kube-apiserver", "/hcloud-cloud-controller-manager"),)),
+    Row("servers: by digest", "ControlPlaneSkew", ((":v1.33.5", "@sha256:33"),), ("ControlPlaneSkewUnknown?",)),
+    Row("exec: with create", "ExecNeedsCreate", (("[get]", "[get, create]"),)),
+    Row("exec: to read all", "ExecNeedsCreate", (("[pods/exec]", '["*"]'),)),
+    Row("exec: 1.35 runs", "ExecNeedsCreate", (("from: 1.34.2, to: 1.35.0", "from: 1.35.2, to: 1.36.0"),)),
+    Row("exec: bound to nobody", "ExecNeedsCreate", (("name: debuggers}\nsubjects", "name: others}\nsubjects"),)),
+    Row(
+        "exec: create by another role",
+        "ExecNeedsCreate",
+        (
+            (
+                "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding",
+                "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: more}\n"
+                'rules: [{apiGroups: [""], resources: [pods/exec], verbs: [create]}]\n---\n'
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: more}\n"
+                "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: more}\n"
+                "subjects: [{kind: Group, name: developers, apiGroup: rbac.authorization.k8s.io}]\n---\n"
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding",
+            ),
+        ),
+    ),
+    Row(
+        "exec: by a role of a namespace",
+        "ExecNeedsCreate",
+        (
+            (
+                "kind: ClusterRole\nmetadata: {name: debuggers}",
+                "kind: Role\nmetadata: {name: debuggers, namespace: shop}",
+            ),
+            (
+                "kind: ClusterRoleBinding\nmetadata: {name: debuggers}",
+                "kind: RoleBinding\nmetadata: {name: debuggers, namespace: shop}",
+            ),
+            ("kind: ClusterRole, name", "kind: Role, name"),
+        ),
+        ("ExecNeedsCreate-Role",),
+    ),
+    Row("labels: one", "SELinuxMountConflict", (("c3,c4", "c1,c2"),)),
+    Row("labels: another volume", "SELinuxMountConflict", (("volumeName: pv-shared", "volumeName: other"),)),
+    Row("labels: a driver without", "SELinuxMountConflict", (("seLinuxMount: true", "seLinuxMount: false"),)),
+    Row("labels: 1.36", "SELinuxMountConflict", (("from: 1.36.3, to: 1.37.0", "from: 1.35.3, to: 1.36.0"),)),
+    Row(
+        "labels: changed file by file",
+        "SELinuxMountConflict",
+        (('c4"}}', 'c4"}, seLinuxChangePolicy: Recursive}'),),
+    ),
+    Row(
+        "labels: a container's own",
+        "SELinuxMountConflict",
+        (
+            ("c3,c4", "c1,c2"),
+            (
+                "  nodeName: worker-0",
+                "  containers: [{securityContext: {seLinuxOptions: {level: x}}}]\n  nodeName: worker-0",
+            ),
+        ),
+    ),
     Row("etcd: one member", "EtcdTwoMembers", (("cp-1", "cp-0"),)),
     Row(
         "etcd: three members",

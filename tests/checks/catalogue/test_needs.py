@@ -69,6 +69,8 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("TargetRegistryRefused", "clusterversions"): "asked only about a registry that is blocked, as none in its example",
     ("TargetOnlyMirrored", "clusterversions"): "asked only where the target's image is not known",
     ("NodeHealth", "nodemaintenances"): "read only for a node that has the taint of its operator",
+    ("QuotaFull", "limitranges"): "asked only about a quota of amounts that a pod does not declare",
+    ("RemovedVolumePlugin", "csinodes"): "asked only about a plug-in that a CSI driver replaces",
     ("VolumeOnNoNode", "nodes"): "asked only about a volume with a nodeAffinity",
     ("PodReferencesMissing", "network-attachment-definitions"): "asked only of templates that name one",
     ("PodReferencesMissing", "runtimeclasses"): "asked only of templates that name one",

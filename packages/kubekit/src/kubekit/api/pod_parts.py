@@ -38,10 +38,18 @@ class Requests(Wire, frozen=True):
     memory: str | int | float = 0
 
 
+class Limits(Wire, frozen=True):
+    """The limits of a container, as quantities; None where it has none. Other resources are not read."""
+
+    cpu: str | int | float | None = None
+    memory: str | int | float | None = None
+
+
 class ResourceRequests(Wire, frozen=True):
     """A container's `resources`."""
 
     requests: Requests = Requests()
+    limits: Limits = Limits()
 
 
 class Capabilities(Wire, frozen=True):
@@ -57,8 +65,17 @@ class SeccompProfile(Wire, frozen=True):
     type: str = ""
 
 
+class SELinuxOptions(Wire, frozen=True):
+    """The SELinux label of a pod or container."""
+
+    user: str = ""
+    role: str = ""
+    type: str = ""
+    level: str = ""
+
+
 class SecurityContext(Wire, frozen=True, kw_only=True):
-    """The part of a pod's or container's `securityContext` that the Pod Security Standards ask about."""
+    """The part of a pod's or container's `securityContext` with its SELinux label and what is asked of pod security."""
 
     privileged: bool = False
     allow_privilege_escalation: bool = True
@@ -66,6 +83,8 @@ class SecurityContext(Wire, frozen=True, kw_only=True):
     run_as_user: int | None = None
     capabilities: Capabilities = Capabilities()
     seccomp_profile: SeccompProfile | None = None
+    se_linux_options: SELinuxOptions | None = None
+    se_linux_change_policy: str = ""
 
 
 class ContainerPort(Wire, frozen=True):
@@ -95,11 +114,43 @@ class ClaimReference(Wire, frozen=True):
     claim_name: str = ""
 
 
-class PodVolume(Wire, frozen=True):
-    """A volume of a pod, with only the fields that say whether it is a folder of the node, and which claim it uses."""
+class VolumeSource(Wire, frozen=True):
+    """A volume's source, whose parameters are not read."""
+
+
+class PodVolume(Wire, frozen=True, kw_only=True):
+    """A volume of a pod: whether it is a folder of the node, which claim it uses, or which in-tree plug-in it names."""
 
     host_path: HostPath | None = None
     persistent_volume_claim: ClaimReference | None = None
+    aws_elastic_block_store: VolumeSource | None = None
+    azure_disk: VolumeSource | None = None
+    azure_file: VolumeSource | None = None
+    cephfs: VolumeSource | None = None
+    cinder: VolumeSource | None = None
+    flocker: VolumeSource | None = None
+    gce_persistent_disk: VolumeSource | None = None
+    git_repo: VolumeSource | None = None
+    glusterfs: VolumeSource | None = None
+    portworx_volume: VolumeSource | None = None
+    quobyte: VolumeSource | None = None
+    rbd: VolumeSource | None = None
+    scale_io: VolumeSource | None = msgspec.field(default=None, name="scaleIO")
+    storageos: VolumeSource | None = None
+    vsphere_volume: VolumeSource | None = None
+
+    @property
+    def plugin(self) -> str:
+        """The in-tree plug-in that the volume names, as the API calls it; empty if it names none."""
+        return next((name for field, name in IN_TREE_PLUGINS if getattr(self, field) is not None), "")
+
+
+# The fields of a `PodVolume` that are in-tree plug-ins, each with its name in the API.
+IN_TREE_PLUGINS = tuple(
+    (field, name)
+    for field, name in zip(PodVolume.__struct_fields__, PodVolume.__struct_encode_fields__, strict=True)
+    if field not in ("host_path", "persistent_volume_claim")
+)
 
 
 class PodOS(Wire, frozen=True):
@@ -119,6 +170,8 @@ class PodPlace(Wire, frozen=True, kw_only=True):
     host_pid: bool = msgspec.field(default=False, name="hostPID")
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     security_context: SecurityContext | None = None
+    # Of the whole pod.
+    resources: ResourceRequests | None = None
     os: PodOS = PodOS()
     volumes: tuple[PodVolume, ...] = ()
 
@@ -242,8 +295,10 @@ class Violation(Wire, frozen=True, kw_only=True):
 class PodDemands(Wire, frozen=True, kw_only=True):
     """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
 
-    `violations` are of the Pod Security Standards; `claims` are the names of its
-    PersistentVolumeClaims, and `addons` the images of its containers that belong to known add-ons.
+    `violations` are of the Pod Security Standards; `claims` are the names of its PersistentVolumeClaims, `plugins` the
+    in-tree plug-ins of its other volumes, and `addons` the images of its containers that belong to known add-ons.
+    `undeclared` are the amounts that some container does not declare, as a quota calls them (`limits.memory`).
+    `se_linux` is the label with which volumes are mounted for the pod, None if it does not matter to the pod.
     """
 
     cpu_milli: int = 0
@@ -251,6 +306,9 @@ class PodDemands(Wire, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     claims: tuple[str, ...] = ()
     addons: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
+    se_linux: str | None = None
 
 
 class ListedPod(Object, frozen=True, kw_only=True):

@@ -15,11 +15,18 @@ import msgspec
 from kubekit.api.pod_parts import PlacedPod
 from runup.checks.decide.removal_tables import document
 
-KUBE_PROXY = "/kube-proxy"
+KUBE_PROXY, ETCD = "/kube-proxy", "/etcd"
 # How Rancher names the images that it mirrors or builds.
 _MIRRORS = ("mirrored-", "hardened-")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
 _VERSION_LABEL = "app.kubernetes.io/version"
+# The images of the control plane whose versions count. Other cloud-controller-managers have versions of their own.
+CONTROL_PLANE = ("/kube-apiserver", "/kube-controller-manager", "/kube-scheduler", "/hardened-kubernetes")
+CLOUD_CONTROLLERS = (
+    "/provider-aws/cloud-controller-manager",
+    "/azure-cloud-controller-manager",
+    "/openstack-cloud-controller-manager",
+)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
 Number = tuple[int, ...]
 
@@ -38,10 +45,11 @@ class Running(msgspec.Struct, frozen=True):
 
 @lru_cache(4096)
 def is_addon(image: str) -> bool:
-    """Returns whether a row of the table, or kube-proxy, has the image."""
+    """Returns whether a row of the table, or a component of Kubernetes, has the image."""
     table = document("addons")
     rows = [row for name in ("addons", "retired", "pauses") for row in table[name]]
-    return any(_has_image(image, row) for row in (*rows, {"image": KUBE_PROXY}))
+    components = ({"image": name} for name in (KUBE_PROXY, ETCD, *CONTROL_PLANE, *CLOUD_CONTROLLERS))
+    return any(_has_image(image, row) for row in (*rows, *components))
 
 
 def _has_image(image: str, row: Mapping[str, Any]) -> bool:

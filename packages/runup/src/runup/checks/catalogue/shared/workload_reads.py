@@ -16,16 +16,15 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
-from kubekit.api.pod_parts import PlacedPod
+from kubekit.api.pod_parts import IN_TREE_PLUGINS, PlacedPod
 from kubekit.api.scheduling import NodeAffinity, Toleration
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
-from runup.checks.decide.removal_tables import table
 from runup.checks.writing import Slim, Snapshot, full_name, slim_metadata
 
-# In-tree volume plug-ins that some version of Kubernetes removes.
-REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
+# In-tree volume plug-ins that some version of Kubernetes removes, switches off or hands over to a CSI driver.
+IN_TREE = frozenset(plugin for _, plugin in IN_TREE_PLUGINS)
 
 
 class RollingUpdate(Wire, frozen=True):
@@ -120,7 +119,7 @@ def _slim_workload(workload: Workload) -> Workload:
     """Returns the workload without its metadata and conditions, but for what checks ask about."""
     failure, template = find(workload.status.conditions, "ReplicaFailure"), workload.spec.template
     volumes: tuple[dict[str, Any], ...] = tuple(
-        {key: {}} for volume in template.spec.volumes for key in volume if key in REMOVED_PLUGINS
+        {key: {}} for volume in template.spec.volumes for key in volume if key in IN_TREE
     )
     slim = replace(template, spec=replace(template.spec, volumes=volumes))
     return Workload(
@@ -131,7 +130,7 @@ def _slim_workload(workload: Workload) -> Workload:
 
 
 def inline_plugins(workload: Workload) -> frozenset[str]:
-    """Returns the removed plug-ins of the volumes that the workload's template has itself."""
+    """Returns the in-tree plug-ins of the volumes that the workload's template has itself."""
     return frozenset(key for volume in workload.spec.template.spec.volumes for key in volume)
 
 
@@ -152,6 +151,51 @@ STATEFUL_SETS = Slim(
     namespaced=True,
     type=Workload,
     keep=_slim_workload,
+)
+
+
+class JobTemplate(Wire, frozen=True):
+    """The Jobs of a CronJob, as they are made."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class ScheduledSpec(Wire, frozen=True):
+    """`spec` of a CronJob."""
+
+    suspend: bool = False
+    job_template: JobTemplate = JobTemplate()
+
+
+class ScheduledWorkload(Object, frozen=True):
+    """A CronJob."""
+
+    spec: ScheduledSpec = ScheduledSpec()
+
+
+def _slim_scheduled(scheduled: ScheduledWorkload) -> Workload:
+    """Returns a CronJob as the workload that its Jobs are; one that is suspended has no replicas."""
+    spec = replace(scheduled.spec.job_template.spec, replicas=0 if scheduled.spec.suspend else 1)
+    return _slim_workload(Workload(metadata=scheduled.metadata, spec=spec))
+
+
+DAEMON_SETS = Slim(
+    group="apps",
+    version="v1",
+    kind="DaemonSet",
+    plural="daemonsets",
+    namespaced=True,
+    type=Workload,
+    keep=_slim_workload,
+)
+CRON_JOBS = Slim(
+    group="batch",
+    version="v1",
+    kind="CronJob",
+    plural="cronjobs",
+    namespaced=True,
+    type=ScheduledWorkload,
+    keep=_slim_scheduled,
 )
 
 

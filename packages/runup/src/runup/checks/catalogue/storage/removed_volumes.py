@@ -1,34 +1,61 @@
 """Volumes of a kind that the target's Kubernetes cannot mount.
 
-Applies when a PersistentVolume, or a volume in the template of a Deployment or StatefulSet, is of an in-tree plug-in
-that is removed in a minor version up to the target's, and that nothing takes the place of by itself (glusterfs, cephfs,
-rbd, ...). Volumes whose plug-in a CSI driver has taken over go on, and a PersistentVolume that no claim has (Available,
-Released) is mounted by nobody.
+Applies when a PersistentVolume, a volume in the template of a Deployment, StatefulSet, DaemonSet or CronJob, or a
+volume of another pod is of an in-tree plug-in that is removed in a minor version up to the target's, and that no CSI
+driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo is one from the update to 1.33 on, where it is
+off by default, and from the update to 1.36 on, where nobody can switch it on. It also applies when a CSI driver
+replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume that
+no claim has (Available, Released) is mounted by nobody, and a workload without replicas and a CronJob that is
+suspended have no pods.
 
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
 
-What to do: copy the data to a volume of a CSI driver; `oc get pv` shows what is left.
+What to do: copy the data to a volume of a CSI driver, or install the driver that replaces the plug-in; `kubectl get
+pv` and `kubectl get csinodes` show what is left. An init container that clones the repository replaces gitRepo.
 
 Accepting it means that these volumes cannot be mounted on the target.
 
-Source of the rule: the Kubernetes documentation of volumes, as the table `data/removed-volumes.yaml` has it.
+Source of the rule: the Kubernetes documentation of volumes, as the table `data/removed-volumes.yaml` has it;
+kubernetes, `pkg/features/kube_features.go` (GitRepoVolumeDriver: off from 1.33, locked in 1.36; CSIMigration*: on by
+default); csi-translation-lib, `plugins` (the driver of each plug-in).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
+from kubekit.api.pod_parts import PlacedPod
 from kubekit.lang.text import count
-from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
-from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
+from kubekit.rules.eviction_rules import ENDED
+from kubekit.rules.owners import controller_of
+from runup.api.platform_v1 import CSINode
+from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor, target_unknown
+from runup.checks.catalogue.shared.pods import PODS, select_pods
+from runup.checks.catalogue.shared.workload_reads import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    inline_plugins,
+)
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.kubernetes_path import ATTACHED_BY_CONTROL_PLANE
 from runup.checks.decide.removal_tables import document, table
 from runup.checks.decide.wording import names
-from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, full_name, risk, yield_from_all
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Slim,
+    Snapshot,
+    declared,
+    full_name,
+    resource_of,
+    risk,
+    yield_from_all,
+)
 
 NAME = "RemovedVolumePlugin"
 EXAMPLE = """
@@ -37,56 +64,119 @@ kind: PersistentVolume
 metadata: {name: pv-media}
 spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 """
+_TEMPLATES = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS)
+# The minor versions in which gitRepo is switched off, and can no longer be switched on.
+_GIT_REPO = "gitRepo"
+_GIT_REPO_OFF = (33, 36)
+# The driver that replaces a plug-in, and the minor version that is the first to call it by default.
+_DRIVERS = {
+    "cinder": ("cinder.csi.openstack.org", 21),
+    "awsElasticBlockStore": ("ebs.csi.aws.com", 23),
+    "azureDisk": ("disk.csi.azure.com", 23),
+    "gcePersistentDisk": ("pd.csi.storage.gke.io", 23),
+    "azureFile": ("file.csi.azure.com", 24),
+    "vsphereVolume": ("csi.vsphere.vmware.com", 25),
+    "portworxVolume": ("pxd.portworx.com", 31),
+}
+# Controllers whose templates are read. Pods of others, and those without any, are read themselves.
+_CONTROLLERS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet"})
+
+
+def _has_own_volumes(pod: PlacedPod) -> bool:
+    owner = controller_of(pod.metadata.owner_references)
+    return (owner is None or owner.kind not in _CONTROLLERS) and pod.status.phase not in ENDED
+
+
+_PODS_WITH_PLUGINS = select_pods(lambda pods: [pod for pod in pods if pod.demands.plugins and _has_own_volumes(pod)])
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of volumes in use, and of templates, with a volume plug-in that the target lacks."""
+    kinds = (VOLUMES, *_TEMPLATES, PODS)
+    yield from yield_from_all(*(partial(_findings_of_kind, kind, snapshot, context) for kind in kinds))
 
-    def of_volumes() -> Findings:
+
+def _with_plugins(kind: Slim, snapshot: Snapshot) -> Iterator[tuple[Object, frozenset[str]]]:
+    """Yields the objects of a kind whose volumes are in use, with their in-tree plug-ins."""
+    if kind is VOLUMES:
         used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
-        removed = [(volume, REMOVED_PLUGINS & volume.spec.keys()) for volume in used]
-        yield from _findings_of_kind(VOLUMES, [pair for pair in removed if pair[1]], context)
-
-    def of_templates(kind: Slim) -> Findings:
+        yield from ((volume, frozenset(volume.spec.keys())) for volume in used)
+    elif kind is PODS:
+        yield from ((pod, frozenset(pod.demands.plugins)) for pod in _PODS_WITH_PLUGINS(snapshot.listed(PODS)))
+    else:
         running = [controller for controller in snapshot.listed(kind) if controller.spec.replicas]
-        removed = [(controller, inline_plugins(controller)) for controller in running]
-        yield from _findings_of_kind(kind, [pair for pair in removed if pair[1]], context)
-
-    yield from yield_from_all(of_volumes, *(partial(of_templates, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+        yield from ((controller, inline_plugins(controller)) for controller in running)
 
 
-def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Findings:
-    """Yields the findings about volumes of one kind whose plugin the target does not have."""
+def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findings:
+    """Yields the findings about volumes of one kind whose plug-in the target does not have."""
     target = target_minor(context)
+    plugins_known = {_GIT_REPO, *_DRIVERS, *(plugin for _, row in table("removed-volumes").until(99) for plugin in row)}
+    old = [(obj, plugins & plugins_known) for obj, plugins in _with_plugins(kind, snapshot) if plugins & plugins_known]
     if target is None and old:
         yield target_unknown(NAME, [obj for obj, _ in old], kind)
         return
     # Planned removals included: a later version may still keep the plug-in.
-    removed_plugins = {plugin for _, row in table("removed-volumes").until(target or 0) for plugin in row}
-    attachable = removed_plugins & {*document("removed-volumes")["attachable"]}
-    dropped = sorted(
-        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: full_name(pair[0])
-    )
+    removed = {plugin for _, row in table("removed-volumes").until(target or 0) for plugin in row}
+    attachable = removed & {*document("removed-volumes")["attachable"]}
+    source = least_source_minor(context)
+    if any(source < minor <= (target or 0) for minor in _GIT_REPO_OFF):
+        removed.add(_GIT_REPO)
+    dropped = [(obj, plugins & removed) for obj, plugins in old if plugins & removed]
     # A volume that the control plane attaches fails with its update, another one with that of the nodes.
     for verb, reason, of_step in (
         ("attached", ATTACHED_BY_CONTROL_PLANE, [pair for pair in dropped if pair[1] & attachable]),
         ("mounted", None, [pair for pair in dropped if not pair[1] & attachable]),
     ):
-        if not of_step:
-            continue
-        listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in of_step])
-        subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
-        yield risk(
-            NAME,
-            f"{count(len(of_step), subject)} cannot be {verb} by Kubernetes {context.target_kubernetes}: {listing}.",
-            [obj for obj, _ in of_step],
-            severity="critical",
-            fix="Copy the data to volumes of a CSI driver first; `oc get pv` shows what is left.",
-            kind=kind,
+        is_git = all(plugins == {_GIT_REPO} for _, plugins in of_step)
+        fix = "Copy the data to volumes of a CSI driver first; `kubectl get pv` shows what is left."
+        yield from _dropped_finding(
+            kind,
+            of_step,
+            f"cannot be {verb} by Kubernetes {context.target_kubernetes}",
+            fix="Clone the repository in an init container, into a volume of type emptyDir." if is_git else fix,
             reason=reason,
+        )
+    replaced = {plugin for plugin, (_, minor) in _DRIVERS.items() if minor <= (target or 0)}
+    of_drivers = [(obj, plugins & replaced) for obj, plugins in old if plugins & replaced]
+    if of_drivers and (nodes := snapshot.all(CSINode)):
+        present = {driver.name for node in nodes for driver in node.spec.drivers}
+        absent = {plugin for plugin in replaced if _DRIVERS[plugin][0] not in present}
+        without = [(obj, plugins & absent) for obj, plugins in of_drivers if plugins & absent]
+        drivers = names(sorted({_DRIVERS[plugin][0] for _, plugins in without for plugin in plugins}))
+        yield from _dropped_finding(
+            kind,
+            without,
+            f"cannot be mounted without the CSI driver {drivers}, which no node has",
+            fix="Install the driver; `kubectl get csinodes` shows which drivers a node has.",
         )
 
 
+def _dropped_finding(
+    kind: Slim, dropped: Sequence[tuple[Object, frozenset[str]]], why: str, *, fix: str, reason: str | None = None
+) -> Findings:
+    """Yields the finding about the volumes, each with its plug-ins, if there are any."""
+    if not dropped:
+        return
+    dropped = sorted(dropped, key=lambda pair: full_name(pair[0]))
+    listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
+    subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
+    yield risk(
+        NAME,
+        f"{count(len(dropped), subject)} {why}: {listing}.",
+        [obj for obj, _ in dropped],
+        severity="critical",
+        fix=fix,
+        kind=kind,
+        reason=reason,
+    )
+
+
 CHECK = declared(
-    run, NAME, "cluster-storage-operator", reads=(VOLUMES, DEPLOYMENTS, STATEFUL_SETS), rank=630, severity="critical"
+    run,
+    NAME,
+    "cluster-storage-operator",
+    reads=(VOLUMES, *_TEMPLATES, PODS, resource_of(CSINode)),
+    rank=630,
+    severity="critical",
 )

@@ -5,7 +5,8 @@ the pods of the namespace request), and the namespace has something that needs o
 machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
 maxSurge. It also applies when a quota is used beyond its limit, which was lowered later: pods that are evicted are not
 made again. Otherwise a full quota is not reported: a new pod is made once the old one has ended. All such quotas are
-one risk.
+one risk. Another one (-Demands) is a quota of an amount, such as limits.memory, that a container of an evicted pod does
+not declare, where no LimitRange of the namespace gives it: the quota was made after the pod, which is not made again.
 
 Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.
@@ -26,9 +27,22 @@ from decimal import Decimal
 
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
+from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
-from runup.checks.writing import Context, Findings, Slim, Snapshot, count, declared, full_name, names, risk
+from runup.checks.catalogue.workloads.references_missing import LIMITS
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Slim,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+)
 from runup.rules.platform_namespaces import is_system
 
 NAME = "QuotaFull"
@@ -78,6 +92,9 @@ QUOTAS = Slim(group="", version="v1", kind="ResourceQuota", plural="resourcequot
 # The names under which a quota limits pods, and what it limits of them.
 _PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory", "requests.memory")
 _LIMITS = ("limits.cpu", "limits.memory")
+# What each container of a pod must declare if a quota limits it (pkg/quota/v1/evaluator/core, Constraints).
+_DECLARED = {"cpu": "requests.cpu", "memory": "requests.memory"}
+_DECLARABLE = frozenset((*_LIMITS, *_DECLARED.values()))
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
@@ -92,6 +109,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         for quota in sorted(quotas, key=full_name)
         if (why := _lacking_quota(quota, pods.get(quota.metadata.namespace, ()), surging))
     ]
+    yield from _demands_findings(snapshot, quotas, pods)
     if full:
         listing = names([f"{full_name(quota)} ({why})" for quota, why in full])
         yield risk(
@@ -102,6 +120,53 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             fix="Raise it for the time of the update with `oc edit quota NAME -n NAMESPACE`, or make room in it.",
             kind=QUOTAS,
         )
+
+
+def _demands_findings(
+    snapshot: Snapshot, quotas: Sequence[CountedQuota], pods: Mapping[str, Sequence[PlacedPod]]
+) -> Findings:
+    """Yields one risk that names the quotas of amounts which pods that are evicted and made again do not declare."""
+    undeclared: list[tuple[CountedQuota, list[str], list[PlacedPod]]] = []
+    for quota in sorted(quotas, key=full_name):
+        wanted = {_DECLARED.get(key, key) for key in quota.status.hard} & _DECLARABLE
+        moved = [
+            pod
+            for pod in pods.get(quota.metadata.namespace, ())
+            if wanted.intersection(pod.demands.undeclared)
+            and is_drained(pod)
+            and controller_of(pod.metadata.owner_references)
+        ]
+        if moved and (lacking := wanted - _defaults(snapshot, quota.metadata.namespace)):
+            moved = sorted((pod for pod in moved if lacking.intersection(pod.demands.undeclared)), key=full_name)
+            lacking &= {amount for pod in moved for amount in pod.demands.undeclared}
+            undeclared += [(quota, sorted(lacking), moved)] if moved else []
+    if undeclared:
+        listing = [
+            f"{full_name(quota)} ({names(lacking)}, which {names_of(moved)} {'does' if len(moved) == 1 else 'do'} not "
+            "declare)"
+            for quota, lacking, moved in undeclared
+        ]
+        yield risk(
+            f"{NAME}-Demands",
+            f"{count(len(undeclared), 'ResourceQuota')} {'refuses' if len(undeclared) == 1 else 'refuse'} pods that "
+            f"are evicted and made again: {names(listing)}.",
+            [quota for quota, _, _ in undeclared],
+            fix="Declare these amounts in the pods' templates, or give defaults with a LimitRange of the namespace.",
+            kind=QUOTAS,
+        )
+
+
+def _defaults(snapshot: Snapshot, namespace: str) -> set[str]:
+    """Returns the amounts that a LimitRange of the namespace gives to containers which declare none."""
+    items = [
+        item
+        for limits in snapshot.listed(LIMITS)
+        if limits.metadata.namespace == namespace
+        for item in limits.spec.limits
+        if item.type == "Container"
+    ]
+    of_limits = {f"limits.{name}" for item in items for name in item.default}
+    return of_limits | {f"requests.{name}" for item in items for name in (*item.default, *item.default_request)}
 
 
 def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
@@ -141,4 +206,4 @@ def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[P
     return f"too little {names(sorted(short))}" if short else ""
 
 
-CHECK = declared(run, NAME, "kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS), rank=616)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS, LIMITS), rank=616)

@@ -57,11 +57,16 @@ metadata: {name: restricted-v2}
 """
 
 
-class LimitRangeItem(Wire, frozen=True):
-    """The limits for objects of one `type`: Container, Pod, PersistentVolumeClaim or an image."""
+class LimitRangeItem(Wire, frozen=True, kw_only=True):
+    """The limits for objects of one `type`: Container, Pod, PersistentVolumeClaim or an image.
+
+    `default` and `default_request` are the limits and requests of a container that declares none.
+    """
 
     type: str = ""
     max: dict[str, str | int | float] = {}
+    default: dict[str, str | int | float] = {}
+    default_request: dict[str, str | int | float] = {}
 
 
 class LimitRangeSpec(Wire, frozen=True):

@@ -12,7 +12,7 @@ from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
-from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
+from runup.checks.catalogue.shared.workload_reads import IN_TREE
 from runup.checks.writing import Slim, Snapshot, resource_of, slim_metadata
 
 AFFINITY = "nodeAffinity"
@@ -21,9 +21,9 @@ DRIVER = "driver"
 
 
 def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
-    """Returns the volume with only its node affinity, its driver, and the names of its removed plug-ins."""
+    """Returns the volume with only its node affinity, its driver, and the name of its in-tree plug-in."""
     csi = volume.spec.get("csi")
-    kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
+    kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in IN_TREE}
     if isinstance(csi, dict) and isinstance(csi.get("driver"), str):
         kept_spec[DRIVER] = intern(csi["driver"])
     if AFFINITY in volume.spec:

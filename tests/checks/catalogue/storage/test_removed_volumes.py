@@ -1,0 +1,123 @@
+"""Volumes that the target cannot mount: in which objects they are found, and which plug-ins count when."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.checks.catalogue.asking import JSON, findings
+from tests.factories import context
+
+from runup.checks.decide.cluster_kinds import ClusterKind
+
+NAME = "RemovedVolumePlugin"
+
+
+def template(plugin: str) -> JSON:
+    """A pod template with a volume of a plug-in."""
+    return {"spec": {"volumes": [{"name": "v", plugin: {}}, {"name": "w", "emptyDir": {}}]}}
+
+
+def workload(kind: str, plugin: str = "rbd", **spec: object) -> JSON:
+    """A workload with such a template."""
+    meta = {"name": "web", "namespace": "shop"}
+    if kind == "CronJob":
+        spec = {"jobTemplate": {"spec": {"template": template(plugin)}}, **spec}
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": meta, "spec": spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"template": template(plugin), **spec}}
+
+
+def pod(owner: str = "", plugin: str = "rbd", phase: str = "Running") -> JSON:
+    """A pod with such a volume, made by a controller if one is given."""
+    owners = [{"kind": owner, "name": "web", "controller": True}] if owner else []
+    meta = {"name": "web-1", "namespace": "shop", "ownerReferences": owners}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {**template(plugin)["spec"], "nodeName": "n"},
+        "status": {"phase": phase},
+    }
+
+
+def update(source: str, target: str) -> object:
+    """An update of a cluster of Kubernetes alone."""
+    return replace(context(source, target, target), cluster=ClusterKind.KUBERNETES)
+
+
+@pytest.mark.parametrize(
+    ("obj", "is_told"),
+    [
+        pytest.param(workload("Deployment"), True, id="a Deployment"),
+        pytest.param(workload("Deployment", replicas=0), False, id="a Deployment without pods"),
+        pytest.param(workload("StatefulSet"), True, id="a StatefulSet"),
+        pytest.param(workload("DaemonSet"), True, id="a DaemonSet"),
+        pytest.param(workload("CronJob"), True, id="a CronJob"),
+        pytest.param(workload("CronJob", suspend=True), False, id="a CronJob that is suspended"),
+        pytest.param(pod(), True, id="a pod without a controller"),
+        pytest.param(pod("Job"), True, id="a pod of a Job"),
+        pytest.param(pod("ReplicaSet"), False, id="a pod of a Deployment, which is named itself"),
+        pytest.param(pod(phase="Succeeded"), False, id="a pod that has ended"),
+        pytest.param(workload("DaemonSet", "configMap"), False, id="a volume that stays"),
+    ],
+)
+def test_where_a_volume_is_found(obj: JSON, is_told: bool) -> None:
+    """In whatever makes pods, and in pods that nothing makes."""
+    told = findings(NAME, obj, to=update("1.30.9", "1.31.0"))
+    assert [name for name, *_ in told] == [NAME] * is_told
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_told"),
+    [
+        ("1.31.1", "1.32.0", False),
+        ("1.32.1", "1.33.0", True),
+        ("1.33.1", "1.34.0", False),
+        ("1.35.1", "1.36.0", True),
+        ("1.36.1", "1.37.0", False),
+        ("1.31.1", "1.36.0", True),
+    ],
+)
+def test_when_a_repository_is_no_volume(source: str, target: str, is_told: bool) -> None:
+    """kube_features.go: GitRepoVolumeDriver is off from 1.33, and locked in 1.36."""
+    told = findings(NAME, workload("Deployment", "gitRepo"), to=update(source, target))
+    assert [name for name, *_ in told] == [NAME] * is_told
+
+
+def csi_node(*drivers: str) -> JSON:
+    """The drivers of a node."""
+    spec = {"drivers": [{"name": driver, "nodeID": "n", "topologyKeys": []} for driver in drivers]}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "n"}, "spec": spec}
+
+
+def volume(plugin: str) -> JSON:
+    """A volume that a claim has."""
+    status = {"phase": "Bound"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {plugin: {}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("plugin", "drivers", "target", "is_told"),
+    [
+        pytest.param("awsElasticBlockStore", ("other",), "1.34.0", True, id="no driver"),
+        pytest.param("awsElasticBlockStore", ("ebs.csi.aws.com",), "1.34.0", False, id="its driver"),
+        pytest.param("awsElasticBlockStore", None, "1.34.0", False, id="no node has a CSINode"),
+        pytest.param("vsphereVolume", (), "1.24.0", False, id="before the plug-in is replaced"),
+        pytest.param("vsphereVolume", (), "1.25.0", True, id="when the plug-in is replaced"),
+        pytest.param("portworxVolume", (), "1.31.0", True, id="Portworx"),
+        pytest.param("nfs", (), "1.34.0", False, id="a plug-in that stays"),
+    ],
+)
+def test_a_plugin_that_a_driver_replaces(
+    plugin: str, drivers: tuple[str, ...] | None, target: str, is_told: bool
+) -> None:
+    """Its volumes need the driver on the nodes (csi-translation-lib, plugins)."""
+    nodes = [] if drivers is None else [csi_node(*drivers)]
+    source = f"1.{int(target.split('.')[1]) - 1}.1"
+    told = findings(NAME, volume(plugin), *nodes, to=update(source, target))
+    assert [name for name, *_ in told] == [NAME] * is_told
