@@ -30,6 +30,7 @@ FOUND: dict[str, tuple[set[str], tuple[str, str]]] = {
             "AddonIncompatible-Calico",
             "AddonIncompatible-cert-manager",
             "AddonRetired-ingress-nginx",
+            "EtcdVersion",
             "RemovedComponentSetting",
         },
         ("kubeadm upgrade apply v1.34.0", "kubeadm upgrade node"),
