@@ -44,6 +44,25 @@ def test_an_unaccepted_risk_blocks_until_it_is_accepted() -> None:
     )
 
 
+def test_accepting_all_risks_recommends_all_conditional_updates() -> None:
+    """As upstream's end-to-end test `should work with accept risks` (test/cvo/accept_risks.go): the list stays."""
+    always = {"message": "m", "url": "https://example.com/r", "matchingRules": [{"type": "Always"}]}
+    edges = [
+        {"edges": [{"from": "5.0.0", "to": to}], "risks": [{**always, "name": name} for name in names]}
+        for to, names in (("5.0.3", ["A"]), ("5.1.0", ["A", "B"]))
+    ]
+    world = World.new()
+    world.graph = {"nodes": GRAPH["nodes"], "edges": [], "conditionalEdges": edges}
+    before = world.settle().version.status.conditional_updates
+    assert [(each.release.version, each.risk_names) for each in before] == [("5.1.0", ("A", "B")), ("5.0.3", ("A",))]
+    assert [each.conditions[0].status for each in before] == ["False", "False"]
+    assert all(each.risks for each in before)
+    after = world.accept("A", "B").settle().version.status.conditional_updates
+    assert [each.release for each in after] == [each.release for each in before]
+    assert [(each.conditions[0].type, each.conditions[0].status) for each in after] == [("Recommended", "True")] * 2
+    assert world.version.spec.desired_update == Update(accept_risks=(AcceptRisk(name="A"), AcceptRisk(name="B")))
+
+
 def test_a_release_that_nobody_offers_goes_by_image() -> None:
     """It is no candidate, so there is no advice for or against it: a warning says so, and the update goes."""
     graph = {"nodes": GRAPH["nodes"][:1], "edges": []}
