@@ -40,6 +40,7 @@ from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.probes import answer_probe
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
 from kubesandbox.apiserver.http.request_target import Target, endpoint_error, not_there
+from kubesandbox.apiserver.large_steps import run_step
 from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
@@ -56,6 +57,8 @@ from kubesandbox.apiserver.subresources.handlers import Subresources
 
 # Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
+# Characters of an error with thousands of causes.
+_LONG_MESSAGE = 256 * 1024
 # All clients of a sandbox are at one address; Go's clients keep a connection for longer than those of this project.
 _LIMITS = Limits(connections=10_000, of_address=10_000, idle_s=600.0)
 # The number of connections whose client certificate is kept read.
@@ -312,7 +315,7 @@ class App:
             _LOG.exception("%s %s", request.method, request.uri)
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
-            response = messages.json_response(failure.status(), failure.code, failure.headers)
+            response = await _failure_response(failure)
         response = messages.indented(request, response)
         response = replace(response, headers=(*response.headers, *_common_headers(request, response, audit_id)))
         try:
@@ -421,6 +424,14 @@ def _common_headers(request: messages.Request, response: messages.Response, audi
         yield "Cache-Control", "no-cache, private"
     for text in request.warnings.sent():
         yield "Warning", _CONTROL.sub("\ufffd", f"299 - {messages.encode_json(text).decode()}")
+
+
+async def _failure_response(failure: status_errors.ApiError) -> messages.Response:
+    """Returns the response with a failure, which may have as many causes as the object has fields."""
+    return await run_step(
+        lambda: messages.json_response(failure.status(), failure.code, failure.headers),
+        large=len(failure.message) > _LONG_MESSAGE,
+    )
 
 
 def _not_audited(error: OSError) -> messages.Response:

@@ -17,6 +17,10 @@ _MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.p
 _STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
+# Characters of all faults of an object. Each can show a whole list of which it finds every item wrong.
+_MOST_TEXT = 8 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A cause in `details.causes`; `str()` is its part of the Status message (`field: message` by default)."""
@@ -132,12 +136,20 @@ class FieldFault(Protocol):
 
 
 def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> ApiError:
-    """Returns 422: the object is invalid, with one cause for each fault."""
-    # The message lists equal faults once, the causes list them all (k8s.io/apimachinery's Aggregate).
-    texts = list(dict.fromkeys(str(fault) for fault in faults))
-    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    """Returns 422: the object is invalid, with one cause for each fault, up to `_MOST_TEXT`."""
+    texts: dict[str, None] = {}
+    causes: list[Cause] = []
+    size = 0
+    for fault in faults:
+        size += len(text := str(fault))
+        if causes and size > _MOST_TEXT:
+            break
+        # The message lists equal faults once, the causes list them all (k8s.io/apimachinery's Aggregate).
+        texts[text] = None
+        causes.append(Cause(fault.reason, fault.body, fault.field))
+    joined = ", ".join(texts)
+    joined = joined if len(texts) == 1 else f"[{joined}]"
     message = f'{qualified_resource(kind, group)} "{name}" is invalid: {joined}'
-    causes = [Cause(fault.reason, fault.body, fault.field) for fault in faults]
     return ApiError(422, "Invalid", message, details=_status_details(kind, group, name), causes=causes)
 
 

@@ -196,6 +196,7 @@ class Store:
         self._monotonic = monotonic
         self._keep_events, self._keep_bytes, self._keep_s = keep_events, keep_bytes, keep_s
         self._tables: dict[str, _Table] = {}
+        self._tables_lock = threading.Lock()
         self._log: deque[Event] = deque()
         self._log_bytes = 0
         self.rv = 0
@@ -275,8 +276,9 @@ class Store:
         return table.entries.get(key_of(namespace, name)) if table else None
 
     def items(self, resource: str, namespace: str = "") -> list[Entry]:
-        """Returns the objects of a resource, or of one of its namespaces, by key."""
-        return list(self.entries(resource, namespace))
+        """Returns the objects of a resource, or of one of its namespaces, by key; from any thread."""
+        with self._tables_lock:
+            return list(self.entries(resource, namespace))
 
     def entries(self, resource: str, namespace: str = "", after: str = "") -> Entries:
         """Returns the same as `items`, with keys after `after`, without copying; valid until the next change."""
@@ -405,15 +407,16 @@ class Store:
         """Applies a committed change to the tables and the log; `at` is the monotonic time. Returns its event."""
         table = self._tables.setdefault(entry.resource, _Table())
         prev = table.entries.get(entry.key)
-        if deleted:
-            table.entries.pop(entry.key, None)
-            index = bisect_left(table.keys, entry.key)
-            if index < len(table.keys) and table.keys[index] == entry.key:
-                del table.keys[index]
-        else:
-            table.entries[entry.key] = entry
-            if prev is None:
-                insort(table.keys, entry.key)
+        with self._tables_lock:
+            if deleted:
+                table.entries.pop(entry.key, None)
+                index = bisect_left(table.keys, entry.key)
+                if index < len(table.keys) and table.keys[index] == entry.key:
+                    del table.keys[index]
+            else:
+                table.entries[entry.key] = entry
+                if prev is None:
+                    insort(table.keys, entry.key)
         event = Event(type="DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry=entry, prev=prev, at=at)
         if entry.rv > self.compacted:
             table.events.append(event)

@@ -9,6 +9,7 @@ before a Role or a binding is stored: no user grants rights that they lack, unle
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.store import Event, Store
+from kubesandbox.apiserver.store import Entry, Event, Store
 
 _RBAC = ".rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
@@ -118,6 +119,21 @@ class _Binding:
         return f'{kind} "{name}" of {role} to {subject[0]} "{who}"'
 
 
+def _read_binding(entry: Entry) -> _Binding:
+    obj = entry.load()
+    role = obj.get("roleRef") or {}
+    subjects = (
+        (one.get("kind", ""), one.get("namespace", ""), one.get("name", "")) for one in obj.get("subjects") or ()
+    )
+    return _Binding(
+        name=entry.name,
+        namespace=entry.namespace,
+        role_kind=role.get("kind", ""),
+        role_name=role.get("name", ""),
+        subjects=tuple(subjects),
+    )
+
+
 class Authorizer:
     """RBAC over a store."""
 
@@ -126,9 +142,13 @@ class Authorizer:
         self._bindings: list[_Binding] | None = None
         self._by_user: dict[User, list[tuple[_Binding, Rule, JSON]]] = {}
 
+        # Large writes are checked in a thread.
+        self._lock = threading.RLock()
+
         def drop_cached(_: Event) -> None:
-            self._bindings = None
-            self._by_user.clear()
+            with self._lock:
+                self._bindings = None
+                self._by_user.clear()
 
         for resource in _RESOURCES:
             store.subscribe(resource, drop_cached)
@@ -185,40 +205,29 @@ class Authorizer:
                 yield f'{binding.role_kind.lower()}{_RBAC} "{binding.role_name}" not found'
 
     def _bindings_of(self, user: User) -> list[_Binding]:
-        if self._bindings is None:
-            self._bindings = []
-            for plural in ("clusterrolebindings", "rolebindings"):
-                for entry in self._store.items(f"{plural}{_RBAC}"):
-                    obj = entry.load()
-                    subjects = tuple(
-                        (one.get("kind", ""), one.get("namespace", ""), one.get("name", ""))
-                        for one in obj.get("subjects") or ()
-                    )
-                    role = obj.get("roleRef") or {}
-                    self._bindings.append(
-                        _Binding(
-                            name=entry.name,
-                            namespace=entry.namespace,
-                            role_kind=role.get("kind", ""),
-                            role_name=role.get("name", ""),
-                            subjects=subjects,
-                        )
-                    )
-        return [binding for binding in self._bindings if binding.subject_of(user) is not None]
+        with self._lock:
+            if self._bindings is None:
+                self._bindings = [
+                    _read_binding(entry)
+                    for plural in ("clusterrolebindings", "rolebindings")
+                    for entry in self._store.items(f"{plural}{_RBAC}")
+                ]
+            return [binding for binding in self._bindings if binding.subject_of(user) is not None]
 
     def _rules_of(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
         """Returns the user's bindings, each with one of its rules, parsed and as written; kept until RBAC changes."""
-        bound_rules = self._by_user.get(user)
-        if bound_rules is None:
-            bound_rules = [
-                (binding, read_rule(raw), raw)
-                for binding in self._bindings_of(user)
-                for raw in self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
-            ]
-            if len(self._by_user) > 1_000:
-                self._by_user.clear()
-            self._by_user[user] = bound_rules
-        return bound_rules
+        with self._lock:
+            bound_rules = self._by_user.get(user)
+            if bound_rules is None:
+                bound_rules = [
+                    (binding, read_rule(raw), raw)
+                    for binding in self._bindings_of(user)
+                    for raw in self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
+                ]
+                if len(self._by_user) > 1_000:
+                    self._by_user.clear()
+                self._by_user[user] = bound_rules
+            return bound_rules
 
     def role_rules(self, kind: str, name: str, namespace: str) -> Iterable[JSON]:
         """Returns the rules of a Role or ClusterRole, aggregated ones included; none if it does not exist."""

@@ -13,6 +13,7 @@ import yaml
 from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.go_syntax import json_error, yaml_error
 from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.large_steps import is_large
 from kubesandbox.apiserver.status_errors import JSON, bad_request, too_large, unsupported_media_type
 
 # Kubernetes' limit of a request body (3 MiB).
@@ -22,6 +23,7 @@ _OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _NO_KIND = "couldn't get version/kind; json parse error"
 _SUMMARY_BYTES = 30
+_LARGE_PROTOBUF = 8 * 1024
 # Between these numbers of nodes the share of aliases that go-yaml allows falls from 99 to 10 percent.
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 PATCH_TYPES = (
@@ -35,6 +37,14 @@ PATCH_TYPES = (
 def media_type(request: Request) -> str:
     """Returns the content type without parameters."""
     return request.header("content-type").split(";")[0].strip().lower()
+
+
+def is_large_body(request: Request) -> bool:
+    """Returns whether the body is large, or may stand for more than it has: aliases of YAML, copies of a JSON patch."""
+    type_ = media_type(request)
+    expands = type_ == PATCH_TYPES[0] or (type_.endswith("yaml") and b"*" in request.body)
+    # In protobuf nothing separates values, each of which takes a few bytes.
+    return expands or is_large(request.body) or (type_ == PROTOBUF and len(request.body) > _LARGE_PROTOBUF)
 
 
 def object_type(request: Request) -> str:

@@ -199,6 +199,11 @@ class Accepted(NamedTuple):
     as_yaml: bool = False
     version: str = "v1"
 
+    @property
+    def as_stored(self) -> bool:
+        """Whether stored bytes are sent as they are."""
+        return self.form is Form.OBJECT and not self.as_yaml
+
 
 # Form -> its group, and the versions of it that the server has.
 _FORMS = {

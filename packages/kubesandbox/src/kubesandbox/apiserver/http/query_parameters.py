@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kubesandbox.apiserver.http import body
 from kubesandbox.apiserver.http.go_syntax import duration_fault
 from kubesandbox.apiserver.http.list_options import Query, forbidden_cause, invalid_options, not_supported
 from kubesandbox.apiserver.http.messages import Request, User, Warnings
@@ -36,6 +37,7 @@ class WriteOptions:
     annotations: dict[str, str] = field(default_factory=dict, compare=False)  # of the audit log
     query: Query = field(default_factory=Query, compare=False)  # as it was given
     target: Target | None = None  # of the request; None for the server itself
+    large: bool = False  # whether the body stands for many values
 
     @property
     def strict(self) -> bool:
@@ -77,6 +79,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         annotations=request.annotations,
         query=query,
         target=request.target,
+        large=body.is_large_body(request),
     )
 
 

@@ -15,6 +15,7 @@ from kubesandbox.apiserver.http import body
 from kubesandbox.apiserver.http.messages import Request
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.request_target import Target
+from kubesandbox.apiserver.large_steps import run_step
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.apply import why_invalid
@@ -34,8 +35,11 @@ class Decoding:
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
-    def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
+    async def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
         """Returns the object in the body of a create or an update. Raises ApiError 400."""
+        return await run_step(lambda: self._decode_body(request, kind, options), large=options.large)
+
+    def _decode_body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
         obj = body.read_object(request, kind.kind)
         # Built-in objects take their kind from the path.
         if kind.custom and not obj.get("kind"):
@@ -83,8 +87,11 @@ class Decoding:
         _report_faults(request, faults, options, refuse)
         return pruned
 
-    def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
+    async def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
         """Returns an applied configuration. Unknown fields are always refused, since they can have no owner."""
+        return await run_step(lambda: self._decode_applied(request, kind, target, options), large=options.large)
+
+    def _decode_applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
         config = body.decode_applied(request.body)
         if options.validation != "Ignore" and (text := body.yaml_duplicates(request.body)):
             why = f"error strict decoding YAML: error converting YAML to JSON: {text}"

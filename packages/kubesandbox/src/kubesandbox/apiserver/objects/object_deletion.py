@@ -58,7 +58,7 @@ class Deleting:
         options = read_options(request)
         deleted, entry = await self.delete_one(kind, target.namespace, target.name, options)
         if not deleted or kind.resource in strategies.RETURN_DELETED:
-            return self._reading.answer(request, kind, entry)
+            return await self._reading.answer(request, kind, entry)
         uid = meta(entry.load()).get("uid", "")
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
         status: JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
@@ -80,7 +80,7 @@ class Deleting:
             except status_errors.ApiError as error:
                 if error.code != 404:
                     raise
-        return self._reading.answer_many(request, kind, deleted, {"resourceVersion": str(self._store.rv)})
+        return await self._reading.answer_many(request, kind, deleted, {"resourceVersion": str(self._store.rv)})
 
     async def delete_one(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[bool, Entry]:
         """Deletes or marks one object, and returns whether it is gone and its last (or new) state. Raises ApiError."""

@@ -24,6 +24,7 @@ from kubesandbox.apiserver.http.list_options import ListOptions, check_list_opti
 from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, negotiate
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.http.selectors import FieldTerm, Selector, selector_of
+from kubesandbox.apiserver.large_steps import is_large, run_step
 from kubesandbox.apiserver.metadata import JSON, encoder_of, list_bytes
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
@@ -69,22 +70,27 @@ class Reading:
 
     # -- one object ------------------------------------------------------------------------------------------------
 
-    def get(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def get(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles GET of one object."""
         negotiate(request.header("accept"))
         check_key(kind, target.namespace, target.name)
         check_version(request.query.get("resourceVersion", ""))
-        return self.answer(request, kind, self.entry(kind, target.namespace, target.name))
+        return await self.answer(request, kind, self.entry(kind, target.namespace, target.name))
 
-    def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
+    async def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
         """Returns the response with one stored object, in the representation that the client accepts."""
-        accepted = negotiate(request.header("accept"))
-        raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
-        return _object_response(raw, status, as_yaml=accepted.as_yaml)
+        accepted, include = negotiate(request.header("accept")), request.query.get("includeObject", "")
+
+        def render() -> Response:
+            return _object_response(
+                self._renderer.one(kind, entry, accepted, include), status, as_yaml=accepted.as_yaml
+            )
+
+        return await run_step(render, large=not accepted.as_stored and is_large(entry.raw))
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
-    def list_(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def list_(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles GET of a list, or of one page of it."""
         options, selector, _ = read_listing(request, target, kind)
         rv, candidates = self._listed_entries(kind, target.namespace, options)
@@ -103,13 +109,17 @@ class Reading:
             # With a selector the real server leaves out the count, since it does not know it.
             if not selector:
                 metadata["remainingItemCount"] = remaining_count
-        return self.answer_many(request, kind, entries, metadata)
+        return await self.answer_many(request, kind, entries, metadata)
 
-    def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
+    async def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
         """Returns the response with a list of stored objects, in the representation that the client accepts."""
-        accepted = negotiate(request.header("accept"))
-        raw = self._renderer.many(kind, entries, metadata, accepted, include=request.query.get("includeObject", ""))
-        return _object_response(raw, 200, as_yaml=accepted.as_yaml)
+        accepted, include = negotiate(request.header("accept")), request.query.get("includeObject", "")
+
+        def render() -> Response:
+            raw = self._renderer.many(kind, entries, metadata, accepted, include=include)
+            return _object_response(raw, 200, as_yaml=accepted.as_yaml)
+
+        return await run_step(render, large=not accepted.as_stored and is_large(*(entry.raw for entry in entries)))
 
     def _listed_entries(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
         """Returns the revision of a list and its entries, from the continue token on. Raises ApiError 400 or 410."""

@@ -19,6 +19,7 @@ from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
+from kubesandbox.apiserver.large_steps import run_step
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
@@ -59,7 +60,7 @@ class Patching:
         options = write_options(request, "PatchOptions")
         # The real server reads the patch when it has the object.
         await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
-        new_object = self.patch_reader(request, kind, options)
+        new_object = await self.read_patch(request, kind, options)
 
         def compute_new(old: JSON) -> JSON:
             """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
@@ -69,10 +70,13 @@ class Patching:
             return decoded
 
         entry = await self._writing.change(kind, target, compute_new, options)
-        return self._reading.answer(request, kind, entry)
+        return await self._reading.answer(request, kind, entry)
 
-    def patch_reader(self, request: Request, kind: Kind, options: WriteOptions) -> Callable[[JSON], JSON]:
+    async def read_patch(self, request: Request, kind: Kind, options: WriteOptions) -> Callable[[JSON], JSON]:
         """Reads a patch, and returns the function that applies it to an object of a kind. Both raise ApiError."""
+        return await run_step(lambda: self._patch_function(request, kind, options), large=options.large)
+
+    def _patch_function(self, request: Request, kind: Kind, options: WriteOptions) -> Callable[[JSON], JSON]:
         type_ = media_type(request)
         try:
             patch = orjson.loads(request.body)
@@ -119,7 +123,7 @@ class Patching:
         options = write_options(request, "PatchOptions", apply=True)
         if target.subresource:
             await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
-        config = self._decoding.applied(request, kind, target, options)
+        config = await self._decoding.applied(request, kind, target, options)
         has_name = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
 
@@ -134,7 +138,7 @@ class Patching:
             entry = await self._writing.change(
                 kind, target, compute, options, expected_revision=revision, applying=True
             )
-            return self._reading.answer(request, kind, entry)
+            return await self._reading.answer(request, kind, entry)
         check_named(config if has_name else {}, target.name)
         if uid := meta(config).get("uid"):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -142,8 +146,8 @@ class Patching:
         if self.authorize is not None:
             # With the name, unlike a POST: a rule with resourceNames can allow it.
             self.authorize(request, replace(target, verb="create", subresource=""))
-        entry = await self._writing.create_applied(kind, compute(None), options)
-        return self._reading.answer(request, kind, entry, 201)
+        entry = await self._writing.create_applied(kind, lambda: compute(None), options)
+        return await self._reading.answer(request, kind, entry, 201)
 
     def applied(self, kind: Kind, live: JSON | None, config: JSON, options: WriteOptions, *, part: str) -> JSON:
         """Returns the live object (None for a new one) with the configuration applied. Raises ApiError 409."""

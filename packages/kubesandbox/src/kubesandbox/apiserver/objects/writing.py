@@ -20,6 +20,7 @@ from kubesandbox.apiserver.http.messages import Request, Response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.json_copy import copy_json
+from kubesandbox.apiserver.large_steps import is_large, run_step
 from kubesandbox.apiserver.metadata import (
     IMPORTED,
     carry_over,
@@ -92,14 +93,13 @@ class Writing:
         negotiate(request.header("accept"))
         object_type(request)
         options = write_options(request, "CreateOptions")
-        obj = self._decoding.body(request, kind, options)
+        obj = await self._decoding.body(request, kind, options)
         entry = await self.create_object(kind, target.namespace, obj, options)
-        return self._reading.answer(request, kind, entry, 201)
+        return await self._reading.answer(request, kind, entry, 201)
 
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a new object (already decoded). Raises ApiError."""
         check_place(kind, namespace, "", obj)
-        self._check_escalation(kind, obj, None, options)
         metadata = meta(obj)
         if not metadata.get("name") and metadata.get("generateName"):
             suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
@@ -109,27 +109,40 @@ class Writing:
         labels = metadata.get("labels")
         restored = is_admin and isinstance(labels, dict) and IMPORTED in labels and bool(metadata.get("name"))
         as_is = restored and kind.resource not in _OF_THE_SERVER
-        if as_is:
-            stamp_restored(kind, obj, self._clock.now())
-            obj = self._schemas.default(kind, obj)
-            name = meta(obj)["name"]
-            if (existing := self._store.get(kind.storage, namespace, name)) is not None:
-                raise _already_there(kind, name, existing)
-        else:
-            obj = self._prepare_new(kind, obj, restored=restored)
-        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
-        managed_fields.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
-        # A restored object is not validated: its faults are what the reader of a dump wants to see.
-        return await (self._put_new(kind, to_stored(kind, obj)) if as_is else self._store_new(kind, obj, options))
 
-    async def create_applied(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
-        """Stores an object that an apply creates, with the owners that the apply recorded. Raises ApiError."""
-        self._check_escalation(kind, obj, None, options)
-        fields = meta(obj).get("managedFields")
-        obj = self._prepare_new(kind, obj)
-        if fields:
-            meta(obj)["managedFields"] = fields
-        return await self._store_new(kind, obj, options)
+        def compute() -> JSON:
+            """Returns the object as it is stored. Raises ApiError."""
+            self._check_escalation(kind, obj, None, options)
+            if as_is:
+                stamp_restored(kind, obj, self._clock.now())
+                new = self._schemas.default(kind, obj)
+            else:
+                new = self._prepare_new(kind, obj, restored=restored)
+            tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
+            managed_fields.on_update(
+                tree, kind, None, new, empty=empty, manager=options.manager, now=now, subresource=""
+            )
+            # A restored object is not validated: its faults are what the reader of a dump wants to see.
+            return new if as_is else self._complete_new(kind, new, options)
+
+        if as_is and (existing := self._store.get(kind.storage, namespace, metadata["name"])) is not None:
+            raise _already_there(kind, metadata["name"], existing)
+        new = await run_step(compute, large=options.large)
+        return await (self._put_new(kind, to_stored(kind, new)) if as_is else self._store_new(kind, new, options))
+
+    async def create_applied(self, kind: Kind, apply: Callable[[], JSON], options: WriteOptions) -> Entry:
+        """Stores the object that `apply` returns, with the owners that the apply recorded. Raises ApiError."""
+
+        def compute() -> JSON:
+            applied = apply()
+            self._check_escalation(kind, applied, None, options)
+            fields = meta(applied).get("managedFields")
+            new = self._prepare_new(kind, applied)
+            if fields:
+                meta(new)["managedFields"] = fields
+            return self._complete_new(kind, new, options)
+
+        return await self._store_new(kind, await run_step(compute, large=options.large), options)
 
     def _check_escalation(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
@@ -146,11 +159,15 @@ class Writing:
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
 
-    async def _store_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
-        """Stores a prepared object that passed admission and validation. Raises ApiError."""
+    def _complete_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> JSON:
+        """Returns a prepared object once it has passed admission and validation. Raises ApiError."""
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate_object(kind, obj, None, options)
+        return obj
+
+    async def _store_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
+        """Stores a completed object, unless a quota or another object of its name forbids it. Raises ApiError."""
         name, revision = meta(obj)["name"], str(meta(obj).pop("resourceVersion", ""))
         existing = self._store.get(kind.storage, meta(obj).get("namespace", ""), name)
         # A real server also charges for an object that is there already, until its controller counts again.
@@ -199,12 +216,12 @@ class Writing:
             raise status_errors.bad_request("name must be provided")
         negotiate(request.header("accept"))
         options = write_options(request, "UpdateOptions")
-        body = self._decoding.body(request, kind, options)
+        body = await self._decoding.body(request, kind, options)
         check_named(body, target.name)
         check_place(kind, target.namespace, target.name, body)
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
-            return self._reading.answer(request, kind, entry, 201)
+            return await self._reading.answer(request, kind, entry, 201)
         is_conditional = kind.custom or kind.resource in strategies.CONDITIONAL_UPDATES
         if is_conditional and not meta(body).get("resourceVersion"):
             await self._read_entry(kind, target)
@@ -213,7 +230,7 @@ class Writing:
         entry = await self.change(
             kind, target, lambda _: copy_json(body), options, expected_revision=expected_revision, putting=True
         )
-        return self._reading.answer(request, kind, entry)
+        return await self._reading.answer(request, kind, entry)
 
     async def _read_entry(self, kind: Kind, target: Target) -> Entry:
         return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
@@ -240,30 +257,16 @@ class Writing:
         """
         for attempt in range(RETRIES):
             entry = await self._read_entry(kind, target)
-            old = from_stored(kind, entry.load())
-            new = compute(copy_json(old))
-            uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
-            if putting and uid and uid != is_uid:
-                # The uid of a PUT is a precondition of the storage.
-                key = strategies.registry_key(kind, entry.key)
-                why = (
-                    f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
-                )
-                raise status_errors.conflict(kind.plural, kind.group, entry.name, why)
-            revision = expected_revision or parse_revision(meta(new).get("resourceVersion"))
-            if revision and revision != entry.rv:
-                raise status_errors.conflict(kind.plural, kind.group, target.name)
-            # Each is reported twice, as the registry and the kind's own rules both check it.
-            faults = [
-                FieldError(Fault.INVALID, f"metadata.{name}", value, "field is immutable")
-                for name in _IMMUTABLE
-                if (value := meta(new).get(name)) not in (None, "", meta(old).get(name))
-                for _ in range(2)
-            ]
-            if faults:
-                raise status_errors.invalid(kind.kind, kind.group, target.name, faults)
-            new = self._finish_update(kind, old, new, options, part=target.subresource, applying=applying)
+
+            def compute_stored(entry: Entry = entry) -> tuple[JSON, JSON]:
+                """Returns the old and the new state. Raises ApiError."""
+                old = from_stored(kind, entry.load())
+                new = compute(copy_json(old))
+                _check_preconditions(kind, entry, old, new, revision=expected_revision, putting=putting)
+                part = target.subresource
+                return old, self._finish_update(kind, old, new, options, part=part, applying=applying)
+
+            old, new = await run_step(compute_stored, large=options.large or is_large(entry.raw))
             await self._charge_quotas(kind, new, old, options, part=target.subresource)
             try:
                 return await self._store_change(kind, entry, old, new, dry_run=options.dry_run)
@@ -365,6 +368,31 @@ def _write_of(kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *,
         dry_run=options.dry_run,
         options=write_options,
     )
+
+
+def _check_preconditions(kind: Kind, entry: Entry, old: JSON, new: JSON, *, revision: int, putting: bool) -> None:
+    """Raises ApiError unless an update is one of the stored object: by its uid, and its revision if it has one."""
+    uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
+    if putting and uid and uid != is_uid:
+        # The uid of a PUT is a precondition of the storage.
+        key = strategies.registry_key(kind, entry.key)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
+        )
+        raise status_errors.conflict(kind.plural, kind.group, entry.name, why)
+    revision = revision or parse_revision(meta(new).get("resourceVersion"))
+    if revision and revision != entry.rv:
+        raise status_errors.conflict(kind.plural, kind.group, entry.name)
+    # Each is reported twice, as the registry and the kind's own rules both check it.
+    faults = [
+        FieldError(Fault.INVALID, f"metadata.{name}", value, "field is immutable")
+        for name in _IMMUTABLE
+        if (value := meta(new).get(name)) not in (None, "", meta(old).get(name))
+        for _ in range(2)
+    ]
+    if faults:
+        raise status_errors.invalid(kind.kind, kind.group, entry.name, faults)
 
 
 def parse_revision(value: Any) -> int:

@@ -295,6 +295,9 @@ def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
 
 # Objects that one client makes have the same fields. Larger sets are rare, and would be memory for nothing.
 _LARGEST_CACHED = 64
+# One for all: a million of them takes as long to free as to make.
+_MARK: JSON = {}
+_LEAF: JSON = {".": _MARK}
 
 
 def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
@@ -304,11 +307,8 @@ def paths_to_trie(paths: Iterable[FieldPath]) -> JSON:
         branch = root
         for part in path:
             branch = branch.setdefault(part, {})
-        branch["."] = {}
+        branch["."] = _MARK
     return root
-
-
-_LEAF: JSON = {".": {}}
 
 
 def to_fields_v1(paths: FieldSet) -> JSON:

@@ -72,7 +72,8 @@ def _apply_one(root: dict[str, Any], operation: Any) -> int:
             _add(root, path, copy_json(container[key]))
         case {"op": "test", "path": str(path)}:
             container, key = _locate(root, path)
-            if _encode(container[key]) != _encode(operation.get("value")):
+            # Encoded only if it is as large as the operation's own value.
+            if container[key] != (value := operation.get("value")) or _encode(container[key]) != _encode(value):
                 raise LookupError
         case _:
             raise LookupError

@@ -6,7 +6,10 @@ and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernet
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
+
+import orjson
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
@@ -43,12 +46,14 @@ def _merge_map(node: SchemaNode | None, original: JSON, patch: JSON) -> JSON:
             raise ApiError(500, "", f"unknown patch type: {other} in map: {go_plain(patch)}")
     result = original
     if "$retainKeys" in patch:
-        result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
+        retained = set(map(_hashable, patch["$retainKeys"]))
+        result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if key.startswith(_DELETE_PREFIX):
             name = key.removeprefix(_DELETE_PREFIX)
             if isinstance(result.get(name), list):
-                result[name] = [item for item in result[name] if item not in value]
+                deleted = set(map(_hashable, value))
+                result[name] = [item for item in result[name] if _hashable(item) not in deleted]
         elif not key.startswith("$"):
             _merge_member(node, result, key, value, order=patch.get(f"{_ORDER_PREFIX}{key}"))
     for key, order in patch.items():
@@ -102,25 +107,31 @@ def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: l
         return _clean_list(patch)
     if merge_key == "":
         # A list of scalars with the merge strategy is a set.
-        combined = original + [item for item in patch if item not in original]
-        return _order_items(list(dict.fromkeys(combined)), patch, original, "")
+        distinct: dict[Any, Any] = {}
+        for item in original + patch:
+            distinct.setdefault(_hashable(item), item)
+        return _order_items(list(distinct.values()), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return _clean_list([item for item in patch if item.get("$patch") != "replace"])
-    result, item_node = list(original), node.items if node else None
-    for item in patch:
+    result, item_node = dict(enumerate(original)), node.items if node else None
+    # The first of the places with the same identity is the last of its list.
+    places: dict[Any, list[int]] = {}
+    for index in reversed(range(len(original))):
+        places.setdefault(_item_identity(original[index], merge_key), []).append(index)
+    for index, item in enumerate(patch, len(original)):
         if not isinstance(item, dict) or merge_key not in item:
             raise ApiError(500, "", f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
-        identities = (_item_identity(old, merge_key) for old in result)
-        at = next((index for index, identity in enumerate(identities) if identity == item[merge_key]), None)
+        same = places.setdefault(_item_identity(item, merge_key), [])
         if item.get("$patch") == "delete":
-            if at is not None:
-                del result[at]
-        elif at is None:
-            result.append(_merge_map(item_node, {}, item))
+            if same:
+                del result[same.pop()]
+        elif not same:
+            same.append(index)
+            result[index] = _merge_map(item_node, {}, item)
         else:
-            result[at] = _merge_map(item_node, result[at], item)
+            result[same[-1]] = _merge_map(item_node, result[same[-1]], item)
     kept_items = [item for item in patch if item.get("$patch") != "delete"]
-    return _order_items(result, kept_items, original, merge_key)
+    return _order_items(list(result.values()), kept_items, original, merge_key)
 
 
 # -- the order of lists ------------------------------------------------------------------------------------------------
@@ -128,7 +139,15 @@ def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: l
 
 def _item_identity(item: Any, merge_key: str) -> Any:
     """Returns the identity of a list item: its merge key's value, or the item itself."""
-    return item.get(merge_key) if merge_key and isinstance(item, dict) else item
+    return _hashable(item.get(merge_key) if merge_key and isinstance(item, dict) else item)
+
+
+def _hashable(value: Any) -> Any:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if isinstance(value, dict | list) else value
+
+
+def _first_places(items: list[Any], merge_key: str) -> dict[Any, int]:
+    return {_item_identity(items[index], merge_key): index for index in reversed(range(len(items)))}
 
 
 def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], merge_key: str) -> list[Any]:
@@ -136,24 +155,20 @@ def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], m
 
     Of the two next items, the other one goes first if it preceded the wanted one in `before`.
     """
-    order = [_item_identity(item, merge_key) for item in wanted_items]
-    identities_before = [_item_identity(item, merge_key) for item in before]
-    ordered_items = sorted(
-        (item for item in items if _item_identity(item, merge_key) in order),
-        key=lambda item: order.index(_item_identity(item, merge_key)),
-    )
-    other_items = [item for item in items if _item_identity(item, merge_key) not in order]
+    order, place_before = _first_places(wanted_items, merge_key), _first_places(before, merge_key)
+    identified_items = [(_item_identity(item, merge_key), item) for item in items]
+    ordered_items = sorted((pair for pair in identified_items if pair[0] in order), key=lambda pair: order[pair[0]])
+    other_items = deque(pair for pair in identified_items if pair[0] not in order)
     result: list[Any] = []
-    while other_items and ordered_items:
-        other_identity = _item_identity(other_items[0], merge_key)
-        wanted_identity = _item_identity(ordered_items[0], merge_key)
-        other_is_first = (
-            other_identity in identities_before
-            and wanted_identity in identities_before
-            and identities_before.index(other_identity) < identities_before.index(wanted_identity)
-        )
-        result.append((other_items if other_is_first else ordered_items).pop(0))
-    return [*result, *other_items, *ordered_items]
+    for identity, item in ordered_items:
+        while (
+            other_items
+            and identity in place_before
+            and place_before.get(other_items[0][0], len(before)) < place_before[identity]
+        ):
+            result.append(other_items.popleft()[1])
+        result.append(item)
+    return [*result, *(item for _, item in other_items)]
 
 
 def _without_directives(value: Any) -> Any:

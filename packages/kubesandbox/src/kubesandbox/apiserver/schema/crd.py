@@ -108,7 +108,7 @@ def _common_faults(crd: JSON, old: JSON | None) -> Errors:
     # A new definition may come without status; the server sets storedVersions.
     if "status" in crd:
         path, stored = "status.storedVersions", (crd["status"] or {}).get("storedVersions") or []
-        names = [version.get("name") for version in spec.get("versions") or ()]
+        names = {version.get("name") for version in spec.get("versions") or ()}
         if not stored:
             yield field.invalid(path, None, "must have at least one stored version")
         for version in (spec.get("versions") or ()) if stored else ():

@@ -109,15 +109,17 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", items.get("type") or "", detail)
     elif list_type == "map":
-        for index, key in enumerate(keys):
+        earlier_keys: set[str] = set()
+        for key in keys:
             member = (items.get("properties") or {}).get(key)
             if member is None:
                 yield invalid(f"{path}.{_LIST_KEYS}", keys, "entries must all be names of item properties")
             elif member.get("type") in ("array", "object"):
                 detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
                 yield invalid(f"{path}.items.properties[{key}].type", items["type"], detail)
-            if key in keys[:index]:
+            if key in earlier_keys:
                 yield invalid(f"{path}.{_LIST_KEYS}", keys, "must not contain duplicate entries")
+            earlier_keys.add(key)
     if items.get("nullable"):
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
     for key in keys if list_type == "map" else ():

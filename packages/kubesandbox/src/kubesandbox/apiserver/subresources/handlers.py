@@ -50,10 +50,13 @@ class Subresources:
 
     def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
         """Returns the handler of a kind that is never stored, or None for other kinds."""
-        handler = self._reviews.handler(kind)
-        return handler and (
-            lambda request, target: handler(self._read_body(request, kind), request.user or User(""), target)
-        )
+        if (handler := self._reviews.handler(kind)) is None:
+            return None
+
+        async def review(request: Request, target: Target) -> Response:
+            return await handler(await self._read_body(request, kind), request.user or User(""), target)
+
+        return review
 
     async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a request for a subresource. Raises ApiError."""
@@ -71,7 +74,7 @@ class Subresources:
 
     async def _issue_token(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a TokenRequest: issues a token for a ServiceAccount."""
-        spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
+        spec = (await self._read_body(request, TOKEN_KIND)).get("spec") or {}
         account = self._rest.entry(kind, target.namespace, target.name).load()
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
@@ -114,7 +117,7 @@ class Subresources:
 
     async def _bind_pod(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a Binding: assigns a pod to a node, once."""
-        node = (self._read_body(request, BINDING_KIND).get("target") or {}).get("name", "")
+        node = ((await self._read_body(request, BINDING_KIND)).get("target") or {}).get("name", "")
         if not node:
             raise status_errors.bad_request("Binding: target.name: Required value")
 
@@ -136,17 +139,17 @@ class Subresources:
 
     async def _finalize_namespace(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
-        finalizers = (self._read_body(request, kind).get("spec") or {}).get("finalizers") or []
+        finalizers = ((await self._read_body(request, kind)).get("spec") or {}).get("finalizers") or []
 
         def compute(namespace: JSON) -> JSON:
             namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}
             return namespace
 
         entry = await self._write_change(request, kind, target, compute)
-        return self._rest.reading.answer(request, kind, entry)
+        return await self._rest.reading.answer(request, kind, entry)
 
-    def _read_body(self, request: Request, kind: Kind) -> JSON:
-        return self._rest.decoding.body(request, kind, write_options(request, "CreateOptions"))
+    async def _read_body(self, request: Request, kind: Kind) -> JSON:
+        return await self._rest.decoding.body(request, kind, write_options(request, "CreateOptions"))
 
     async def _write_change(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")

@@ -43,7 +43,7 @@ class Evictions:
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
         """Evicts one pod. Raises ApiError."""
-        body = self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
+        body = await self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
         if (meta(body).get("name") or target.name) != target.name:
             raise status_errors.bad_request("name in URL does not match name in Eviction object")
         options = options_of(body.get("deleteOptions") or {}, request.query)

@@ -56,7 +56,7 @@ class Scales:
         is_applied = target.verb == "patch" and media_type(request) == APPLY
         kind_of_options = "UpdateOptions" if target.verb == "update" else "PatchOptions"
         options = write_options(request, kind_of_options, apply=is_applied)
-        new_scale, requested_revision = self._new_scale(request, target, kind, options)
+        new_scale, requested_revision = await self._new_scale(request, target, kind, options)
         *parents, last = filter(None, paths["specReplicasPath"].split("."))
         replicas_path = tuple(f"f:{part}" for part in (*parents, last))
 
@@ -86,17 +86,19 @@ class Scales:
         entry = await self._rest.change(kind, target, compute, options, applying=True)
         return json_response(_scale_of(from_stored(kind, entry.load()), paths))
 
-    def _new_scale(self, request: Request, target: Target, kind: Kind, options: WriteOptions) -> tuple[NewScale, str]:
+    async def _new_scale(
+        self, request: Request, target: Target, kind: Kind, options: WriteOptions
+    ) -> tuple[NewScale, str]:
         """Reads the body; returns how the requested Scale is made of the present one, and the revision it requires.
 
         Both raise ApiError. A patch requires no revision.
         """
         if target.verb == "update":
-            body = self._rest.decoding.body(request, SCALE_KIND, options)
+            body = await self._rest.decoding.body(request, SCALE_KIND, options)
             return (lambda _: body), meta(body).get("resourceVersion") or ""
         if media_type(request) != APPLY:
-            return self._rest.patching.patch_reader(request, SCALE_KIND, options), ""
-        config = self._rest.decoding.applied(request, SCALE_KIND, target, options)
+            return await self._rest.patching.read_patch(request, SCALE_KIND, options), ""
+        config = await self._rest.decoding.applied(request, SCALE_KIND, target, options)
 
         def applied(scale: JSON) -> JSON:
             if kind.custom and not read_managers(scale):

@@ -43,12 +43,12 @@ def service_faults(obj: JSON, old: JSON | None) -> common.Faults:
         elif target:
             yield from common.port_number(target, f"{path}.targetPort")
         yield from common.protocol_faults(port.get("protocol") or "", f"{path}.protocol")
-    earlier_ports: list[tuple[Any, Any]] = []
+    earlier_ports: set[tuple[Any, Any]] = set()
     for index, port in enumerate(ports):
         key = (port.get("port"), port.get("protocol"))
         if key in earlier_ports:
             yield duplicate(f"spec.ports[{index}]", {"port": key[0], "protocol": key[1]})
-        earlier_ports.append(key)
+        earlier_ports.add(key)
     yield from object_meta.label_faults(spec.get("selector") or {}, "spec.selector")
     yield from one_of("spec.type", kind, ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"))
     if affinity := spec.get("sessionAffinity"):
