@@ -16,10 +16,12 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 from tests.controlplane.rows import SERVERS
-from tests.factories import obj
+from tests.documents import documents
+from tests.factories import node_json, obj
 from tests.process.tls_world import certificate, define_api_servers
 from tests.rotated_tokens import RotatedToken
 from tests.updatestatus.control.world import (
+    CRDS,
     DEADLINE_S,
     MC,
     NODES,
@@ -37,9 +39,11 @@ from kubekit.api.core_v1 import ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube import calls, config
+from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
 from runup.process.leader_election import Election
 from runup.updatestatus.control.controller import Timing
@@ -264,6 +268,28 @@ def _account(cluster: World) -> ClusterConfig:
     return replace(
         loaded, headers=(("Impersonate-User", f"system:serviceaccount:{NAMESPACE}:update-status-controller"),)
     )
+
+
+async def test_keeps_the_status_of_a_cluster_without_a_cluster_version(tmp_path: Path) -> None:
+    """API servers and groups of nodes are reported and followed, and the object fits its definition."""
+    async with ApiServer(tmp_path / "apiserver") as made, Client(config.load(str(made.kubeconfig))) as client:
+        for definition in documents(MANIFESTS / "0000_00_update-status-controller_01_updatestatuses.crd.yaml"):
+            await client.send(calls.create(CRDS, definition))
+        cluster = World(client, config.load(str(made.kubeconfig)), made.kubeconfig)
+        label = {"eks.amazonaws.com/nodegroup": "Web_1"}
+        version = (await client.send(calls.server_version())).partition("+")[0]
+        for name, kubelet in (("n-1", version), ("n-2", "v1.33.5")):
+            await cluster.create(NODES, node_json(name, role="", kubelet=kubelet, labels=label))
+        async with running(cluster.config):
+            status = await cluster.until(lambda status: len(status.worker_pools) == 1)
+            assert {insight.type for insight in insights(status)} >= {"KubernetesVersion", "MachineConfigPool", "Node"}
+            assert status.worker_pools[0].name == "web-1"
+            assert phase(status, "n-2") == "Pending"
+            patch = {"spec": {"unschedulable": True}}
+            await client.send(calls.merge_patch(NODES, "n-2", patch))
+            await cluster.until(lambda status: phase(status, "n-2") == "Draining")
+            assert status.control_plane is not None
+            assert status_of(status.control_plane.conditions, "Updating") == "True"
 
 
 async def _grant(cluster: World, without: str = "") -> set[tuple[str, str, str]]:

@@ -402,12 +402,13 @@ async def test_a_process_says_what_it_waits_for() -> None:
 
 
 async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
-    """It says that it starts; what follows the cluster ends with it."""
-    process = Process(ClusterConfig(server="http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    """It logs that it starts, and ends also while it waits for an API server that does not answer."""
+    clock = ManualClock(NOON)
+    process = Process(ClusterConfig(server="http://127.0.0.1:9"), Options(leader_elect=False), clock=clock)
     before = asyncio.all_tasks()
     with capture_logs() as logs:
         running = asyncio.create_task(process.run())
-        await eventually(lambda: process.caches.nodes.error is not None)
+        await eventually(lambda: process.not_ready() and clock.sleeping)
         process.stop()
         await asyncio.wait_for(running, 90)
     assert asyncio.all_tasks() == before

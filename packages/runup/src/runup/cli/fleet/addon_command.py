@@ -44,7 +44,7 @@ def run(flags: Flags) -> int:
     if flags.platform == "openshift":
         status_every = "" if flags.status_every == NEVER else flags.status_every or STATUS_EVERY
     elif flags.status_every not in ("", NEVER):
-        text = "such a cluster has no ClusterVersion, so there is no update that it could tell of"
+        text = "the add-on reports no status of such a cluster; `runup fleet status --contexts` reads it"
         raise CommandError(f"--status-every {flags.status_every} with --platform kubernetes: {text}")
     status_cron = _cron("--status-every", status_every) if status_every else ""
     placements = []

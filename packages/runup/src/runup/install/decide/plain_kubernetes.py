@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Component, Options
+from runup.install.decide.component import KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component, Options
 from runup.install.decide.objects import (
     Objects,
     with_arguments,
@@ -34,6 +34,17 @@ _LACKING_ROLES = ("cluster-monitoring-view",)
 _LACKING_PRIORITIES = ("openshift-user-critical",)
 # A cluster without FeatureGates has nobody who could open these.
 _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
+
+
+# What the status of a cluster without a ClusterVersion is computed from (updatestatus/control/kubernetes_objects.py).
+_STATUS_RULES: tuple[JSON, ...] = (
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kubeadm-config"], "verbs": ["list"]},
+    {"apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["kube-proxy"], "verbs": ["list"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
+    {"apiGroups": ["upgrade.cattle.io"], "resources": ["plans"], "verbs": ["list"]},
+    {"apiGroups": ["cluster.x-k8s.io"], "resources": ["machinedeployments", "machines"], "verbs": ["list"]},
+    {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims", "nodepools"], "verbs": ["list"]},
+)
 
 
 def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
@@ -72,6 +83,9 @@ def _without_openshift(obj: JSON, component: Component, options: Options, *, ser
     obj = with_pod(obj, lambda pod: _pod(pod, component, serves=serves))
     if (obj["kind"], obj["metadata"]["name"]) == _SCC_GRANTING_ROLE:
         return obj
+    if (obj["kind"], component) == ("ClusterRole", UPDATE_STATUS):
+        # Such a cluster may have a ClusterVersion, which the operator of runup keeps.
+        return {**obj, "rules": [*obj["rules"], *_STATUS_RULES]}
     if obj["kind"] in ("ClusterRole", "Role"):
         return {**obj, "rules": [rule for rule in obj["rules"] if rule.get("apiGroups") != ["security.openshift.io"]]}
     if "roleRef" in obj:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
+from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod
 from kubekit.api.meta_v1 import Object, ObjectMeta, shared_texts, with_shared_texts
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
@@ -28,6 +28,7 @@ from runup.rules.holders import HOLDING_ANNOTATIONS, holder_of_taint
 from runup.rules.machine_config import PREFIX
 from runup.updatestatus.decide.nodes import PRESSURES, RELEASE_VERSION
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MCO_NAMESPACE = "openshift-machine-config-operator"
 MCO_DEPLOYMENT = "machine-config-operator"
 # The conditions of a node that insights are made of (oc's `assessNodesStatus`); the kubelet rewrites the others too.
@@ -85,22 +86,27 @@ def trim_operator(operator: ClusterOperator) -> ClusterOperator:
     return replace(operator, status=replace(operator.status, related_objects=()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caches:
-    """The watched objects. `pods` are those that have not started yet (phase Pending), in all namespaces."""
+def trim_kubernetes_node(node: Node) -> Node:
+    """Returns a node of a cluster without a ClusterVersion with what its group, distribution and state are told by."""
+    trimmed, info = trim_node(node), node.status.node_info
+    kept = {key: text for key, text in node.metadata.annotations.items() if key != LAST_APPLIED}
+    return replace(
+        trimmed,
+        metadata=replace(trimmed.metadata, annotations=shared_texts(kept)),
+        spec=replace(trimmed.spec, taints=node.spec.taints, provider_id=node.spec.provider_id),
+        status=replace(
+            trimmed.status,
+            node_info=NodeSystemInfo(kubelet_version=info.kubelet_version, os_image=info.os_image),
+        ),
+    )
 
-    versions: Cache[ClusterVersion] = field(default_factory=lambda: Cache(ClusterVersion, keep=trim_version))
-    operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator, keep=trim_operator))
-    pools: Cache[MachineConfigPool] = field(default_factory=lambda: Cache(MachineConfigPool))
-    nodes: Cache[Node] = field(default_factory=lambda: Cache(Node, keep=trim_node))
-    configs: Cache[MachineConfig] = field(default_factory=lambda: Cache(MachineConfig, keep=trim_machine_config))
-    deployments: Cache[Deployment] = field(default_factory=lambda: Cache(Deployment))
-    pods: Cache[Pod] = field(default_factory=lambda: Cache(Pod))
-    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
+
+class WatchedCaches:
+    """Caches that are fields of a dataclass, and are watched together."""
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Returns every cache."""
-        return tuple(getattr(self, each.name) for each in fields(self))
+        return tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]
 
     def waiting(self) -> str:
         """Returns the first kind that is neither listed nor known to be unreadable, or an empty string."""
@@ -116,6 +122,37 @@ class Caches:
         for cache in self.all():
             cache.add_listener(call_if_changed)
             cache.add_state_listener(listener)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesCaches(WatchedCaches):
+    """The watched objects of a cluster without a ClusterVersion; `pods` are those of phase Pending."""
+
+    nodes: Cache[Node] = field(default_factory=lambda: Cache(Node, keep=trim_kubernetes_node))
+    pods: Cache[Pod] = field(default_factory=lambda: Cache(Pod))
+    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
+
+    def reflectors(self, client: Client, clock: Clock) -> tuple[Reflector[Any], ...]:
+        """Returns the reflectors that fill the caches."""
+        return (
+            Reflector(client, Node, self.nodes, clock=clock),
+            Reflector(client, Pod, self.pods, field_selector="status.phase=Pending", clock=clock),
+            Reflector(client, PodDisruptionBudget, self.budgets, clock=clock),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caches(WatchedCaches):
+    """The watched objects. `pods` are those that have not started yet (phase Pending), in all namespaces."""
+
+    versions: Cache[ClusterVersion] = field(default_factory=lambda: Cache(ClusterVersion, keep=trim_version))
+    operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator, keep=trim_operator))
+    pools: Cache[MachineConfigPool] = field(default_factory=lambda: Cache(MachineConfigPool))
+    nodes: Cache[Node] = field(default_factory=lambda: Cache(Node, keep=trim_node))
+    configs: Cache[MachineConfig] = field(default_factory=lambda: Cache(MachineConfig, keep=trim_machine_config))
+    deployments: Cache[Deployment] = field(default_factory=lambda: Cache(Deployment))
+    pods: Cache[Pod] = field(default_factory=lambda: Cache(Pod))
+    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
 
 
 def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[Any], ...]:

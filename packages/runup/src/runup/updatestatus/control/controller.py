@@ -27,12 +27,14 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.rules.machine_config import is_drain_wanted, is_moving
 from runup.updatestatus.control.alert_queries import Alerts
-from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
+from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches, KubernetesCaches
 from runup.updatestatus.control.component_objects import WatchedComponents
+from runup.updatestatus.control.kubernetes_objects import WatchedKubernetes, leaving_nodes
 from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 from runup.updatestatus.decide.assess import Room, assess, next_change_s
 from runup.updatestatus.decide.finding import LEVELS
+from runup.updatestatus.decide.kubernetes.snapshot import KubernetesSnapshot
 from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, is_under_way, readable, sort_pools
 from runup.updatestatus.decide.waiting import held_up_nodes
@@ -214,6 +216,31 @@ def observe(
     )
 
 
+def observe_kubernetes(caches: KubernetesCaches, others: WatchedKubernetes, drains: DrainingPods) -> KubernetesSnapshot:
+    """Returns what is known now of a cluster without a ClusterVersion."""
+    problems = {
+        f"{cache.kind.__name__} {bad.key}": bad.problem
+        for cache in caches.all()
+        if cache.ready
+        for bad in cache.undecoded
+    }
+    problems |= {f"Pod {bad.key}": bad.problem for bad in drains.undecoded()}
+    watched: dict[str, Cache[Any]] = {
+        "nodes": caches.nodes,
+        "pending_pods": caches.pods,
+        "pod_disruption_budgets": caches.budgets,
+    }
+    fields: dict[str, Any] = {field: _objects_of(cache) for field, cache in watched.items()}
+    return KubernetesSnapshot(
+        **fields,
+        **others.fields,
+        draining_pods=drains.pods(),
+        drains_read=drains.read(),
+        undecoded=tuple(sorted(problems.items())),
+        incomplete={field: "; ".join(cache.incomplete) for field, cache in watched.items() if cache.incomplete},
+    )
+
+
 def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
     version = _unreadable_cache(cache) or cache.get(VERSION)
     why = next((bad.problem for bad in cache.undecoded), "there is no ClusterVersion of the name version")
@@ -269,11 +296,12 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the controller reads besides its watches."""
+    """What the controller reads besides its watches; `kubernetes` on a cluster without a ClusterVersion."""
 
     drains: DrainingPods
     alerts: Alerts
     components: WatchedComponents
+    kubernetes: WatchedKubernetes | None = None
 
 
 class UpdateStatusController:
@@ -285,7 +313,7 @@ class UpdateStatusController:
     def __init__(
         self,
         *,
-        caches: Caches,
+        caches: Caches | KubernetesCaches,
         queue: WorkQueue[str],
         clock: Clock,
         metrics: Metrics,
@@ -342,7 +370,7 @@ class UpdateStatusController:
 
     async def _pass(self, keeper: UpdateStatusStore, sources: Sources) -> None:
         """Runs one pass, unless it is too early for one: observes, assesses, and writes what changed."""
-        if self._is_too_early(keeper):
+        if self._is_too_early(keeper) or (sources.kubernetes is not None and sources.kubernetes.lacking):
             return
         wait_s = self._wait_s(keeper)
         if wait_s > 0:
@@ -352,18 +380,7 @@ class UpdateStatusController:
         self._changed = False
         begun, begun_at = self._clock.monotonic(), self._clock.now()
         previous = await keeper.read()
-        snapshot = observe(
-            self._caches,
-            alerts=sources.alerts.state,
-            draining_pods=sources.drains.pods(),
-            unread_pods=sources.drains.undecoded(),
-            drains_read=sources.drains.read(),
-        )
-        snapshot = sources.components.state.within(snapshot)
-        nodes = readable(snapshot.nodes)
-        moving = [node.metadata.name for node in nodes if is_drain_wanted(node) or is_moving(node)]
-        sources.drains.follow(moving, at_once=held_up_nodes(previous))
-        sources.components.follow(bool(moving) or is_under_way(snapshot), moving)
+        snapshot = self._observe(sources, held_up_nodes(previous))
         status = self._assess_timed(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)
@@ -377,11 +394,34 @@ class UpdateStatusController:
         self._metrics.confirm(status, begun_at.timestamp())
         self._look_again(snapshot)
 
+    def _observe(self, sources: Sources, held_up: frozenset[str]) -> Snapshot | KubernetesSnapshot:
+        """Returns what is known now, and has the pods of the nodes read that are drained, `held_up` ones at once."""
+        if isinstance(self._caches, KubernetesCaches):
+            assert sources.kubernetes is not None
+            of_kubernetes = observe_kubernetes(self._caches, sources.kubernetes, sources.drains)
+            sources.drains.follow(leaving_nodes(readable(of_kubernetes.nodes)), at_once=held_up)
+            return of_kubernetes
+        snapshot = observe(
+            self._caches,
+            alerts=sources.alerts.state,
+            draining_pods=sources.drains.pods(),
+            unread_pods=sources.drains.undecoded(),
+            drains_read=sources.drains.read(),
+        )
+        snapshot = sources.components.state.within(snapshot)
+        nodes = readable(snapshot.nodes)
+        moving = [node.metadata.name for node in nodes if is_drain_wanted(node) or is_moving(node)]
+        sources.drains.follow(moving, at_once=held_up)
+        sources.components.follow(bool(moving) or is_under_way(snapshot), moving)
+        return snapshot
+
     def _is_too_early(self, keeper: UpdateStatusStore) -> bool:
         """Reports whether an input is unknown: half a cluster's status would end insights and start new ones."""
         return bool(self._caches.waiting() or keeper.lacking)
 
-    def _assess_timed(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
+    def _assess_timed(
+        self, snapshot: Snapshot | KubernetesSnapshot, previous: UpdateStatusStatus | None, room: Room
+    ) -> UpdateStatusStatus:
         now, nodes = self._now.insights(), self._now.nodes()
         with self._metrics.assessment.time():
             return assess(
@@ -394,7 +434,7 @@ class UpdateStatusController:
                 full=room.full,
             )
 
-    def _look_again(self, snapshot: Snapshot) -> None:
+    def _look_again(self, snapshot: Snapshot | KubernetesSnapshot) -> None:
         longest_s = self._timing.longest_s
         delay_s = min(next_change_s(snapshot, self._now.insights()) or longest_s, longest_s)
         self._look_at = self._clock.monotonic() + delay_s

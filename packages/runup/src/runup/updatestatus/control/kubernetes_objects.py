@@ -31,7 +31,9 @@ from runup.updatestatus.decide.kubernetes.snapshot import (
 )
 
 if TYPE_CHECKING:
+    from kubekit.kube.client import Client
     from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.clock import Clock
     from kubekit.kube.list_pages import Listing
     from runup.updatestatus.control.dump_objects import DumpObjects
 
@@ -59,6 +61,8 @@ OTHERS = (
     ("certificate_requests", ListRead(kind=CertificateSigningRequest)),
     ("volume_attachments", ListRead(kind=VolumeAttachment)),
 )
+# How often the others are read by a controller.
+REFRESH_S = 30.0
 # Fields of which nothing is reported if they could not be read.
 _ONLY_MISSING = frozenset({"proxies", "volume_attachments"})
 Answer = tuple[Object, ...] | Unreadable
@@ -140,6 +144,67 @@ def observe(client: SyncClient, refused: tuple[type[Exception], ...]) -> Kuberne
         incomplete=partly,
         drains_read=frozenset(leaving),
     )
+
+
+class WatchedKubernetes:
+    """Keeps the objects that are not watched up to date, and calls `on_change()` after a change.
+
+    `lacking` says what has not been read yet. API servers are not asked one by one: that takes a right to their pods.
+    """
+
+    def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
+        self._client, self._clock, self._on_change = client, clock, on_change
+        self._fields: dict[str, Any] | None = None
+
+    @property
+    def lacking(self) -> str:
+        """What has not been read yet, empty if nothing."""
+        return "" if self._fields is not None else "Objects of the programs that update nodes"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a snapshot, with the answer to `/version`."""
+        return self._fields or {}
+
+    async def run(self) -> None:
+        """Reads every `REFRESH_S` seconds until cancelled."""
+        while True:
+            await self.ask()
+            await self._clock.sleep(REFRESH_S)
+
+    async def ask(self) -> None:
+        """Reads everything once."""
+        from kubekit.kube import calls
+        from kubekit.kube.api_errors import KubeError
+
+        try:
+            answer = await self._client.send(calls.server_version())
+        except (KubeError, codec.DecodeError):
+            answer = ""
+        answers = [(field, await self._listed(read)) for field, read in OTHERS]
+        fields = {**snapshot_fields(answers), "answer": answer}
+        if fields != self._fields:
+            self._fields = fields
+            self._on_change()
+
+    async def _listed(self, read: ListRead) -> Answer:
+        from kubekit.kube.api_errors import KubeError, NotFound
+
+        for resource in versions_of(read.kind):
+            try:
+                listing: Listing[Object] = await self._client.listing(
+                    read.kind,
+                    read.namespace,
+                    resource=resource,
+                    label_selector=read.label_selector,
+                    field_selector=read.field_selector,
+                )
+                return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+            except NotFound:
+                continue
+            except (KubeError, codec.DecodeError) as error:
+                return Unreadable(str(error))
+        return ()
 
 
 def leaving_nodes(nodes: tuple[Any, ...]) -> list[str]:
