@@ -71,6 +71,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("NodeHealth", "nodemaintenances"): "read only for a node that has the taint of its operator",
     ("QuotaFull", "limitranges"): "asked only about a quota of amounts that a pod does not declare",
     ("RemovedVolumePlugin", "csinodes"): "asked only about a plug-in that a CSI driver replaces",
+    ("NodeImageTooOld", "configmaps"): "a ConfigMap can only say that kubelets take cgroup v1",
     ("VolumeOnNoNode", "nodes"): "asked only about a volume with a nodeAffinity",
     ("PodReferencesMissing", "network-attachment-definitions"): "asked only of templates that name one",
     ("PodReferencesMissing", "runtimeclasses"): "asked only of templates that name one",

@@ -9,16 +9,19 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace as with_fields
-from tests.factories import context, node, pod, snapshot
+from tests.factories import config_map_json, context, node, node_json, pod, snapshot
 
+from kubekit.api import codec
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import PlacedPod, PodDemands
+from runup.api.platform_v1 import EC2NodeClass
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.addon_images import is_addon, running_addons, version_number
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.removal_tables import document
+from runup.checks.decide.snapshots import snapshot_of
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -260,7 +263,20 @@ EKS = {"eks.amazonaws.com/nodegroup": "web"}
         pytest.param((), "1.35", "", id="an empty cluster"),
         pytest.param((on_image("Talos (v1.11.2)"),), "1.34", "", id="in Talos' matrix"),
         pytest.param((on_image("Talos (v1.11.2)"),), "1.35", "Talos 1.11 is for Kubernetes up to 1.34", id="behind it"),
-        pytest.param((on_image("Talos (v1.30.0)"),), "1.35", "", id="newer than its table"),
+        pytest.param((on_image("Talos (v1.30.0)"),), "1.35", "", id="newer than its table, whose last fits"),
+        pytest.param((on_image("Talos (v1.9.4)"),), "1.33", "Talos 1.9 is for Kubernetes up to 1.32", id="of 1.9"),
+        pytest.param((on_image("Talos (v1.0.1)"),), "1.26", "Talos 1.0 is for Kubernetes up to 1.25", id="before all"),
+        pytest.param((on_image("Rocky Linux 8.10 (Green Obsidian)"),), "1.35", "cgroup v1 unless", id="Rocky 8"),
+        pytest.param((on_image("AlmaLinux 8.10 (Cerulean Leopard)"),), "1.35", "cgroup v1 unless", id="Alma 8"),
+        pytest.param((on_image("Oracle Linux Server 8.10"),), "1.35", "cgroup v1 unless", id="Oracle 8"),
+        pytest.param((on_image("CentOS Stream 8"),), "1.35", "cgroup v1 unless", id="Stream 8"),
+        pytest.param((on_image("CentOS Linux 7 (Core)"),), "1.35", "cgroup v1 unless", id="CentOS 7"),
+        pytest.param((on_image("Ubuntu 18.04.6 LTS"),), "1.35", "cgroup v1 unless", id="Ubuntu 18.04"),
+        pytest.param((on_image("Debian GNU/Linux 9 (stretch)"),), "1.35", "cgroup v1 unless", id="Debian 9"),
+        pytest.param((on_image("Rocky Linux 9.4 (Blue Onyx)"),), "1.35", "", id="Rocky 9"),
+        pytest.param((on_image("Oracle Linux Server 9.2"),), "1.35", "", id="Oracle 9"),
+        pytest.param((on_image("Red Hat Enterprise Linux 10.0 (Coughlan)"),), "1.35", "", id="RHEL 10"),
+        pytest.param((on_image("Debian GNU/Linux 11 (bullseye)"),), "1.35", "", id="Debian 11"),
         pytest.param((on_image("Amazon Linux 2", labels=EKS),), "1.33", "up to 1.32", id="no image of EKS"),
         pytest.param((on_image("Amazon Linux 2"),), "1.33", "", id="an image of one's own"),
         pytest.param((on_image("Amazon Linux 2023", labels=EKS),), "1.35", "", id="its successor"),
@@ -278,6 +294,51 @@ def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
     assert not words or words in found[0].message
 
 
+def test_a_newer_image_than_the_table_has_is_unknown() -> None:
+    """For a target that its newest release does not take."""
+    (found,) = outcome("NodeImageTooOld", "1.38", on_image("Talos (v1.30.0)")).findings
+    assert (found.name, found.applies.value) == ("NodeImageTooOldUnknown", "Unknown")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kubelet_config", "expected"),
+    [
+        pytest.param('["server"]', "cgroupDriver: systemd", 1, id="nobody"),
+        pytest.param('["server"]', "failCgroupV1: true", 1, id="the default"),
+        pytest.param('["server"]', "failCgroupV1: false", 0, id="kubeadm's ConfigMap"),
+        pytest.param('["server","--kubelet-arg=fail-cgroupv1=false"]', "", 0, id="an argument of k3s"),
+    ],
+)
+def test_cgroup_v1_that_kubelets_are_told_to_take(arguments: str, kubelet_config: str, expected: int) -> None:
+    """CHANGELOG-1.35 names this way out."""
+    check = BY_NAME["NodeImageTooOld"]
+    objects = [
+        node_json(info={"osImage": "Rocky Linux 8.10"}, annotations={"k3s.io/node-args": arguments}),
+        config_map_json("kubelet-config", "kube-system", kubelet=kubelet_config),
+    ]
+    update = with_fields(context("1.34.2", "1.35.0", "1.35.0"), cluster=ClusterKind.KUBERNETES)
+    assert len(run_check(check, snapshot_of(check.reads, objects), update).findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "target", "kubelet", "expected"),
+    [
+        pytest.param({"amiSelectorTerms": [{"alias": "al2@latest"}]}, "1.33", "-eks-1", 1, id="an alias"),
+        pytest.param({"amiFamily": "AL2"}, "1.33", "-eks-1", 1, id="the family alone"),
+        pytest.param(
+            {"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2023@v20250101"}]}, "1.33", "-eks-1", 0, id="another"
+        ),
+        pytest.param({"amiFamily": "AL2"}, "1.32", "-eks-1", 0, id="the last version with these images"),
+        pytest.param({"amiFamily": "AL2"}, "1.33", "", 0, id="no cluster of EKS"),
+    ],
+)
+def test_images_of_karpenters_classes(spec: dict[str, object], target: str, kubelet: str, expected: int) -> None:
+    """https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html."""
+    node_class = codec.convert(EC2NodeClass, {"metadata": {"name": "default"}, "spec": spec})
+    objects = (on_image("Bottlerocket OS 1.20.0", kubelet=f"v1.31.0{kubelet}"), node_class)
+    assert len(outcome("NodeImageTooOld", target, *objects).findings) == expected
+
+
 @pytest.mark.parametrize(
     ("kubelet", "target", "day", "expected"),
     [
@@ -293,7 +354,7 @@ def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
             id="only paid support is left",
         ),
         pytest.param("v1.38.2", "1.39", (2027, 3, 1), "", id="newer than the calendar"),
-        pytest.param("v1.22.2", "1.23", (2026, 11, 23), "1.23 ended at the latest on 2023-07-28", id="older than it"),
+        pytest.param("v1.17.2", "1.18", (2026, 11, 23), "1.18 ended at the latest on 2021-10-28", id="older than it"),
         pytest.param(
             "v1.33.4+k3s1", "1.34", (2026, 11, 23), "Support of Kubernetes 1.34 ended", id="k3s has none here"
         ),

@@ -136,6 +136,9 @@ RESOURCES.update(
             plural="nodemaintenances",
             namespaced=False,
         ),
+        "runup.api.platform_v1.EC2NodeClass": Resource(
+            group="karpenter.k8s.aws", version="v1", kind="EC2NodeClass", plural="ec2nodeclasses", namespaced=False
+        ),
         "runup.api.platform_v1.CephCluster": Resource(
             group="ceph.rook.io", version="v1", kind="CephCluster", plural="cephclusters", namespaced=True
         ),

@@ -414,6 +414,25 @@ class CephHealth(Wire, frozen=True):
     details: dict[str, CephHealthMessage] = {}
 
 
+class ImageSelector(Wire, frozen=True):
+    """One of the terms by which an EC2NodeClass selects images."""
+
+    alias: str = ""
+
+
+class EC2NodeClassSpec(Wire, frozen=True):
+    """`spec` of an EC2NodeClass; Karpenter before 1.0 has the family of its images alone."""
+
+    ami_family: str = ""
+    ami_selector_terms: tuple[ImageSelector, ...] = ()
+
+
+class EC2NodeClass(Object, frozen=True):
+    """From which images Karpenter makes nodes on AWS (karpenter.k8s.aws/v1)."""
+
+    spec: EC2NodeClassSpec = EC2NodeClassSpec()
+
+
 class CephClusterStatus(Wire, frozen=True):
     """`status` of a CephCluster."""
 

@@ -97,6 +97,7 @@ _SUBJECT_OF_KIND = {
     "limitranges": "admission",
     "machineconfigurations.operator.openshift.io": "nodes",
     "namespaces": "drains",
+    "ec2nodeclasses.karpenter.k8s.aws": "nodes",
     "nodes": "nodes",
     "nodes.config.openshift.io": "nodes",
     "persistentvolumeclaims": "storage",

@@ -43,6 +43,8 @@ spec:
   containers:
   - {name: kube-proxy, image: "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/kube-proxy:v1.33.3-minimal-eksbuild.4"}
 status: {phase: Running}
+---
+update: {from: 1.37.1, to: 1.38.0}
 """
 
 

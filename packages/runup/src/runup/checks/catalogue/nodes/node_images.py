@@ -1,9 +1,12 @@
 """The image of some nodes is not made for the target's Kubernetes.
 
 Applies when a node's operating system, as its kubelet reports it, is one whose publisher has no image for the target:
-Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. For a target of 1.35 or later it also
-applies to an operating system that starts with cgroup v1 by default (RHEL 8, CentOS 7, Ubuntu 20.04, Debian 10, Amazon
-Linux 2): a node does not report which version it runs.
+Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. A release between two that the table
+has counts as the older one; a newer one than the table has is Unknown. It also applies when an EC2NodeClass of
+Karpenter selects images of Amazon Linux 2. For a target of 1.35 or later it also applies to an operating system that
+starts with cgroup v1 by default (RHEL 8 and older with their derivatives such as Rocky Linux, AlmaLinux and Oracle
+Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux 2): a node does not report which version it runs. If
+any kubelet is told `failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
 
 Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 
@@ -18,11 +21,28 @@ Source of the rule: the publishers' pages, and <https://kubernetes.io/docs/conce
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from kubekit.api.core_v1 import Node
+from runup.api.platform_v1 import EC2NodeClass
+from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS, FIELD, FLAG, settings_of_kubelets
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    names,
+    names_of,
+    risk,
+    unknown,
+    yield_from_all,
+)
 from runup.rules.distributions import distribution_of, table
 
 NAME = "NodeImageTooOld"
@@ -44,15 +64,31 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         yield target_unknown(NAME)
         return
     distribution = distribution_of(nodes).name
+    if distribution == "EKS":
+        yield from yield_from_all(
+            partial(_of_nodes, snapshot, nodes, target=target, distribution=distribution),
+            partial(_of_node_classes, snapshot, target),
+        )
+    else:
+        yield from _of_nodes(snapshot, nodes, target=target, distribution=distribution)
+
+
+def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distribution: str) -> Findings:
+    """Yields the findings of the images that nodes run."""
     reported_names: set[str] = set()
     for row in table()["images"]:
-        pattern = re.compile(row["osImage"])
-        nodes_of_image = [
-            node
-            for node in nodes
-            if pattern.search(node.status.node_info.os_image) and node.metadata.name not in reported_names
-        ]
-        if nodes_of_image and target > row["last"] and row.get("only", distribution) == distribution:
+        if row.get("only", distribution) != distribution or (row.get("cgroupV1") and _is_cgroup_v1_allowed(snapshot)):
+            continue
+        nodes_by_last: dict[tuple[str, int], list[Node]] = {}
+        newer: list[Node] = []
+        for node in nodes:
+            match = re.search(row["osImage"], node.status.node_info.os_image)
+            if match is None or node.metadata.name in reported_names:
+                continue
+            name, last, known = _last_kubernetes(row, match)
+            if target > last:
+                (nodes_by_last.setdefault((name, last), []) if known else newer).append(node)
+        for (name, last), nodes_of_image in nodes_by_last.items():
             reported_names |= {node.metadata.name for node in nodes_of_image}
             images = sorted({node.status.node_info.os_image for node in nodes_of_image})
             node_names = names_of(nodes_of_image)
@@ -60,10 +96,53 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             yield risk(
                 NAME,
                 f"{count(len(nodes_of_image), 'node')} ({node_names}) {runs} {names(images)}: "
-                f"{row['name']} is for Kubernetes up to 1.{row['last']} ({row['source']}, as of {row['date']}).",
+                f"{name} is for Kubernetes up to 1.{last} ({row['source']}, as of {row['date']}).",
                 nodes_of_image,
                 fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
             )
+        if newer:
+            why = f"{row['name']} of {names_of(newer)} is newer than the table ({row['source']}, as of {row['date']})"
+            yield unknown(NAME, why, newer, fix="See the publisher's page of today.")
 
 
-CHECK = declared(run, NAME, "nodes", reads=(Node,), rank=365, clusters="Kubernetes")
+def _of_node_classes(snapshot: Snapshot, target: int) -> Findings:
+    """Yields a risk for the classes of which Karpenter makes nodes of images that EKS does not publish any more."""
+    row = next(row for row in table()["images"] if row.get("alias"))
+    classes = [
+        each
+        for each in snapshot.all_or_none(EC2NodeClass)
+        if any(term.alias.partition("@")[0].lower() == row["alias"] for term in each.spec.ami_selector_terms)
+        or (each.spec.ami_family.lower() == row["alias"] and not any(t.alias for t in each.spec.ami_selector_terms))
+    ]
+    if classes and target > row["last"]:
+        named, take = names_of(classes), "takes" if len(classes) == 1 else "take"
+        yield risk(
+            NAME,
+            f"{count(len(classes), 'EC2NodeClass')} of Karpenter ({named}) {take} images of "
+            f"{row['name']}, which is for Kubernetes up to 1.{row['last']} ({row['source']}, as of {row['date']}): "
+            "Karpenter makes no node of them.",
+            classes,
+            fix="Select other images in spec.amiSelectorTerms first, such as `alias: al2023@latest`.",
+        )
+
+
+def _last_kubernetes(row: Mapping[str, Any], match: re.Match[str]) -> tuple[str, int, bool]:
+    """Returns the name of an image, the last minor version of Kubernetes for it, and whether the table reaches it."""
+    if "releases" not in row:
+        return row["name"], row["last"], True
+    releases = {tuple(map(int, release.split("."))): last for release, last in row["releases"].items()}
+    release = tuple(map(int, match.groups()))
+    # A release between two that are listed counts as the older one, and one before all of them as the first.
+    listed = max((each for each in releases if each <= release), default=min(releases))
+    return f"{row['name']} {'.'.join(map(str, release))}", releases[listed], release <= max(releases)
+
+
+def _is_cgroup_v1_allowed(snapshot: Snapshot) -> bool:
+    """Returns whether any kubelet is told to start on cgroup v1; the configuration of the others may be in files."""
+    names = ((FIELD, "failCgroupV1"), (FLAG, "fail-cgroupv1"))
+    return any((each.setting, each.name) in names and each.value == "false" for each in settings_of_kubelets(snapshot))
+
+
+CHECK = declared(
+    run, NAME, "nodes", reads=(Node, CONFIG_MAPS, EC2NodeClass, DEFINITIONS), rank=365, clusters="Kubernetes"
+)

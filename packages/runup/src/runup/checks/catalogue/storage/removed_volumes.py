@@ -42,7 +42,7 @@ from runup.checks.catalogue.shared.workload_reads import (
     inline_plugins,
 )
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
-from runup.checks.decide.kubernetes_path import ATTACHED_BY_CONTROL_PLANE
+from runup.checks.decide import kubernetes_path
 from runup.checks.decide.removal_tables import document, table
 from runup.checks.decide.wording import names
 from runup.checks.writing import (
@@ -125,7 +125,7 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
     dropped = [(obj, plugins & removed) for obj, plugins in old if plugins & removed]
     # A volume that the control plane attaches fails with its update, another one with that of the nodes.
     for verb, reason, of_step in (
-        ("attached", ATTACHED_BY_CONTROL_PLANE, [pair for pair in dropped if pair[1] & attachable]),
+        ("attached", kubernetes_path.ATTACHED_BY_CONTROL_PLANE, [pair for pair in dropped if pair[1] & attachable]),
         ("mounted", None, [pair for pair in dropped if not pair[1] & attachable]),
     ):
         is_git = all(plugins == {_GIT_REPO} for _, plugins in of_step)

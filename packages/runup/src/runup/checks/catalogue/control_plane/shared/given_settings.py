@@ -163,6 +163,21 @@ def all_given(snapshot: Snapshot) -> Iterator[Given | Malformed]:
             yield from _settings_of_config_map(config_maps[name], by_kind=distribution == "kind")
 
 
+def settings_of_kubelets(snapshot: Snapshot) -> Iterator[Given]:
+    """Yields what kubelets are given by an object: kubeadm's ConfigMap, or the arguments of k3s and RKE2.
+
+    A ConfigMap that cannot be read is left out.
+    """
+    for node in snapshot.all(Node):
+        yield from (each for each in _settings_of_node(node) if isinstance(each, Given) and each.component == "kubelet")
+    try:
+        config_maps = [each for each in snapshot.listed(CONFIG_MAPS) if each.metadata.name == _KUBELET_MAP]
+    except Unreadable:
+        return
+    for config_map in config_maps:
+        yield from (each for each in _settings_of_config_map(config_map, by_kind=False) if isinstance(each, Given))
+
+
 def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator[Given | Malformed]:
     """Yields the settings in a ConfigMap of kubeadm, or that it is malformed."""
     key, fix, parts = _CONFIG_MAP_PARTS[config_map.metadata.name]
