@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fleet.control.s3_server import Store, serve_bucket
 
 from runup import __version__
 from runup.dump import dump_limits
@@ -158,9 +161,13 @@ def test_limits_are_reached_and_not_passed(store: Any, monkeypatch: pytest.Monke
     [
         (FileNotFoundError(2, "no"), "there is no such bucket or prefix; name one that has dumps"),
         (PermissionError(13, "not\n you"), "permission denied ([Errno 13] not you); give credentials that may list"),
+        (
+            OSError(errno.EBUSY, "Please reduce your request rate."),
+            "the store limits its requests ([Errno 16] Please reduce your request rate.); read fewer dumps at once",
+        ),
         (OSError(errno.EIO, "broken"), "cannot be read: OSError: [Errno 5] broken; check the address, and credentials"),
     ],
-    ids=["nothing there", "not allowed", "broken"],
+    ids=["nothing there", "not allowed", "too often", "broken"],
 )
 def test_a_store_that_fails(store: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
     """The address, the reason in one line, and the way out: of a listing and of a dump."""
@@ -174,6 +181,102 @@ def test_a_store_that_fails(store: Any, monkeypatch: pytest.MonkeyPatch, error: 
         with pytest.raises(CannotFetch) as told, fetch_dump("memory://fleet/orchard"):
             pass
     assert str(told.value).startswith(f"memory://fleet/orchard: {says}")
+
+
+def test_files_are_read_at_once_and_asked_for_once(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bounded number; the listing has their sizes, so that only their bytes are asked for."""
+    running, most, asked = 0, 0, []
+    lock = threading.Lock()
+    cat_file = type(store).cat_file
+
+    def slow(self: Any, path: str, **part: Any) -> bytes:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+            asked.append(path)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+        return bytes(cat_file(self, path, **part))
+
+    for number in range(60):
+        store.pipe(f"/fleet/orchard/{number:02}.json", b"x")
+    monkeypatch.setattr(type(store), "cat_file", slow)
+    monkeypatch.setattr(type(store), "open", lambda *_args, **_options: pytest.fail("it asks for more than the bytes"))
+    with fetch_dump("memory://fleet/orchard") as folder:
+        assert len(list(folder.rglob("*.json"))) == 61
+    assert len(asked) == 62
+    assert 1 < most <= 16
+
+
+def test_a_large_file_is_read_in_parts(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that few bytes of it are in memory."""
+    monkeypatch.setattr(remote_dumps, "_PART", 3)
+    with fetch_dump("memory://fleet/orchard") as folder:
+        assert (folder / "namespaces/a/pods.yaml").read_bytes() == b"pods"
+
+
+WHILE_READ = "while it was read: it is still being written, or removed; read it when that has ended"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda store: store.pipe("/fleet/orchard/more.json", b"[]"), f"more.json changed {WHILE_READ}"),
+        (lambda store: store.pipe("/fleet/orchard/nodes.json", b"[0]"), f"nodes.json changed {WHILE_READ}"),
+        (lambda store: store.rm("/fleet/orchard/nodes.json"), f"nodes.json vanished {WHILE_READ}"),
+        (lambda store: store.pipe("/fleet/orchard/nodes.json", b"["), f"nodes.json became shorter {WHILE_READ}"),
+    ],
+    ids=["a new file", "a longer file", "a file that is gone", "a shorter file"],
+)
+def test_a_dump_that_is_still_being_written(
+    store: Any, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None], says: str
+) -> None:
+    """It would look like a whole one."""
+    cat_file = type(store).cat_file
+    lock, changed = threading.Lock(), []
+
+    def then(self: Any, path: str, **part: Any) -> bytes:
+        with lock:
+            if not changed:
+                changed.append(path)
+                change(store)
+        return bytes(cat_file(self, path, **part))
+
+    monkeypatch.setattr(type(store), "cat_file", then)
+    with pytest.raises(CannotFetch) as told, fetch_dump("memory://fleet/orchard"):
+        pass
+    assert str(told.value) == f"memory://fleet/orchard: {says}"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An S3 server whose answers take a while, with a dump of 150 files."""
+    pytest.importorskip("s3fs", reason="needs s3fs: pip install 'kube-runup[s3]'")
+    made = Store({f"nov/orchard/{number:03}.json": b"[]" for number in range(150)}, latency_s=0.03)
+    with serve_bucket(made):
+        names = {"AWS_ENDPOINT_URL": made.endpoint, "AWS_DEFAULT_REGION": "us-east-1"}
+        for name, value in (names | dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")).items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+def test_an_s3_server_is_asked_for_each_file_once(bucket: Store) -> None:
+    """In a third of the time that one after another takes at least."""
+    began = time.monotonic()
+    with fetch_dump("s3://fleet/nov/orchard") as folder:
+        assert len(list(folder.iterdir())) == 150
+    assert time.monotonic() - began < 150 * bucket.latency_s
+    assert (bucket.asked["GET"], bucket.asked["HEAD"] < 5, bucket.asked["LIST"] < 6) == (150, True, True)
+    assert 1 < bucket.at_once <= 17
+
+
+def test_an_object_that_s3_lists_and_does_not_have(bucket: Store) -> None:
+    """It is not a bucket that is not there."""
+    bucket.gone.add("nov/orchard/003.json")
+    with pytest.raises(CannotFetch, match=f"003.json vanished {WHILE_READ}"), fetch_dump("s3://fleet/nov/orchard"):
+        pass
 
 
 def test_an_item_of_another_runup_is_not_done() -> None:

@@ -6,8 +6,10 @@ worker processes alone (`workers`): their threads must not run in a process that
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +24,10 @@ from runup.fleet.decide.members import BadFleet, Member
 MAX_BYTES = archive.MAX_BYTES
 """What may be fetched of one dump; a packed must-gather without its logs is a hundredth of it."""
 _PIECE = 1024 * 1024
+# Files of one dump that are read at once, each in parts of so many bytes: a store answers a request in some 30 ms.
+_AT_ONCE, _PART = 16, 8 * 1024 * 1024
+# What stores call it: S3 and its kin SlowDown, others 429 or 503 with these words.
+_THROTTLED = re.compile(r"SlowDown|reduce your request rate|Throttl|TooManyRequests|Too Many Requests|ServerBusy")
 PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".gz")
 _S3 = ("s3", "s3a")
 
@@ -113,7 +119,8 @@ def _open_store(address: str) -> tuple[Any, str]:
         raise CannotFetch(f"{address}: package fsspec is not installed; {way_out}") from error
     try:
         # A listing that was kept from before would be of another moment.
-        return url_to_fs(address, use_listings_cache=False)  # type: ignore[no-any-return]
+        options = {"config_kwargs": {"max_pool_connections": _AT_ONCE}} if scheme in _S3 else {}
+        return url_to_fs(address, use_listings_cache=False, **options)  # type: ignore[no-any-return]
     except ImportError as error:
         hint = f"; {way_out}" if scheme in _S3 else ""
         raise CannotFetch(f"{address}: {_error_text(error)}{hint}") from error
@@ -128,12 +135,18 @@ def _explained(address: str) -> Iterator[None]:
         yield
     except CannotFetch:
         raise
+    except _Changed as error:
+        way_out = "it is still being written, or removed; read it when that has ended"
+        raise CannotFetch(f"{address}: {error} while it was read: {way_out}") from error
     except FileNotFoundError as error:
         raise CannotFetch(f"{address}: there is no such bucket or prefix; name one that has dumps") from error
     except PermissionError as error:
         way_out = "give credentials that may list and get (for S3 AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret)"
         raise CannotFetch(f"{address}: permission denied ({_error_text(error)}); {way_out}") from error
     except Exception as error:
+        if _THROTTLED.search(f"{type(error).__name__} {error}"):
+            way_out = "read fewer dumps at once (--parallel N), or later"
+            raise CannotFetch(f"{address}: the store limits its requests ({_error_text(error)}); {way_out}") from error
         text = f"{address}: cannot be read: {type(error).__name__}: {_error_text(error)}"
         raise CannotFetch(f"{text}; check the address, and credentials and endpoint of its store") from error
 
@@ -142,24 +155,86 @@ def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+class _Changed(Exception):
+    """A folder of the store is not what its listing said; the text says what has changed."""
+
+
 def _fetch_folder(store: Any, path: str, into: Path, address: str) -> None:
-    """Fetches what may hold objects from a folder of the store; links are ignored, as those of an archive."""
-    bytes_left, files = MAX_BYTES, 0
+    """Fetches what may hold objects from a folder of the store; links are ignored, as those of an archive.
+
+    The folder is listed once before, and once after: a dump that is still being written must not look like a whole one.
+    """
     into.mkdir()
-    for name, info in store.find(path, detail=True).items():
-        if info.get("islink") or info.get("type") == "link":  # of `file://`; of `sftp://`
-            continue
-        inner = PurePosixPath(name.removeprefix(path.rstrip("/")).lstrip("/"))
-        if ".." in inner.parts or not archive.may_hold_objects(inner):
-            continue
-        files += 1
-        if files > MAX_ENTRIES:
-            raise CannotFetch(f"{address}: it has more than {MAX_ENTRIES} files; give a dump of one cluster")
-        target = into / inner
-        target.parent.mkdir(parents=True, exist_ok=True)
-        bytes_left -= _fetch_file(store, name, into=target, limit=bytes_left, address=address)
-    if not files:
+    entries = _files_in(store, path)
+    if len(entries) > MAX_ENTRIES:
+        raise CannotFetch(f"{address}: it has more than {MAX_ENTRIES} files; give a dump of one cluster")
+    if not entries:
         raise CannotFetch(f"{address}: nothing in it is a file of a dump")
+    sizes = [size for size, _ in entries.values() if size is not None]
+    if sum(sizes) > MAX_BYTES:
+        raise _too_large(address)
+    targets = {name: into / _inner(path, name) for name in entries}
+    for folder in {target.parent for target in targets.values()}:
+        folder.mkdir(parents=True, exist_ok=True)
+    if len(sizes) == len(entries):
+        with ThreadPoolExecutor(_AT_ONCE) as readers:
+            reading = [readers.submit(_fetch_sized, store, name, targets[name], entries[name][0]) for name in entries]
+            try:
+                for each in reading:
+                    each.result()
+            finally:
+                readers.shutdown(cancel_futures=True)
+    else:
+        # A store that does not tell sizes.
+        bytes_left = MAX_BYTES
+        for name, target in targets.items():
+            bytes_left -= _fetch_file(store, name, into=target, limit=bytes_left, address=address)
+    now = _files_in(store, path)
+    if changed := [name for name in {**entries, **now} if entries.get(name) != now.get(name)]:
+        more = f" and {len(changed) - 1} more files" if len(changed) > 1 else ""
+        raise _Changed(f"{_inner(path, changed[0])}{more} changed")
+
+
+def _inner(path: str, name: str) -> PurePosixPath:
+    """Returns the place of a file in the folder at `path`."""
+    return PurePosixPath(name.removeprefix(path.rstrip("/")).lstrip("/"))
+
+
+def _files_in(store: Any, path: str) -> dict[str, tuple[int | None, str]]:
+    """Returns the files of a folder that may hold objects, with their size and their ETag or time."""
+    files = {}
+    for name, info in store.find(path, detail=True).items():
+        inner = _inner(path, name)
+        # Links of `file://` and of `sftp://`.
+        is_link = info.get("islink") or info.get("type") == "link"
+        if not is_link and ".." not in inner.parts and archive.may_hold_objects(inner):
+            size = info.get("size")
+            files[name] = (size if isinstance(size, int) else None, _state_of(info))
+    return files
+
+
+def _state_of(info: Mapping[str, Any]) -> str:
+    return str(next((info[key] for key in ("ETag", "etag", "md5Hash", "mtime", "LastModified") if key in info), ""))
+
+
+def _fetch_sized(store: Any, path: str, into: Path, size: int | None) -> None:
+    """Fetches a file of the size that the listing told, and asks the store for nothing else about it."""
+    assert size is not None
+    with into.open("xb") as target:
+        for start in range(0, size, _PART):
+            end = min(start + _PART, size)
+            try:
+                part = store.cat_file(path, start=start, end=end)
+            except FileNotFoundError as error:
+                raise _Changed(f"{PurePosixPath(path).name} vanished") from error
+            if len(part) != end - start:
+                raise _Changed(f"{PurePosixPath(path).name} became shorter")
+            target.write(part)
+
+
+def _too_large(address: str) -> CannotFetch:
+    gib = MAX_BYTES // 1024**3
+    return CannotFetch(f"{address}: it has more than {gib} GiB; give a dump of one cluster, without logs")
 
 
 def _fetch_file(store: Any, path: str, into: Path, limit: int, address: str) -> int:
@@ -169,7 +244,6 @@ def _fetch_file(store: Any, path: str, into: Path, limit: int, address: str) -> 
         while chunk := source.read(_PIECE):
             size += len(chunk)
             if size > limit:
-                gib = MAX_BYTES // 1024**3
-                raise CannotFetch(f"{address}: it has more than {gib} GiB; give a dump of one cluster, without logs")
+                raise _too_large(address)
             target.write(chunk)
     return size
