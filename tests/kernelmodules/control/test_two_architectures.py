@@ -29,16 +29,29 @@ VERIFIED = "Verification successful (image accessible and verified), this Module
 
 
 @pytest.mark.parametrize(
-    ("images", "build", "expected"),
+    ("images", "tag", "build", "expected"),
     [
-        pytest.param({"amd64": "a", "arm64": "a"}, {}, ("Success", VERIFIED), id="both have the module"),
-        pytest.param({"amd64": "a", "arm64": ""}, {}, ("Failure", "does not contain kernel module"), id="one lacks it"),
-        pytest.param({"amd64": "a"}, {}, ("Failure", "has no image for linux/arm64; it has amd64"), id="one is absent"),
-        pytest.param({"amd64": "a", "arm64": ""}, BUILD, ("Failure", "which was not read completely: "), id="a push"),
+        pytest.param({"amd64": "a", "arm64": "a"}, "v1", {}, ("Success", VERIFIED), id="both have the module"),
+        pytest.param(
+            {"amd64": "a", "arm64": ""}, "v1", {}, ("Failure", "does not contain kernel module"), id="one lacks it"
+        ),
+        pytest.param(
+            {"amd64": "a"}, "v1", {}, ("Failure", "has no image for linux/arm64; it has amd64"), id="one is absent"
+        ),
+        pytest.param(
+            {"amd64": "a", "arm64": ""}, "v1", BUILD, ("Failure", "which was not read completely: "), id="a push"
+        ),
+        pytest.param(
+            {"amd64": "a", "arm64": ""},
+            f"v1-{KERNEL}",
+            BUILD,
+            ("Failure", "which serves several architectures, with an image for one of them"),
+            id="a push to a name with the kernel",
+        ),
     ],
 )
 async def test_an_index_serves_the_nodes_of_both(
-    tmp_path: Path, images: dict[str, str], build: dict[str, object], expected: tuple[str, str]
+    tmp_path: Path, images: dict[str, str], tag: str, build: dict[str, object], expected: tuple[str, str]
 ) -> None:
     """Verified only if the image of every architecture that the Module's nodes have contains the module."""
     layout = layout_in(tmp_path)
@@ -50,7 +63,7 @@ async def test_an_index_serves_the_nodes_of_both(
         )
         for architecture, name in images.items()
     ]
-    put_index(layout, *entries, name="v1")
+    put_index(layout, *entries, name=tag)
     with odd_registry(layout) as odd:
         options = replace(OPTIONS, inner=frozenset({odd.host}))
         async with cluster_with_kernel_modules(tmp_path) as made, running(made, options):
@@ -60,7 +73,7 @@ async def test_an_index_serves_the_nodes_of_both(
                 node = {"metadata": {"name": architecture, "labels": labels}, "status": info}
                 await made.create(resource_of(Node), {"apiVersion": "v1", "kind": "Node", **node})
             await dockerfile(made)
-            await made.create(MODULES, module("a", f"{odd.host}/drivers/a:v1", **build))
+            await made.create(MODULES, module("a", f"{odd.host}/drivers/a:{tag}", **build))
             await made.create(VALIDATIONS, validation(kernelVersion=KERNEL, pushBuiltImage=True))
             found = await made.until(
                 lambda status: module_stages(status).get("a", ("", ""))[0] in ("Success", "Failure")

@@ -150,8 +150,12 @@ def build_and_sign(
     resolved: Resolved,
     missing: module_state.Image,
     image: module_state.Freshness,
+    architectures: Sequence[str],
 ) -> module_state.ModuleState:
-    """Returns the progress of build and signature of an image that is `missing`, or lacks modules."""
+    """Returns the progress of build and signature of an image that is `missing`, or lacks modules.
+
+    `architectures` are those that need the image.
+    """
     try:
         build, sign = resolved.build, resolved.sign
         _check_image(resolved.container_image)
@@ -164,7 +168,7 @@ def build_and_sign(
             raise InvalidInputs(
                 f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
             )
-        if task.push and (why := _why_not_pushed(task, resolved.container_image, missing)):
+        if task.push and (why := _why_not_pushed(task, resolved.container_image, missing, architectures)):
             raise InvalidInputs(why)
         # Until the cluster has said whether it serves Builds, nothing is started.
         if observed.runner is None:
@@ -197,13 +201,16 @@ def build_and_sign(
         return module_state.requeued_state(f"{_failed(task, purpose, str(error))} ({missing.reason})", image)
 
 
-def _why_not_pushed(task: module_state.Task, target: str, image: module_state.Image) -> str:
-    """Returns why a push to `target` would harm other kernels, "" if it would not.
+def _why_not_pushed(
+    task: module_state.Task, target: str, image: module_state.Image, architectures: Sequence[str]
+) -> str:
+    """Returns why a push to `target` would harm other nodes, "" if it would not.
 
-    A name with the kernel in it is only for that kernel, so nodes with other kernels do not use it.
+    A name with the kernel in it is only for that kernel, so nodes with other kernels do not use it. Nodes of several
+    architectures do if the kernel's name has none.
     """
     if re.search(rf"(?<![A-Za-z0-9]){re.escape(as_tag(task.kernel))}(?![A-Za-z0-9])", target):
-        return ""
+        return texts.replaced_index(target) if len(architectures) > 1 and image.kernels is None else ""
     other_kernels = None if image.kernels is None else image.kernels - {task.kernel}
     if other_kernels is None or other_kernels:
         return texts.overwritten(target, other_kernels)

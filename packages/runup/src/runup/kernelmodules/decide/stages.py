@@ -60,7 +60,9 @@ def state_of(task: module_state.Task, observed: module_state.Observed) -> module
     answered = module_state.freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return module_state.requeued_state(image.reason, answered)
-    return build_and_sign.build_and_sign(task, observed, resolved=resolved, missing=image, image=answered)
+    return build_and_sign.build_and_sign(
+        task, observed, resolved=resolved, missing=image, image=answered, architectures=architectures
+    )
 
 
 def architecture_of(kernel: str) -> str:

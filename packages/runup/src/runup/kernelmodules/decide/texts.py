@@ -30,6 +30,14 @@ def overwritten(image: str, kernels: Iterable[str] | None) -> str:
     )
 
 
+def replaced_index(image: str) -> str:
+    """Returns why nothing is pushed to `image`, which nodes of several architectures need."""
+    return (
+        f"a push could replace {image}, which serves several architectures, with an image for one of them: push an "
+        "index with an image for each"
+    )
+
+
 def pushed_twice(image: str, validation: str, kernel: str) -> str:
     """Returns why nothing is pushed to `image`, which another validation would push for its own kernel."""
     return f"PreflightValidation {validation} would push {image}, too, for kernel {kernel}: {NAME_THE_KERNEL}"
