@@ -234,7 +234,7 @@ def readme_commands() -> Iterator[str]:
     targets = set(re.findall(r"^([a-z0-9-]+):", (HERE / "Makefile").read_text(), re.MULTILINE))
     for name in sorted(set(re.findall(r"\bmake ([a-z0-9-]+)\b(?=[`\s]*(?:#|$|`))", text, re.MULTILINE)) - targets):
         yield f"README.md: `make {name}` is not in the Makefile"
-    known = {name for name, _ in walk(root, "runup")}
+    known = {name for name, _ in walk(root, "runup")} | {"runup help"}
     for words in re.findall(r"(?:^\$? *|`)runup ([a-z][a-z -]*?)(?= *(?:--|[A-Z0-9<`|&\\]|$))", text, re.MULTILINE):
         if not any(f"runup {words}".startswith(name) for name in known - {"runup"}):
             yield f"README.md: `runup {words}` is no command"

@@ -1,7 +1,7 @@
-"""`python tools/first_minutes.py > docs/tutorial/first-minutes.md`: a newcomer's first minutes, from the README.
+"""`python tools/first_minutes.py > docs/tutorial/first-minutes.md`: a newcomer's first minutes.
 
-Clones the repository into an empty home, types the README's commands one after the other in one shell, and prints each
-with its time, its exit code and the end of what it said.
+Clones the repository into an empty home, types the commands of the README and the tutorials one after the other in one
+shell, and prints each with its time, its exit code and the end of what it said.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", *(f"docs/tutorial/first-{name}.md" for name in ("cluster", "check", "fleet")))
 # Not of the first minutes: every test, and what is typed while an update runs.
 LEFT_OUT = ("make test", "runup upgrade status")
 SHOWN = 12
 _END = "@@ended"
 _HEAD = """# The first minutes
 
-What a newcomer types, all of it from the README, in a new clone and an empty home, with the time of each command. Made
-by `tools/first_minutes.py` on two busy cores; `make demo` installs what runup needs first.
+This page records a session: every command of the README and the tutorials, in a new clone and an empty home, with
+its duration. `tools/first_minutes.py` recorded it on two busy cores. `make demo` installs runup first.
 """
 
 
 def commands(readme: str) -> Iterator[str]:
-    """Every command of the README's `sh` blocks, one with its here-document."""
+    """Yields every command of a page's `sh` blocks, one with its here-document."""
     for block in re.findall(r"^```sh\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
         lines = iter(block.splitlines())
         for line in lines:
@@ -82,13 +83,16 @@ def _typed(home: Path, python: str) -> int:
     shell = Shell(home)
     shell.run(f"export PYTHON={python}")
     print(_HEAD)
-    typed = [f"git clone -q {ROOT} runup && cd runup", *commands((ROOT / "README.md").read_text(encoding="utf-8"))]
+    typed = [
+        f"git clone -q {ROOT} runup && cd runup",
+        *(command for page in PAGES for command in commands((ROOT / page).read_text(encoding="utf-8"))),
+    ]
     version, total, failed = "", 0.0, 0
     for command in typed:
         seconds, code, said = shell.run(command.replace("VERSION", version))
         total += seconds
         # These say by 2 and 3 what they found.
-        failed += code not in ((0, 2, 3) if re.search("--wait|preflight run", command) else (0,))
+        failed += code not in ((0, 2, 3) if re.search("--wait|preflight (?:run|explain)|fleet", command) else (0,))
         # `start` lists the releases that the cluster can be checked for, the newest last.
         offered = re.search(r"^Imported from .*[ ,](\S+)$", "\n".join(said), re.MULTILINE)
         version = offered[1] if offered else version

@@ -89,6 +89,10 @@ TYPED_BY = {
     "how-to/uninstall.md": "tests/install/test_pages.py",
     "how-to/upgrade.md": "tests/install/test_pages.py",
 }
+TYPED_BY |= {
+    f"tutorial/{page}.md": "tests/journeys/cli/test_tutorials.py"
+    for page in ("first-check", "first-cluster", "first-fleet")
+}
 NOT_TYPED = {
     "how-to/any-kubernetes.md": "charts and overlays are the reader's own",
     "how-to/kernel-modules.md": "it changes the checkout",

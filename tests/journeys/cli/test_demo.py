@@ -1,4 +1,4 @@
-"""`runup demo` tells the README's story in under a minute; failures, signals and closed pipes leave nothing running."""
+"""`runup demo` prints what the tutorial shows; failures, signals and closed pipes leave nothing running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.servers import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo"), pytest.mark.timeout(400)]
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-cluster.md"
 STARTING, CHECKING = "sandbox start", "--mode=preflight"
 
 
@@ -52,7 +53,7 @@ def folder() -> Iterator[Path]:
 
 
 def _pattern(line: str) -> re.Pattern[str]:
-    """A line of the README: dots stand for anything, times and seconds for others."""
+    """A line of the tutorial: dots stand for anything, times and seconds for others."""
     text = re.escape(line)
     text = text.replace(re.escape("[...]"), ".*").replace(re.escape("..."), ".*")
     text = re.sub(r"\d{4}\\-\d\d\\-\d\dT\d\d:\d\d:\d\dZ", r"\\S+Z", text)
@@ -60,13 +61,13 @@ def _pattern(line: str) -> re.Pattern[str]:
 
 
 def _transcript() -> list[str]:
-    """What the README shows of the demo, without blank lines and the progress that a fast machine does not show."""
-    block = README.read_text().partition("```console\n")[2].partition("```")[0]
+    """What the tutorial shows of the demo, without blank lines and the progress that a fast machine does not show."""
+    block = TUTORIAL.read_text().partition("```console\n")[2].partition("```")[0]
     progress = re.compile(r"waiting for|Preflight of \S+ from \S+: |\.\.\.$")
     return [line for line in block.splitlines() if line.strip() and not progress.match(line)]
 
 
-def test_the_demo_tells_what_the_readme_shows(folder: Path) -> None:
+def test_the_demo_prints_what_the_tutorial_shows(folder: Path) -> None:
     """Every line of the transcript is there, in its order; exit code 0, nothing left."""
     done = subprocess.run(
         [*RUNUP, "demo"], env=_environment(folder), capture_output=True, text=True, check=False, timeout=350
@@ -87,7 +88,7 @@ def test_make_demo_is_that_demo() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(
         ["make", "--dry-run", "--assume-old=.venv/.runtime", "demo"],
-        cwd=README.parent, env=environment, capture_output=True, text=True, check=False,
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ".venv/bin/python -m runup demo\n")
 
