@@ -37,8 +37,27 @@ def test_the_commands_of_the_page(line: str, run: Run, monkeypatch: pytest.Monke
         without_zones()
     ran = run(*shlex.split(line))
     assert ran.code == 3, ran.err
-    assert json.loads(ran.out)["parts"] if "json" in line else ran.out.startswith("An update takes at least ")
+    if "json" in line:
+        assert json.loads(ran.out)["parts"]
+        assert json.loads(ran.out)["needsHelp"]
+    else:
+        assert ran.out.startswith("An update does not finish without somebody's help: pod ")
+        assert "With that help it takes at least " in ran.out
     assert all(len(each) <= 80 for each in ran.out.splitlines() if "json" not in line)
+
+
+def test_drains_and_forecast_agree(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both name the pods that somebody has to delete, and take the same time for a node."""
+    monkeypatch.chdir(ROOT)
+    dump = ("--dump", "examples/skip-level", "-o", "json")
+    forecast, drains = (
+        json.loads(run(*words, *dump).out) for words in (("upgrade", "forecast"), ("rehearse", "drain"))
+    )
+    assert forecast["needsHelp"] == drains["needsHelp"] != []
+    masters = [node for pool in drains["pools"] if pool["name"] == "master" for node in pool["nodes"]]
+    took = max(node["backSeconds"] for node in masters) - min(node["fromSeconds"] for node in masters)
+    [control_plane] = [part for part in forecast["parts"] if part["name"] == "control plane"]
+    assert abs(control_plane["atLeastSeconds"] - took) < 120
 
 
 def test_the_page_has_commands() -> None:

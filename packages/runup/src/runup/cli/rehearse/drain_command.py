@@ -101,7 +101,8 @@ def drain(
     if not cluster.nodes:
         raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
     result = simulate(cluster, settings, source.now or SystemClock().now())
-    text = machine(drain_data(result), output) if output else drain_text(result, whole=verbose)
+    data = {**drain_data(result), "needsHelp": list(result.needs_help)}
+    text = machine(data, output) if output else drain_text(result, whole=verbose)
     write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
     return exit_code(result)
 
@@ -155,13 +156,18 @@ _MAX_RIVALS = 3
 
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
+    from runup.rehearse.decide.drains.drain_result import without_help
+
     summary = "No node is drained.\n"
     if result.nodes:
         nodes = count(len(result.nodes), "node")
         end = result.started + timedelta(seconds=result.duration_s)
-        summary = _wrapped_text(
-            f"The drains of {nodes} take {duration_text(result.duration_s)}, from {timestamp(result.started)} to "
-            f"{timestamp(end)}; {_pod_count(result.evicted)} {'is' if result.evicted == 1 else 'are'} evicted."
+        drains, why = f"The drains of {nodes}", without_help(result.needs_help)
+        summary = _wrapped_text(f"{drains} do {why}.") if why else ""
+        summary += _wrapped_text(
+            f"{'With that help they' if why else drains} take {duration_text(result.duration_s)}, from "
+            f"{timestamp(result.started)} to {timestamp(end)}; {_pod_count(result.evicted)} "
+            f"{'is' if result.evicted == 1 else 'are'} evicted."
         )
     titled_rows: dict[str, list[str]] = {
         "Cannot be evicted; somebody has to delete them": [

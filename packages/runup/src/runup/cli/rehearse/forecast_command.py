@@ -51,11 +51,11 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.decide import update_forecast
     from runup.rehearse.decide.drain_inputs import drained_cluster
-    from runup.rehearse.decide.drains.drained_cluster import DrainSettings
+    from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
     from runup.rehearse.decide.drains.simulation import simulate
 
     hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
-    least_s, most_s = update_forecast.GUESSED_NODE_S
+    least_s = most_s = NODE_UPDATE_S
     if node_minutes:
         match = _MINUTES.fullmatch(node_minutes)
         least_s, most_s = (int(match[1]) * 60, int(match[2] or match[1]) * 60) if match else (0, 0)
@@ -125,7 +125,12 @@ def forecast_text(
     result: Forecast, fit: WindowFit | None = None, zone: str = "UTC", control_plane: WindowFit | None = None
 ) -> str:
     """Returns the text: in all, whether that fits, each part with what it rests on, and what is not known."""
+    from runup.rehearse.decide.drains.drain_result import without_help
+
     lines = [f"An update takes {range_text(result.total)}."]
+    if why := without_help(result.needs_help):
+        lines = textwrap.wrap(f"An update does {why}.", WIDTH)
+        lines.append(f"With that help it takes {range_text(result.total)}.")
     if fit is not None:
         window_text = f"{fit.opens:%Y-%m-%d %H:%M} to {fit.closes:%Y-%m-%d %H:%M} {zone}"
         text = f"From {window_text}, {duration_text(fit.length_s)}: {fit.verdict}; {fit.why}."
@@ -169,6 +174,7 @@ def forecast_data(
         ],
         "unknown": list(result.unknown),
         "guessed": result.guessed,
+        "needsHelp": list(result.needs_help),
         "window": _fit_data(fit),
         "controlPlaneAlone": _fit_data(control_plane),
         "exitCode": code,

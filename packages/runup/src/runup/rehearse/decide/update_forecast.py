@@ -16,7 +16,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.lang.text import count
 from runup.api.config_v1 import UpdateHistory
-from runup.rehearse.decide.drains.drain_result import DrainResult, PoolTimeline
+from runup.rehearse.decide.drains.drain_result import DrainResult, PoolTimeline, stuck_texts
 
 if TYPE_CHECKING:
     from runup.rehearse.decide.drains.drained_cluster import Pool
@@ -32,8 +32,6 @@ _FACTOR_OF_ONE_SAMPLE = 2
 _SHORTEST_NODE_UPDATE = timedelta(minutes=1)
 # A pool whose nodes came back over a longer time was restarted by something else than the update, too.
 _LONGEST_ROLL_OUT_S = 2 * 24 * 3600
-GUESSED_NODE_S = (5 * 60, 20 * 60)
-"""The time of a node from drained to ready where nothing tells: a virtual machine, and a machine with slow firmware."""
 _NOT_ALL_IS_KNOWN = "not all is known of its drains, see below"
 FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
 
@@ -58,12 +56,16 @@ class ForecastPart:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The duration of an update in all and of each part; `unknown` says what is not known, and why."""
+    """The duration of an update in all and of each part; `unknown` says what is not known, and why.
+
+    `needs_help` says why the update does not finish unless somebody does something.
+    """
 
     total: Range
     parts: tuple[ForecastPart, ...]
     unknown: tuple[str, ...] = ()
     guessed: bool = False
+    needs_help: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,8 @@ def forecast(
         # The groups of nodes go one after another, the control plane first.
         open_ended = any(part.range.high_s is None for part in parts.values()) or bool(slow.unknown)
         total = Range(quick.duration_s, None if open_ended else slow.duration_s)
-        return Forecast(total, tuple(parts.values()), unknown, any(part.guessed for part in parts.values()))
+        guesses = any(part.guessed for part in parts.values())
+        return Forecast(total, tuple(parts.values()), unknown, guesses, needs_help=slow.needs_help)
     # Reasons why it has no known upper end, whatever earlier updates took.
     why_open = []
     if outside := sorted(by_name.keys() - {name for pool in pools for name in pool.nodes}):
@@ -202,7 +205,8 @@ def forecast(
     high = most + max(known_highs, default=0) if most is not None and len(known_highs) == len(highs) else None
     all_parts = (control_plane, *parts.values())
     low = max(part.range.low_s for part in all_parts)
-    return Forecast(Range(low, high), all_parts, unknown, any(part.guessed for part in all_parts))
+    guesses = any(part.guessed for part in all_parts)
+    return Forecast(Range(low, high), all_parts, unknown, guesses, needs_help=slow.needs_help)
 
 
 def _control_plane_part(
@@ -253,14 +257,7 @@ def _pool_part(
         times = "guessed" if guessed else "as given"
         at_once = f", {pool.at_once} at a time" if len(pool.nodes) > 1 else ""
         source = f"simulated drains of {count(len(pool.nodes), 'node')}{at_once}; the time of a node is {times}"
-    names = {node.node for node in slow_pool.nodes}
-    stuck = [
-        f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"
-        for node in slow.nodes
-        if node.node in names
-        for blocked in node.blocked
-        if blocked.to_s is None
-    ]
+    stuck = stuck_texts((node, blocked) for node, blocked in slow.stuck if node.pool == pool.name)
     not_all = [_NOT_ALL_IS_KNOWN] if slow.unknown else []
     blocks = (*((slow_pool.held,) if slow_pool.held else ()), *stuck[:3], *not_all)
     if blocks:

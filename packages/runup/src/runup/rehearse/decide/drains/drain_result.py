@@ -140,9 +140,30 @@ class DrainResult:
         return tuple((node, blocked) for node in self.nodes for blocked in node.blocked if blocked.to_s is None)
 
     @property
+    def needs_help(self) -> tuple[str, ...]:
+        """Returns why the drains do not finish unless somebody does something: pods that stay, pools that are held."""
+        return (
+            *stuck_texts(self.stuck),
+            *(f"pool {pool.name} does not begin: {pool.held}" for pool in self.pools if pool.held),
+        )
+
+    @property
     def homeless(self) -> tuple[Unplaced, ...]:
         """Returns the pods that had no place even at the end, and had one before."""
         return tuple(unplaced for unplaced in self.unplaced if unplaced.to_s is None and not unplaced.before)
+
+
+def stuck_texts(stuck: Iterable[tuple[NodeDrain, Blocked]]) -> list[str]:
+    """Returns a text for each pod that somebody has to delete."""
+    return [f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}" for node, blocked in stuck]
+
+
+def without_help(reasons: Sequence[str]) -> str:
+    """Returns the end of a sentence about drains or an update that need help; empty if they do not."""
+    if not reasons:
+        return ""
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"not finish without somebody's help: {reasons[0]}{more}"
 
 
 def critical_path(nodes: Sequence[NodeDrain]) -> tuple[PathStep, ...]:

@@ -45,6 +45,10 @@ class Window:
         return opening if opening > moment else opening + timedelta(days=1)
 
 
+NODE_UPDATE_S = 600
+"""The time of a node from drained to ready where nobody gives it, in a drain and in a forecast."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainSettings:
     """Settings of the drains, all times in seconds.
@@ -55,7 +59,7 @@ class DrainSettings:
 
     forces: bool = True
     drain_timeout_s: int = 3600
-    node_update_s: int = 600
+    node_update_s: int = NODE_UPDATE_S
     default_start_s: int = 30
     max_unavailable: int | None = None
     window: Window | None = None
