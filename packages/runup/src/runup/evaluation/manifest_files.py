@@ -10,6 +10,7 @@ from kubekit.error_types import InputError
 from kubekit.lang.version import Version, VersionError
 from kubekit.rules.version_skew import is_kubernetes, version_of
 from runup import __version__
+from runup.checks.catalogue.manifest_contents import content_findings
 from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Snapshot
@@ -49,7 +50,8 @@ def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Ev
         kubernetes=kubernetes,
         engine_version=__version__,
     )
-    report = evaluate(Facts(snapshot=Snapshot()), request, (file_check(manifests),), now, outcome_of=run_logged)
+    checks = (file_check(manifests, content_findings),)
+    report = evaluate(Facts(snapshot=Snapshot()), request, checks, now, outcome_of=run_logged)
     # The first place of each object counts.
     places: dict[str, Place] = {}
     for manifest in manifests.objects:

@@ -95,7 +95,7 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _manifests(document: Any, source: str, line: int, text: str = "") -> Iterator[Manifest]:
-    """Yields the manifests in a document, also those of lists, without their content.
+    """Yields the manifests in a document, also those of lists.
 
     `line` is the line of `source` on which the document begins. If its `text` is given, the items of a list have lines
     of their own.
@@ -116,6 +116,7 @@ def _manifests(document: Any, source: str, line: int, text: str = "") -> Iterato
             namespace=_text(metadata.get("namespace")),
             name=name,
             place=f"{source}:{line}",
+            content=document,
         )
 
 
@@ -190,7 +191,7 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     source += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
     manifests: list[Manifest] = []
     _read(source, _text(release.get("manifest")), manifests, problems)
-    objects += [replace(manifest, place=source) for manifest in manifests]
+    objects += [replace(manifest, place=source, content=None) for manifest in manifests]
 
 
 def unpack_release(text: str, *, twice: bool) -> dict[str, Any]:

@@ -153,6 +153,22 @@ def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
     return None
 
 
+@cache
+def config_groups() -> frozenset[str]:
+    """Returns the groups of configuration files whose versions are known."""
+    content = document("removed-config-apis")
+    return frozenset({row["group"] for row in content["removed"]} | set(content["known"]))
+
+
+def config_removal(group: str, version: str) -> tuple[int, str] | None:
+    """Returns the minor version that no longer reads configuration in that version, and the version to write."""
+    rows = document("removed-config-apis")["removed"]
+    return next(
+        ((row["removed"], row["replacement"]) for row in rows if (row["group"], row["version"]) == (group, version)),
+        None,
+    )
+
+
 @lru_cache(4096)
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""

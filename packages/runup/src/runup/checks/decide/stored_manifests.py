@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +18,16 @@ from kubekit.lang.text import count
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.removal_tables import AddonRemoval, addon_groups, addon_removal, life_of, removal_of, table
+from runup.checks.decide.removal_tables import (
+    AddonRemoval,
+    addon_groups,
+    addon_removal,
+    config_groups,
+    config_removal,
+    life_of,
+    removal_of,
+    table,
+)
 from runup.checks.decide.wording import could_not_tell_finding, names
 from runup.report.report import ReportedResource, Severity
 
@@ -26,17 +36,25 @@ MINORS_AHEAD = 3
 IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
 IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
+# The groups of definitions whose contents are looked at: of Cluster API and of autoscalers.
+_INSPECTED_GROUPS = frozenset(
+    {"controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "keda.sh", "autoscaling.k8s.io"}
+)
 _RENDER_FIRST = "Render templates first (`helm template`, `kustomize build`)."
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """An object as a text has it. `place` says where, in words: a file and a line, or the release of a chart."""
+    """An object as a text has it. `place` says where, in words: a file and a line, or the release of a chart.
+
+    `content` is all of it, if it is of a file.
+    """
 
     api_version: str
     kind: str
     namespace: str
     name: str
     place: str
+    content: Any = None
 
     @property
     def group(self) -> str:
@@ -52,6 +70,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def reference(self) -> ReportedResource:
         """The object, as a report refers to it."""
         return ReportedResource(group=self.group, kind=self.kind, namespace=self.namespace, name=self.name)
+
+
+ContentFindings = Callable[[Sequence[Manifest], Context], Iterable[Finding]]
 
 
 class Manifests(msgspec.Struct, frozen=True):
@@ -74,8 +95,8 @@ class Manifests(msgspec.Struct, frozen=True):
         return f"{count(len(self.objects), 'object')} in {count(self.texts, 'text')}{of_kinds}"
 
 
-def file_check(manifests_read: Manifests) -> Check:
-    """Returns the check of manifests in files."""
+def file_check(manifests_read: Manifests, contents: ContentFindings = lambda _manifests, _context: ()) -> Check:
+    """Returns the check of manifests in files; `contents` returns the findings about what the manifests contain."""
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests in files that the target, or a release soon after it, does not serve."""
@@ -94,6 +115,8 @@ def file_check(manifests_read: Manifests) -> Check:
             severity="info",
             fix="Nothing for this version; plan to write {them} in {replacement}.",
         )
+        yield from _config_findings(manifests_read.objects, target, context)
+        yield from contents(manifests_read.objects, context)
         yield from _addon_findings(manifests_read.objects, IN_FILES, "applying {them} fails")
         yield from _unread_finding(manifests_read, IN_FILES, f"{_RENDER_FIRST} Correct the other texts.")
         yield from _beyond_table_findings(manifests_read.objects, target, IN_FILES, context)
@@ -163,7 +186,7 @@ def _target_minor(context: Context) -> int:
 
 def _is_evaluated(manifest: Manifest) -> bool:
     """Returns whether the tables of removed versions have the manifest's group."""
-    return is_built_in(manifest.group) or manifest.group in addon_groups()
+    return is_built_in(manifest.group) or manifest.group in addon_groups() | config_groups() | _INSPECTED_GROUPS
 
 
 def _removal(manifest: Manifest) -> int | None:
@@ -241,6 +264,29 @@ def _addon_findings(manifests: Iterable[Manifest], name: str, outcome: str) -> I
 
 def _addon_removal(manifest: Manifest) -> AddonRemoval | None:
     return addon_removal(manifest.group, manifest.version, manifest.kind)
+
+
+def _config_findings(manifests: Iterable[Manifest], target: int, context: Context) -> Iterator[Finding]:
+    """Yields the findings about configuration files in a version that the target's components do not read."""
+    gone = [
+        manifest
+        for manifest in manifests
+        if (removal := config_removal(manifest.group, manifest.version)) and removal[0] <= target
+    ]
+    for kind, version, of_type in _group_by_type(gone):
+        removal = config_removal(of_type[0].group, of_type[0].version)
+        assert removal is not None
+        places = names(sorted({manifest.place for manifest in of_type}))
+        pronoun = "it" if len(of_type) == 1 else "them"
+        yield Finding(
+            name=f"{IN_FILES}-{kind}",
+            message=f"{count(len(of_type), kind)} in {version} ({places}), removed in 1.{removal[0]}, which "
+            f"{context.target} does not read.",
+            reason=IN_FILES,
+            severity="critical",
+            resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
+            remediation=f"Write {pronoun} in {removal[1]}; `kubeadm config migrate` does so for kubeadm's.",
+        )
 
 
 def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[Finding]:

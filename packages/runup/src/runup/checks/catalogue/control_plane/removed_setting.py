@@ -78,7 +78,7 @@ _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 _PROVIDER = "cloud-provider"
 
 
-class _Refused(msgspec.Struct, frozen=True):
+class Refused(msgspec.Struct, frozen=True):
     """Why a target does not take a setting, how severe that is, and what to do besides `Given.fix`."""
 
     why: str
@@ -120,7 +120,7 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
     gates = {(each[0].component, each[0].name): each[0].value for each in settings if each[0].setting == GATE}
     for alike in settings:
         first = alike[0]
-        if refused := _refused(first, target, gates):
+        if refused := refusal(first, target, gates):
             # The kinds of one setting's holders are the same: its place is theirs.
             holders = names([full_name(each.holder) for each in alike])
             shown_value = f" to {first.value}" if first.value and (first.setting != FLAG or refused.fix) else ""
@@ -147,12 +147,12 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
         )
 
 
-def _refused(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> _Refused | None:
+def refusal(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> Refused | None:
     """Returns why the target's component does not take what it is given, or None. `gates` are those given, by name."""
     return _refused_name(given, target) or _refused_value(given, target, gates)
 
 
-def _refused_name(given: Given, target: int) -> _Refused | None:
+def _refused_name(given: Given, target: int) -> Refused | None:
     """Returns why the target does not know the flag, plug-in or gate, or locks it to another value."""
     if given.setting == FIELD:
         return None
@@ -164,7 +164,7 @@ def _refused_name(given: Given, target: int) -> _Refused | None:
             return _removal(given, rows, minor, "does not have it any more")
     for minor, row in rows.added.items():
         if minor > target and given.name in (row.get(key, ()) if key else row):
-            return _Refused(f"{_since(given, rows, minor)} is the first to have it")
+            return Refused(f"{_since(given, rows, minor)} is the first to have it")
     if given.setting == GATE:
         for minor, row in table(_LOCKED).until(target):
             for value, locked in row.items():
@@ -173,7 +173,7 @@ def _refused_name(given: Given, target: int) -> _Refused | None:
     return None
 
 
-def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> _Refused | None:
+def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> Refused | None:
     """Returns why the target does not take the value of a flag or field, or reads it in another way."""
     is_provider = given.name == _PROVIDER and given.component in ("kube-controller-manager", "kubelet")
     if given.setting == FLAG and is_provider:
@@ -191,13 +191,13 @@ def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], st
             and not any(gates.get((given.component, gate)) == value for gate, value in row.get("unless", {}).items())
         ):
             why = f"Kubernetes 1.{row['since']} {row['effect']} ({row['source']})"
-            return _Refused(why, row["severity"], row["fix"])
+            return Refused(why, row["severity"], row["fix"])
     return None
 
 
-def _removal(given: Given, rows: Table, minor: int, effect: str) -> _Refused:
+def _removal(given: Given, rows: Table, minor: int, effect: str) -> Refused:
     """Returns what a minor version removes or locks; of one that is not released it may still change."""
-    return _Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
+    return Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
 
 
 # What Go takes for a truth (strconv.ParseBool); a text that is none is no lock's business.

@@ -116,8 +116,7 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
     if target is None and old:
         yield target_unknown(NAME, [obj for obj, _ in old], kind)
         return
-    # Planned removals included: a later version may still keep the plug-in.
-    removed = {plugin for _, row in table("removed-volumes").until(target or 0) for plugin in row}
+    removed = removed_plugins(target or 0) - {_GIT_REPO}
     attachable = removed & {*document("removed-volumes")["attachable"]}
     source = least_source_minor(context)
     if any(source < minor <= (target or 0) for minor in _GIT_REPO_OFF):
@@ -150,6 +149,15 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
             f"cannot be mounted without the CSI driver {drivers}, which no node has",
             fix="Install the driver; `kubectl get csinodes` shows which drivers a node has.",
         )
+
+
+def removed_plugins(target: int) -> set[str]:
+    """Returns the plug-ins that a minor version does not have.
+
+    Planned removals are included: a later version may still keep the plug-in.
+    """
+    removed = {plugin for _, row in table("removed-volumes").until(target) for plugin in row}
+    return removed | ({_GIT_REPO} if target >= _GIT_REPO_OFF[0] else set())
 
 
 def _dropped_finding(

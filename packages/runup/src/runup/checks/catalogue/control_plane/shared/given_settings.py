@@ -194,6 +194,15 @@ def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator
     if not isinstance(content, dict):
         yield Malformed(config_map, f"ConfigMap {full_name(config_map)} has no mapping in {key}", look)
         return
+    yield from settings_in(content, parts, holder=config_map, key=key, fix=fix)
+    if config_map.metadata.name != _KUBEADM_MAP:
+        yield from fields_in(content, parts[0][1], holder=config_map, key=key, fix=fix)
+
+
+def settings_in(
+    content: Mapping[str, Any], parts: Iterable[tuple[str, str]], *, holder: Object, key: str, fix: str
+) -> Iterator[Given]:
+    """Yields the settings at the paths of a configuration, each with its component; `key` names the configuration."""
     for path, component in parts:
         values: Any = content
         for step in path.split("."):
@@ -203,28 +212,24 @@ def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator
             pairs = [(str(each.get("name")), each.get("value")) for each in values if isinstance(each, dict)]
         else:
             pairs = list(values.items()) if isinstance(values, dict) else []
+        place = f"{path} of {key}"
         for name, value in pairs:
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            place = f"{path} of {key}"
             if path != _GATES:
-                yield from _settings(component, name, value=text, holder=config_map, place=place, fix=fix)
+                yield from _settings(component, name, value=text, holder=holder, place=place, fix=fix)
                 continue
+            yield Given(setting=GATE, name=name, value=text, component=component, holder=holder, place=place, fix=fix)
+
+
+def fields_in(content: Mapping[str, Any], component: str, *, holder: Object, key: str, fix: str) -> Iterator[Given]:
+    """Yields the single values at the top of a component's configuration."""
+    fix = fix.replace("Take it out", "Change it", 1)
+    for name, value in content.items():
+        if isinstance(value, (str, int, bool)):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
             yield Given(
-                setting=GATE, name=name, value=text, component=component, holder=config_map, place=place, fix=fix
+                setting=FIELD, name=str(name), value=text, component=component, holder=holder, place=key, fix=fix
             )
-    if config_map.metadata.name != _KUBEADM_MAP:
-        for name, value in content.items():
-            if isinstance(value, (str, int, bool)):
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                yield Given(
-                    setting=FIELD,
-                    name=str(name),
-                    value=text,
-                    component=parts[0][1],
-                    holder=config_map,
-                    place=key,
-                    fix=fix.replace("Take it out", "Change it", 1),
-                )
 
 
 def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
