@@ -178,7 +178,7 @@ def pool_json(
         },
         status={
             "observedGeneration": 1,
-            "configuration": {"name": f"rendered-{name}-{current}"},
+            "configuration": {"name": f"rendered-{name}-{current}", "source": [{"name": f"00-{name}"}]},
             "machineCount": machines,
             "readyMachineCount": done,
             "updatedMachineCount": done,

@@ -2552,6 +2552,7 @@ ROWS = (
     ),
     Row("limits: of users", "PlatformPodsLimited", (("defaults, namespace: kube-system", "d, namespace: shop"),)),
     Row("policies: traffic out is not denied", "PlatformPodsCutOff", (("[Ingress, Egress]", "[Ingress]"),)),
+    Row("osImageURL: none of users", "OSImageOverridden", (("99-worker-custom-os", "99-worker-ssh"),)),
 )
 
 

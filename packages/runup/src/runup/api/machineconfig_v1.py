@@ -6,10 +6,17 @@ from typing import Any
 from kubekit.api.meta_v1 import Condition, LabelSelector, LooseCondition, Object, Wire
 
 
-class ConfigurationReference(Wire, frozen=True):
-    """A rendered MachineConfig by name."""
+class ConfigurationSource(Wire, frozen=True):
+    """A MachineConfig by name."""
 
     name: str = ""
+
+
+class ConfigurationReference(Wire, frozen=True):
+    """A rendered MachineConfig by name, and the MachineConfigs of which it was rendered."""
+
+    name: str = ""
+    source: tuple[ConfigurationSource, ...] = ()
 
 
 class MachineConfigPoolSpec(Wire, frozen=True):

@@ -105,13 +105,14 @@ def declared(
     unknown_risk: str | None = None,
     clusters: Literal["both", "Kubernetes", "OpenShift"] | None = None,
     by_hand: bool = False,
+    query: str = "",
 ) -> CatalogueCheck:
     """Returns the check that `run` implements; its module's docstring is its page, and EXAMPLE there its example.
 
     If it cannot tell, the risk is `<name>Unknown`, or `unknown_risk`. `applies_to` is for updates other than `ALL` and
     `MINOR`; `updates` then describes them in words. `clusters` are the kinds of cluster that the check is for, by
     default those that have all that it reads. `by_hand` means that the pages of the check and of its
-    risks are written by hand.
+    risks are written by hand. `query` is a PromQL query whose answer `run` needs.
     """
     resources = tuple(kind if isinstance(kind, Resource) else resource_of(kind) for kind in reads)
     module = run.__globals__
@@ -129,6 +130,7 @@ def declared(
         example=module.get("EXAMPLE", ""),
         clusters=_CLUSTERS.get(clusters) or clusters_by_reads(resources),
         rank=rank,
+        query=query,
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from kubekit.api.scheme import Resource
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
+from runup.advice.decide.promql import Answer, PrometheusState
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.file_based_catalog import parse
@@ -76,6 +77,8 @@ def example(check: Check) -> tuple[Snapshot, Context]:
         manifests=tuple(target),
         target_image=_IMAGE,
         catalogs=catalogs,
+        # The example's cluster answers that the check applies.
+        prometheus=PrometheusState(configured=True, answers={check.query: Answer(at=_NOW, applies=True)}),
     )
 
 

@@ -1,8 +1,7 @@
 """The cluster builds the operating system of some nodes itself, and the update waits for it.
 
 Applies when there is a MachineOSConfig: its pool's image is built in the cluster, out of the release's and what was
-added. MachineConfigs are not read, since they may hold credentials: an osImageURL in one of them, which keeps the
-release's operating system away from a pool altogether, is not seen.
+added. An osImageURL in a MachineConfig is the risk OSImageOverridden.
 
 Why it matters: the image is built anew on the target's before a node of that pool is updated. What the build needs (a
 registry, packages that fit the new system) is needed then, and a build that fails stops the pool.
