@@ -103,7 +103,7 @@ def main() -> int:
         print(f"{name:28} {expression}")
     parts = {f"{part} in {name}": told for name in installed for part, told in bundled(name).items()}
     print(f"and {len(parts)} parts that their wheels have compiled in")
-    unfit = [f"{name} ({told or 'not told'})" for name, told in (*rows, *parts.items()) if not is_compatible(told)]
+    unfit = [f"{name} ({told or 'unknown'})" for name, told in (*rows, *parts.items()) if not is_compatible(told)]
     if unfit:
         print(f"error: not known to be compatible with Apache-2.0: {', '.join(unfit)}", file=sys.stderr)
     return bool(unfit)

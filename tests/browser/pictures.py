@@ -101,7 +101,7 @@ def _take(browser: Browser, entered: str) -> None:
     """Goes through the pages as somebody does who updates a cluster."""
     url = entered.partition("/enter")[0]
     browser.open(entered)
-    eventually(lambda: "Not judged yet" not in browser.open(f"{url}/"), "every cluster is judged")
+    eventually(lambda: "Not evaluated yet" not in browser.open(f"{url}/"), "every cluster is judged")
     browser.picture("fleet", height=820)
     browser.open(f"{url}/clusters/harbour")
     browser.picture("preflight", height=900)

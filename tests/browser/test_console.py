@@ -196,7 +196,7 @@ async def test_a_login(tmp_path: Path) -> None:
     finally:
         process.close()
     assert [each.get("token") for each in reviews.asked[:1]] == ["t0k3n"]
-    assert "Nothing is known of this cluster yet" in drawn
+    assert "Nothing is known about this cluster yet" in drawn
 
 
 async def test_a_sibling_host_shadows_no_cookie(tmp_path: Path) -> None:

@@ -173,9 +173,9 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
     (tmp_path / "cm.json").write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **stored}))
     ran = run("upgrade", "recommend", "--dump", tmp_path)
     assert ran.out.partition("\nPreflights:\n\n")[2] == (
-        "  TARGET   SOURCE   OBSERVED               STATE                        RISKS\n"
-        "  5.1.0    5.0.0    2026-01-14T09:30:00Z   ended (1 of 2 checks told)   RiskA\n"
-        "\nWhat an ended preflight found may have changed since, and holds no update up.\n"
+        "  TARGET   SOURCE   OBSERVED               STATE                                 RISKS\n"
+        "  5.1.0    5.0.0    2026-01-14T09:30:00Z   ended (1 of 2 checks with a result)   RiskA\n"
+        "\nFindings of an ended preflight may have changed since, and hold no update up.\n"
     )
     shown = run("upgrade", "--dump", tmp_path).out.partition("\nEnded preflights; ")[2].splitlines()
     rows = [line.split() for line in shown]

@@ -19,16 +19,16 @@ ROWS = [
     ((*UPGRADE, "--timeout=5m", "--to=5.2.0"), "--timeout needs --mode=preflight: an update is followed with"),
     ((*PREFLIGHT, "--timeout=5m"), "--timeout needs --wait"),
     ((*PREFLIGHT, "-o", "html"), "-o html is a page of the result, so it needs --wait"),
-    ((*UPGRADE, "--to=5.2.0", "-o", "wide"), "-o wide is for showing; what an action did is told as text"),
-    ((*UPGRADE, "--clear", "-o", "html"), "-o html is for showing; what an action did is told as text"),
+    ((*UPGRADE, "--to=5.2.0", "-o", "wide"), "-o wide is for showing; the result of an action is text"),
+    ((*UPGRADE, "--clear", "-o", "html"), "-o html is for showing; the result of an action is text"),
     ((*UPGRADE, "--clear-preflight", "-o", "wide"), "-o wide is for showing"),
     ((*UPGRADE, "--to-latest", "-o", "html"), "-o html is for showing"),
     ((*UPGRADE, "--to-multi-arch", "-o", "wide"), "-o wide is for showing"),
     ((*UPGRADE, f"--to-image=a.b/c/d@{DIGEST}", "-o", "wide"), "-o wide is for showing"),
     ((*UPGRADE, "-o", "json", "accept", "A"), "--output cannot be used with `accept`"),
     ((*UPGRADE, "--wait", "channel"), "--wait cannot be used with `channel`"),
-    ((*UPGRADE, "--dump=.", "--to=5.2.0"), "--to asks a cluster for something, and a dump is none; leave out one"),
-    ((*UPGRADE, "--dump=.", "--as=kim"), "--as asks a cluster for something"),
+    ((*UPGRADE, "--dump=.", "--to=5.2.0"), "--to needs a cluster, and a dump is not a cluster; leave out one"),
+    ((*UPGRADE, "--dump=.", "--as=kim"), "--as needs a cluster"),
     ((*UPGRADE, "--clear-preflight", "--force"), f"--clear-preflight {WITH_IT}"),
     ((*UPGRADE, "--clear-preflight", "--include-not-recommended"), f"--clear-preflight {WITH_IT}"),
     ((*UPGRADE, "--clear-preflight", "--to=5.2.0"), f"--clear-preflight {WITH_IT}"),
@@ -52,7 +52,10 @@ ROWS = [
     (("sandbox", "start", "--scenario=a", "--import=b"), "--scenario and --import exclude each other"),
     *(((*RUN, flag), "--image, --timeout and --keep are about a Job; give --in-cluster too") for flag in OF_A_JOB),
     *(
-        ((*RUN, "--manifests=a", *flags), "--manifests are judged by themselves: give only --to, and what is printed")
+        (
+            (*RUN, "--manifests=a", *flags),
+            "--manifests are evaluated by themselves: give only --to, and what is printed",
+        )
         for flags in (
             ("--dump=a",),
             ("--in-cluster",),
@@ -67,7 +70,7 @@ ROWS = [
         ((*RUN, *flags), f"{READ_HERE} are read from here: leave out --dump and --in-cluster")
         for flags in (("--helm-releases", "--dump=a"), ("--api-metrics", "--in-cluster"))
     ),
-    ((*RUN, "--manifests=a", "--store=b"), "--store keeps reports of clusters; manifests have none"),
+    ((*RUN, "--manifests=a", "--store=b"), "--store keeps reports of clusters; manifests have no cluster"),
     (("preflight", "run", "--manifests=."), "--manifests: which version they are for is not known; give it with --to"),
     (("preflight", "run", "--manifests=.", "--to=x"), "--to: "),
     (("preflight", "run", "--manifests=nowhere", "--to=1.36"), "--manifests nowhere: there is no such file or folder"),
@@ -79,7 +82,7 @@ ROWS = [
     ((*RUN, "-o", "json="), "'json=' has no file; `-` is the terminal"),
     (
         (*RUN, "-o", "json=a,junit=a"),
-        "json and junit cannot both go to a; give a file of its own to each: -o json=FILE",
+        "json and junit cannot both go to a; give each a separate file: -o json=FILE",
     ),
     ((*RUN, "-o", "json,yaml"), "json and yaml cannot both go to the terminal"),
     ((*RUN, "-o", "json=."), "-o: . is a folder; name a file in it"),
@@ -97,7 +100,7 @@ ROWS = [
     (("rehearse", "--dump=a"), "name the target: --to, --to-image, --release-dir or --to-kubernetes"),
     (("rehearse", "--release-dir=.", "--operators=etcd"), "--operators etcd: only stuck:NAME is known"),
     *(
-        (("fleet", "rehearse", "--dumps=.", *flags), "name the release that every cluster is to go to: --to-image or")
+        (("fleet", "rehearse", "--dumps=.", *flags), "name the target release of every cluster: --to-image or")
         for flags in ((), ("--to-image=a.b/c", "--release-dir=."))
     ),
     (
@@ -106,7 +109,10 @@ ROWS = [
     ),
     (("fleet", "preflight", "--dumps=.", "--to-image=a.b/c", "--release-dir=."), BOTH_NAME_IT),
     (("fleet", "history", "--store=nowhere"), "--store nowhere"),
-    (("serve", "--dumps=.", "--engine=dask", "--scheduler=tcp://127.0.0.1:9"), "--engine dask: the console judges on"),
+    (
+        ("serve", "--dumps=.", "--engine=dask", "--scheduler=tcp://127.0.0.1:9"),
+        "--engine dask: the console evaluates",
+    ),
     (("serve", "--dumps=.", "--tls-cert=a"), "--tls-cert and --tls-key are a pair; give both"),
     (("serve", "--dumps=.", "--tls-key=a"), "--tls-cert and --tls-key are a pair; give both"),
     (("serve", "--dumps=.", "--listen=0.0.0.0:0"), "others reach this address, so tokens are asked for, never in the"),

@@ -84,6 +84,6 @@ def test_a_preflight_without_a_rehearsal_says_why(tmp_path: Path) -> None:
     """Nobody takes a rehearsal that did not happen for one without findings."""
     done = run_without(_REHEARSAL, home=tmp_path)
     assert done.stdout.startswith(
-        "Unknown What the release would do to this cluster was not rehearsed: package kubesandbox"
+        "Unknown The effects of the release on this cluster were not rehearsed: package kubesandbox"
     )
     assert "pip install 'kube-runup[sandbox]'" in done.stdout

@@ -79,7 +79,7 @@ def _judgements() -> dict[str, Judgement]:
 
 
 def board(**more: Judgement) -> Board:
-    """Every state: risks, clear, too old, not judged yet, could not be judged."""
+    """Every state: risks, clear, too old, not evaluated yet, could not be evaluated."""
     made = with_members(Board(), MEMBERS, ("context b leads to the server of a",))
     for name, judged in {**_judgements(), **more}.items():
         made = with_judgement(made, name, judged=judged, size=1000, now=NOW)
@@ -176,7 +176,7 @@ def pages() -> dict[str, str]:
         "a preflight to come": PAGES.cluster(board(harbour=TO_COME), "harbour", NOW),
         "a fleet with a preflight to come": PAGES.fleet(board(orchard=TO_COME), NOW),
         "a kept preflight": PAGES.cluster(kept, "harbour", NOW),
-        "a cluster that was not judged yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
+        "a cluster that was not evaluated yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
         "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),
         "a cluster that could be judged before": PAGES.cluster(
             with_judgement(whole, "harbour", judged=Judgement(findings=failed_findings("no route")), size=5, now=NOW),

@@ -46,7 +46,7 @@ items:
 """
 NAMESPACE_LIST = "apiVersion: v1\nkind: NamespaceList\nmetadata: {resourceVersion: '7'}\nitems:\n"
 LACKING = (
-    "Whether PodDisruptionBudgetBlocksDrain applies to what was not listed could not be told: PodDisruptionBudget: "
+    "Whether PodDisruptionBudgetBlocksDrain applies to what was not listed is unknown: PodDisruptionBudget: "
     "of poddisruptionbudgets the dump has only the namespace shop: whether there were others is not known."
 )
 

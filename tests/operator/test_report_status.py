@@ -129,7 +129,7 @@ def test_a_half_that_cannot_be_read(reporting: Server, capfd: pytest.CaptureFixt
     assert found.update_status is None
     assert "no cluster operator information available" in found.status_problem
     assert found.cluster_version is not None
-    assert "could not be read, which is told to the hub: no cluster operator" in capfd.readouterr().err
+    assert "could not be read, which is reported to the hub: no cluster operator" in capfd.readouterr().err
 
 
 def test_what_a_server_says_acts_on_no_terminal(

@@ -100,7 +100,7 @@ def test_a_node_whose_programs_are_killed(story: Story) -> None:
 def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> None:
     """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led.
 
-    The preflight's pod was on that node: its end is waited for with a word, and the preflight goes on afterwards.
+    The preflight's pod was on that node: its end is waited for with a word, and the preflight continues afterwards.
     """
     assert story.preflight(LATER).returncode in (0, 2, 3)
     dead = story.operator_node()
@@ -125,7 +125,7 @@ def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> No
     story.until(lambda: ready(story.kube.get("v1", "Node", dead)), f"{dead} is Ready")
     (operator,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
     assert operator["spec"]["nodeName"] != dead
-    story.until(lambda: story.condition("PreflightFailed").get("status") == "False", "the preflight goes on")
+    story.until(lambda: story.condition("PreflightFailed").get("status") == "False", "the preflight continues")
     story.until(lambda: story.condition("PreflightCompleted").get("status") == "True", "the report is complete")
     (anew,) = story.kube.running(OPERATOR_NAMESPACE, PREFLIGHT)
     assert anew["spec"]["nodeName"] == operator["spec"]["nodeName"]

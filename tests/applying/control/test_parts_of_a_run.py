@@ -397,7 +397,7 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
             await parts.clock.advance(quarter)
             await parts.clock.until_sleeping(deadline_s=90)
             put.append(server.written[before:])
-    assert [line["event"] for line in logs] == ["could not be applied anew"] * 4
+    assert [line["event"] for line in logs] == ["could not be applied again"] * 4
     await cancel([going])
     assert put == [["a"], [], [], ["z"]] * 2
     assert gone.identity.name not in server.written

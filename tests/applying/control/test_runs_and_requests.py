@@ -256,7 +256,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
         await cancel([going])
         await tracking.close()
     assert HANDOVER_S == 120
-    handed = ["the new operator goes on from here", "no new operator came, so this one goes on"]
+    handed = ["the new operator continues from here", "no new operator came, so this one continues"]
     assert [line["event"] for line in logs] == [*(handed if waits else []), "applied"]
 
 

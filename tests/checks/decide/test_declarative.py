@@ -112,7 +112,7 @@ def test_what_is_read() -> None:
                 ("True", "old offers RC4, which 5.2.0 lacks.", ["old"]),
                 (
                     "Unknown",
-                    "Whether IngressLegacyCipher applies could not be told: the expression failed for 1 object:",
+                    "Whether IngressLegacyCipher applies is unknown: the expression failed for 1 object:",
                     ["empty"],
                 ),
             ],

@@ -185,7 +185,7 @@ def test_what_could_not_be_read_is_named() -> None:
     risk = run_check(
         check(lambda snapshot, _context: snapshot.all(Node)), snapshot(unreadable={Node: lacking}), context()
     ).findings[0]
-    assert risk.message == f"Whether Example applies could not be told: nodes could not be listed: {lacking}."
+    assert risk.message == f"Whether Example applies is unknown: nodes could not be listed: {lacking}."
     assert risk.reason == PARTIAL
     assert risk.applies is Applies.UNKNOWN
 
@@ -254,7 +254,7 @@ def test_one_object_that_could_not_be_read_costs_one_answer(
 
 
 PARTLY = "the dump has only the namespace shop"
-UNLISTED = f"Whether Example applies to what was not listed could not be told: Node: {PARTLY}."
+UNLISTED = f"Whether Example applies to what was not listed is unknown: Node: {PARTLY}."
 ABSENT = f"Node b is not in the list, which is incomplete: {PARTLY}"
 
 
@@ -281,7 +281,7 @@ def _wants(name: str) -> CheckFunction:
     [
         pytest.param(_finds_among_nodes, "", "Unknown", [UNLISTED], id="nothing found is not clear"),
         pytest.param(_finds_among_nodes, "a", "Applies", ["It is so of a.", UNLISTED], id="what is found is reported"),
-        pytest.param(_wants("b"), "a", "Unknown", [f"Whether Example applies could not be told: {ABSENT}."],
+        pytest.param(_wants("b"), "a", "Unknown", [f"Whether Example applies is unknown: {ABSENT}."],
                      id="what is not in it may be there all the same"),
         pytest.param(_wants("a"), "a", "Unknown", [UNLISTED], id="what is in it is there"),
         pytest.param(_looks_elsewhere, "a", "Clear", [], id="a kind that nobody asked for"),

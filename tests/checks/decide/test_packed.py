@@ -66,7 +66,7 @@ def test_a_catalog_that_cannot_be_read(path: str, data: bytes) -> None:
 @pytest.mark.parametrize("path", ["a.txt", "a.yaml.bak", "README"])
 def test_a_file_of_another_ending_is_not_passed_over(path: str) -> None:
     """OLM reads it all the same: it was taken for one without packages."""
-    with pytest.raises(BadCatalog, match=rf"{path}: its ending is none of \.json, \.yaml, \.yml"):
+    with pytest.raises(BadCatalog, match=rf"{path}: its ending is not one of \.json, \.yaml, \.yml"):
         parse({path: b"{}"})
 
 

@@ -30,7 +30,7 @@ def _entry(version: str, image: str, state: str) -> dict[str, Any]:
 HISTORY = [_entry("5.0.3", NEW, "Partial"), _entry("5.0.0", OLD, "Completed")]
 UPDATING = {"desired": {"version": "5.0.3", "image": NEW}, "history": HISTORY, "observedGeneration": 99}
 BACK = {"architecture": "", "version": "5.0.0", "image": OLD, "force": False}
-GOES_ON = "The update to 5.0.3 has begun and goes on. Go back: runup upgrade --to=5.0.0\n"
+GOES_ON = "The update to 5.0.3 has begun and continues. Go back: runup upgrade --to=5.0.0\n"
 CLEARED = "Cleared the update field\n" + GOES_ON
 TAKEN_BACK = "Asking to go from 5.0.3, whose update has begun, back to 5.0.0\n"
 UNCHANGED = "nothing is sent"
@@ -90,7 +90,7 @@ def test_no_way_back_over_a_minor_version() -> None:
     seen = _cluster(minor, desired=minor, history=history)
     none = "5.0.0 is of another minor version, and no way back to it is supported\n"
     said = "".join(text for _, text in upgrade_request.plan_clearing(seen).said)
-    assert said == f"Cleared the update field\nThe update to 5.1.0 has begun and goes on. {none}"
+    assert said == f"Cleared the update field\nThe update to 5.1.0 has begun and continues. {none}"
     found = upgrade_request.way_back(seen, version="5.0.0", image="")
     assert found is not None
     assert found.said[0][1].endswith(f"back to 5.0.0\nwarning: {none}")
@@ -185,14 +185,12 @@ ASKED: dict[str, tuple[dict[str, Any] | None, bool]] = {
 def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is told wherever the spec does not ask for it."""
     asked, told = ASKED[name]
-    text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Go back: runup upgrade --to=5.0.0\n"
+    text = "\nThe update to 5.0.3 continues, whatever else is requested. Go back: runup upgrade --to=5.0.0\n"
     assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
     assert upgrade_request.unshown_update(_cluster(asked, history=[])) == ()
 
 
-UNDER_WAY = (
-    "warning: the update to 5.0.3 is under way and goes on; what is found now may be different when it is done\n"
-)
+UNDER_WAY = "warning: the update to 5.0.3 is under way and continues; new findings may differ when it is done\n"
 IN_ITS_PLACE = "warning: this takes the place of the request to update to {}, which was not accepted\n"
 BEFORE_A_PREFLIGHT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[str]]] = {
     "an update under way": ({"version": "5.0.3"}, {}, [UNDER_WAY]),
@@ -219,7 +217,7 @@ def test_what_a_preflight_takes_the_place_of(name: str) -> None:
 def test_a_preflight_during_an_update_says_that_it_goes_on() -> None:
     """Before the request is sent; and a request that was not accepted is told to be gone."""
     text = "".join(text for _, text in notes(_cluster({"version": "5.0.3"}), Flags(to="5.1.0")))
-    assert text.startswith("warning: the update to 5.0.3 is under way and goes on; what is found now may be different")
+    assert text.startswith("warning: the update to 5.0.3 is under way and continues; new findings may differ")
     text = "".join(text for _, text in notes(_cluster({"version": "5.2.0"}), Flags(to="5.1.0")))
     assert "this takes the place of the request to update to 5.2.0, which was not accepted\n" in text
 
@@ -229,7 +227,7 @@ WAY_BACK = {
     "history": [_entry("5.0.0", OLD, "Partial"), *HISTORY],
     "observedGeneration": 99,
 }
-ON_ITS_WAY = "The way back to 5.0.0 has begun and goes on. Follow it: runup upgrade status\n"
+ON_ITS_WAY = "The way back to 5.0.0 has begun and continues. Follow it: runup upgrade status\n"
 
 
 @pytest.mark.parametrize(
@@ -249,9 +247,9 @@ def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: st
 def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     """And is not taken back itself."""
     seen = _cluster({"version": "5.1.0", "mode": "Preflight"}, **WAY_BACK)
-    told = "\nThe way back to 5.0.0 goes on, whatever is asked for beside it. Follow it: runup upgrade status\n"
+    told = "\nThe way back to 5.0.0 continues, whatever else is requested. Follow it: runup upgrade status\n"
     assert upgrade_request.unshown_update(seen) == (("out", told),)
-    text = "warning: the way back to 5.0.0 is under way and goes on; what is found now may be different when it is done"
+    text = "warning: the way back to 5.0.0 is under way and continues; new findings may differ when it is done"
     assert upgrade_request.before_a_preflight(seen) == (("err", f"{text}\n"),)
     assert upgrade_request.way_back(seen, version="5.0.0", image="") is None
 
@@ -267,7 +265,7 @@ def test_a_way_back_on_a_server(run: Run, server: Server) -> None:
     assert upgrade("--to=5.0.0").out == "info: Cluster is already at version 5.0.0\n" + ON_ITS_WAY
     said = [upgrade().out, upgrade("--clear").out, upgrade("--clear").out, upgrade().out]
     assert said[1:3] == ["Cleared the update field\n" + ON_ITS_WAY, ON_ITS_WAY]
-    assert "The way back to 5.0.0 goes on" in said[3]
+    assert "The way back to 5.0.0 continues" in said[3]
     server.set_cluster_version(status=UPDATING, spec={"desiredUpdate": {"version": "5.0.3", "image": NEW}})
     assert upgrade("--to=5.0.3").out == "info: Cluster is already at version 5.0.3\n" + GOES_ON
 
@@ -279,8 +277,8 @@ def test_on_a_server(run: Run, server: Server) -> None:
         return run("upgrade", "--kubeconfig", server.kubeconfig, *words)
 
     server.set_cluster_version(status=UPDATING, spec={"desiredUpdate": {"version": "5.0.3", "image": NEW}})
-    assert "goes on" in upgrade("--mode=preflight", "--to=5.1.0").err
-    assert "\nThe update to 5.0.3 goes on, whatever is asked for beside it." in upgrade().out
+    assert "continues" in upgrade("--mode=preflight", "--to=5.1.0").err
+    assert "\nThe update to 5.0.3 continues, whatever else is requested." in upgrade().out
     assert upgrade("--clear-preflight").out == "Ended the preflight of 5.1.0\n" + GOES_ON
     assert upgrade("--clear").out == GOES_ON
     server.set_cluster_version(status=UPDATING, spec={"desiredUpdate": {"version": "5.0.3", "image": NEW}})

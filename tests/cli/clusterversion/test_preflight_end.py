@@ -21,7 +21,7 @@ ATTEMPT = Attempt(id=ID, source_version="5.0.4", target_version="5.0.5", target_
 END = {"metadata": {"annotations": {END_ANNOTATION: ID}}}
 NONE = "info: No preflight is requested\n"
 REMOVED = "info: The preflight of 5.0.5 is not requested any more; the operator removes what still runs of it\n"
-ENDED = "Ended the preflight of 5.0.5; the update to it goes on without it\n"
+ENDED = "Ended the preflight of 5.0.5; the update to it continues without it\n"
 CASES: dict[str, tuple[dict[str, Any] | None, Attempt | None, str | None, Any, str]] = {
     "nothing runs": (None, None, None, None, NONE),
     "an update that no preflight preceded": ({"version": "5.0.5"}, None, None, None, NONE),

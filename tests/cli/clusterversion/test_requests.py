@@ -520,7 +520,7 @@ def test_time_is_up(run: Run, server: Server) -> None:
         ["waiting for the cluster-version operator to take up the request"],
     )
     assert ran.err == (
-        "error: timed out waiting for the preflight, which goes on: waiting for the cluster-version operator to take "
+        "error: timed out waiting for the preflight, which continues: waiting for the cluster-version operator to take "
         "up the request. See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`.\n"
     )
     assert _spec(server)["mode"] == "Preflight"

@@ -198,7 +198,7 @@ def waited(steps: list[Any], capfd: pytest.CaptureFixture[str]) -> tuple[Any, li
 
 AWAY_LINE = (
     "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s at "
-    "most; the preflight goes on."
+    "most; the preflight continues."
 )
 
 
@@ -218,7 +218,7 @@ def test_a_connection_that_stays_lost(capfd: pytest.CaptureFixture[str]) -> None
     assert isinstance(came, InputError)
     assert came.message == (
         "the API server has not answered for 120 s: could not reach https://x: connection refused\n"
-        "The preflight goes on where the cluster does. See it with `runup upgrade`, end it with "
+        "The preflight continues in the cluster. See it with `runup upgrade`, end it with "
         "`runup upgrade --clear-preflight`."
     )
     assert lines == ["starting.", AWAY_LINE]

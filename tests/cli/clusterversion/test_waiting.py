@@ -217,7 +217,7 @@ def test_time_that_is_up(steps: list[tuple[float, Any]], line: str) -> None:
         played(Playing(clock, *steps), timeout_s=10.0)
     assert clock.monotonic() == 10
     assert late.value.message == (
-        f"timed out waiting for the preflight, which goes on: {line}. See it with `runup upgrade`, end it with "
+        f"timed out waiting for the preflight, which continues: {line}. See it with `runup upgrade`, end it with "
         "`runup upgrade --clear-preflight`."
     )
 

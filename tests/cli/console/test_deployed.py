@@ -175,9 +175,9 @@ def test_with_the_rights_of_its_account(server: Server, tmp_path: Path) -> None:
 def _use(reader: Visitor, writer: Visitor, server: Server) -> None:
     for visitor, name, verbs in ((reader, "looks", READS), (writer, "updates", WRITES)):
         assert visitor.ask("/login", {"token": token_of(server.client, name, verbs), "next": "/"})[0] == 303
-    eventually(lambda: "Not judged yet" not in reader.ask("/clusters/this-cluster")[1], "the cluster is judged")
+    eventually(lambda: "Not evaluated yet" not in reader.ask("/clusters/this-cluster")[1], "the cluster is judged")
     status, text = reader.ask("/clusters/this-cluster")
-    assert (status, "Could not be judged" in text) == (200, False)
+    assert (status, "Could not be evaluated" in text) == (200, False)
     for visitor, code in ((reader, 403), (writer, 200)):
         page = visitor.ask("/clusters/this-cluster/start?to=5.1.0")[1]
         fields = {

@@ -60,12 +60,12 @@ def test_links_lead_to_pages(name: str) -> None:
             "1 with risks that apply, 1 not all known, 1 with nothing in the way",
             id="an old result is unknown",
         ),
-        pytest.param("a fleet", "2 could not be judged", id="what was not judged is not fine"),
-        pytest.param("a fleet", "Not judged yet: 1 of 5 clusters.", id="what is still to come"),
+        pytest.param("a fleet", "2 could not be evaluated", id="what was not judged is not fine"),
+        pytest.param("a fleet", "Not evaluated yet: 1 of 5 clusters.", id="what is still to come"),
         pytest.param("a fleet", "too old to count", id="too old"),
         pytest.param("a fleet", "2 d ago (2026-11-19 08:30 UTC): older than 24 h", id="how old"),
         pytest.param("a fleet", "context b leads to the server of a", id="notes about the fleet"),
-        pytest.param("a fleet of nothing yet", "Not judged yet: 5 of 5 clusters.", id="nothing yet"),
+        pytest.param("a fleet of nothing yet", "Not evaluated yet: 5 of 5 clusters.", id="nothing yet"),
         pytest.param("a preflight with everything", "Cluster harbour", id="whose it is"),
         pytest.param("a preflight with everything", "kind: Node", id="an object"),
         pytest.param("a preflight with everything", "Secrets are never shown.", id="a Secret"),
@@ -81,8 +81,10 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a fleet with a preflight to come", "its time is still to come", id="a time to come in the fleet"),
         pytest.param("a fleet with a preflight to come", "1 not all known, 1 with nothing in the way", id="is unknown"),
         pytest.param("a kept preflight", "does not hold them", id="objects of a kept report"),
-        pytest.param("a cluster that was not judged yet", "Nothing is known of this cluster yet", id="nothing known"),
-        pytest.param("a cluster that cannot be judged", "Nothing is known of it.", id="cannot be judged"),
+        pytest.param(
+            "a cluster that was not evaluated yet", "Nothing is known about this cluster yet", id="nothing known"
+        ),
+        pytest.param("a cluster that cannot be judged", "Nothing is known about it.", id="cannot be judged"),
         pytest.param("a cluster that could be judged before", "It does not count any more", id="what was before"),
         pytest.param("an update under way", "Updating to", id="an update"),
         pytest.param(
@@ -104,10 +106,10 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a history by week", "By day", id="the other grouping, of weeks"),
         pytest.param("a history by week", "each week come to, the newest first Week of Clusters", id="a row, of weeks"),
         pytest.param("a history of a cluster", "NodeCordoned (Node worker-7)", id="an object that came"),
-        pytest.param("a history of a cluster", "could not be judged", id="a report that failed"),
+        pytest.param("a history of a cluster", "could not be evaluated", id="a report that failed"),
         pytest.param("a history", "not read yet: 1 of 5 clusters", id="what the history lacks"),
         pytest.param(
-            "a fleet of no cluster yet", "Not judged yet: the clusters are still being listed", id="no cluster"
+            "a fleet of no cluster yet", "Not evaluated yet: the clusters are still being listed", id="no cluster"
         ),
         pytest.param("a history of no cluster yet", "No report is known.", id="no report is known of no cluster"),
         pytest.param(

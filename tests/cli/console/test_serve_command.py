@@ -72,7 +72,7 @@ def got(url: str, context: ssl.SSLContext | None = None) -> str:
 
 def first_page(url: str) -> str:
     """What the first page says once every cluster was judged."""
-    text: str = eventually(lambda: "Not judged yet" not in (page := got(url)) and page, "every cluster is judged")
+    text: str = eventually(lambda: "Not evaluated yet" not in (page := got(url)) and page, "every cluster is judged")
     return text
 
 
@@ -201,7 +201,9 @@ def _is_trusted(url: str, context: ssl.SSLContext) -> bool:
         ),
         pytest.param((*DUMPS, "--to-image", "a", "--release-dir", "b"), "give one of them", id="two releases"),
         pytest.param(
-            (*DUMPS, "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"), "judges on this machine", id="elsewhere"
+            (*DUMPS, "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"),
+            "evaluates on this",
+            id="elsewhere",
         ),
         pytest.param((*DUMPS, "--graph", "nowhere"), "there is no nowhere", id="no graph"),
         pytest.param((*DUMPS, "--suppressions", "nowhere"), "--suppressions nowhere", id="no suppressions"),

@@ -159,8 +159,8 @@ def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) 
     for dumps in ("dumps", "dumps.tar.gz"):
         ran = run("fleet", "preflight", "--dumps", dumps)
         assert ran.code == 1
-        assert "1 could not be judged, 1 with risks that apply" in ran.out
-        assert re.search(r"nothing is known of them:\n +ruin: ", ran.out)
+        assert "1 could not be evaluated, 1 with risks that apply" in ran.out
+        assert re.search(r"nothing is known about them:\n +ruin: ", ran.out)
 
 
 def test_an_archive_of_archives_loses_no_cluster(run: Run, folder: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_status_of_a_fleet() -> None:
         "e        no        -       -          -      1          a pool is paused",
         "a        no        -       -          -      0          -",
         "",
-        "Could not be read, so nothing is known of them:",
+        "Could not be read, so nothing is known about them:",
         "  lost: no route to host",
     ]
 
@@ -138,7 +138,7 @@ def test_clusters_with_the_same_advice_are_one_line() -> None:
         "2       5.0.0    stable   5.1.2, 5.0.4        1      Failing  a, b",
         "1       5.0.0    fast     5.1.3               0      -        c",
         "",
-        "Could not be read, so nothing is known of them:",
+        "Could not be read, so nothing is known about them:",
         "  lost: no route to host",
     ]
     assert lines(recommend_command.text(ADVICE[3:]))[0] == "Updates of 1 cluster"
@@ -200,9 +200,9 @@ def test_few_clusters_are_columns() -> None:
         c=Result.UNKNOWN,
         d=Result.COULD_NOT_RUN,
     )
-    head = "Preflight of 4 clusters: 1 could not be judged, 2 with risks that apply, 1 not all known"
-    legend = "  R refuses, X applies, ? could not be told, a accepted, i informs, . not found"
-    failed = ["", "Could not be judged, so nothing is known of them:", "  d: no report"]
+    head = "Preflight of 4 clusters: 1 could not be evaluated, 2 with risks that apply, 1 not all known"
+    legend = "  R refuses, X applies, ? unknown, a accepted, i informs, . not found"
+    failed = ["", "Could not be evaluated, so nothing is known about them:", "  d: no report"]
     accepted = ["", "Accepted:", "  1 of 4: a: Known"]
     wide = Screen(100)
     assert lines(fleet_text.text(table, wide)) == [
@@ -257,7 +257,7 @@ def test_many_clusters_are_lists() -> None:
         "Risks that apply:",
         "  8 of 8: PoolPaused (warning): cluster-1, cluster-2, cluster-3 and 5 more",
         "",
-        "Could not be told:",
+        "Unknown:",
         "  1 of 8: Odd: cluster-1",
     ]
     assert lines(fleet_text.text(table, Screen(80), whole=True))[3:5] == [

@@ -163,7 +163,7 @@ def test_a_dump_that_cannot_be_fetched_costs_itself_alone(run: Run, dumps: Path,
     (dumps / "void" / "trace.log").write_text("no object")
     ran = run("fleet", "preflight", "--dumps", f"file://{dumps}")
     assert ran.code == 1
-    assert "1 could not be judged" in ran.out
+    assert "1 could not be evaluated" in ran.out
     assert "nothing in it is a file of a dump" in ran.out
     assert list(scratch.iterdir()) == []
 

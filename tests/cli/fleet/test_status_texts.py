@@ -58,7 +58,7 @@ def test_the_status_of_a_fleet() -> None:
         "orchard     no        4.16.0  29/30      2/2    2          Operator dns is degraded",
         "harbour     no        4.16.0  30/30      2/2    0          -",
         "",
-        "Could not be read, so nothing is known of them:",
+        "Could not be read, so nothing is known about them:",
         "  a\\nharbour: fine\\x1b[31m: refused",
     ]
 
@@ -145,9 +145,9 @@ def test_what_changed_and_which_objects_changed_it() -> None:
     assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [
         ["first report", "-"],
         ["Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
-        ["could not be judged", "-"],
+        ["could not be evaluated", "-"],
     ]
     assert lines(history_command.day_lines(summarize_days(found, weeks=True), weeks=True)) == [
-        "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GROWN     GONE",
-        "2026-11-23  1         1           0      0        Skew  Cordoned  Ack",
+        "WEEK OF     CLUSTERS  NOT EVALUATED  APPLY  UNKNOWN  NEW   GROWN     GONE",
+        "2026-11-23  1         1              0      0        Skew  Cordoned  Ack",
     ]

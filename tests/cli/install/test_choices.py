@@ -143,7 +143,7 @@ def test_what_the_printed_operator_lacks_is_said_beside_it(run: Run) -> None:
         "install", "operator", f"--image=i@sha256:{64 * '1'}", "-o", "yaml", "--platform=kubernetes", "--monitoring=off"
     )
     assert ran.code == 0
-    assert ran.err == "note: without ClusterVersion; create it after these, with a clusterID of its own\n"
+    assert ran.err == "note: without ClusterVersion; create it after these, with a new clusterID\n"
     kinds = {obj["kind"] for obj in yaml.safe_load_all(ran.out)}
     assert "Deployment" in kinds
     assert "ClusterVersion" not in kinds

@@ -176,7 +176,7 @@ def test_a_server_takes_every_object(server: Shell, name: str) -> None:
     assert everything(server.client) == before
     done = server.typed(*words).out
     assert foretold == "".join(f"{line} (server dry run)\n" for line in done.splitlines())
-    assert f"namespace/theirs-{name} left to whoever made it" in done
+    assert f"namespace/theirs-{name} left to its owner" in done
     assert "unchanged" in server.typed(*words).out
     assert "configured" not in server.typed(*words).out
     foretold = server.typed("uninstall", name, "--definitions", "--yes", "--dry-run=server").out
@@ -439,7 +439,7 @@ def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: Shell, 
     done = openshift.typed("install", name, "--image", IMAGE).out
     assert f"servicemonitor.monitoring.coreos.com/{component.deployment} in {component.namespace} created" in done
     again = openshift.typed("install", name, "--image", IMAGE).out.splitlines()
-    assert again[0] == f"namespace/{component.namespace} left to whoever made it"
+    assert again[0] == f"namespace/{component.namespace} left to its owner"
     assert {line.split()[-1] for line in again[1:]} == {"unchanged"}
     openshift.typed("uninstall", name, "--definitions")
     assert set(openshift.settled()) == before

@@ -40,7 +40,7 @@ def test_each_object_is_a_line(server: Server, run: Run) -> None:
     done = run(*INSTALL, *where)
     assert done.code == 0, done.err
     assert done.out.splitlines() == [line.removesuffix(" (server dry run)") for line in tried.out.splitlines()]
-    assert f"namespace/{NAMESPACE} left to whoever made it" in done.out.splitlines()
+    assert f"namespace/{NAMESPACE} left to its owner" in done.out.splitlines()
     foretold = run(*UNINSTALL, "--dry-run=server", *where)
     gone = f"{CONTROLLER} in {NAMESPACE} deleted"
     assert f"{gone} (server dry run)" in foretold.out.splitlines(), foretold.err

@@ -219,7 +219,7 @@ def test_risks_are_explained(plain: Path, run: Run) -> None:
     """By their pages, without what is about OpenShift alone."""
     ran = run("preflight", "explain", "NodeCordoned", "--kubeconfig", plain)
     assert (ran.code, "kubectl uncordon" in ran.out) == (0, True)
-    assert "is not known, no preflight's report is kept here: `runup preflight run` judges" in ran.out
+    assert "is not known, no preflight's report is kept here: `runup preflight run` evaluates" in ran.out
     assert not FOREIGN.search(ran.out)
 
 

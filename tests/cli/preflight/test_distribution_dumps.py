@@ -79,9 +79,9 @@ def test_settings_that_go(run: Run, name: str) -> None:
 
 
 def test_the_plan_of_one(run: Run) -> None:
-    """What could not be told is one box, what is paused runs in this cluster, and nothing is left to check for."""
+    """Unknown results is one box, what is paused runs in this cluster, and nothing is left to check for."""
     out = run("preflight", "run", "--dump", DUMPS / "eks", "--to", "1.34", "-o", "plan").out
-    assert len(re.findall(r"\[ \] Find out what could not be told", out)) == 1
+    assert len(re.findall(r"\[ \] Find out what is unknown", out)) == 1
     nodes = out.partition("2. Nodes to 1.34")[2]
     order = [nodes.index(words) for words in ("Pause Karpenter", "update-nodegroup-version", "Let Karpenter go on")]
     assert order == sorted(order)

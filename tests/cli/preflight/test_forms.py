@@ -1,4 +1,4 @@
-"""A result for other programs: Markdown, JUnit, SARIF. What was accepted says why, what could not be judged says so."""
+"""A result for other programs: Markdown, JUnit, SARIF. Accepted risks and missing results have reasons."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
         "  Why it may stay: they are new\n"
         "\nClear: etcd.\n"
         "Not for this update: old.\n\n"
-        "# beta: could not be judged\n\nthe dump is \\*empty\\*\n\n"
-        "# gamma: could not be judged\n\n\n\n"
+        "# beta: could not be evaluated\n\nthe dump is \\*empty\\*\n\n"
+        "# gamma: could not be evaluated\n\n\n\n"
     )
     nothing = forms.markdown([forms.ClusterResult(name="alpha", findings=replace(JUDGED, risks=(), checks=()))])
     assert nothing.endswith("\nClear: none.\nNot for this update: none.\n\n")
@@ -148,7 +148,7 @@ def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
     ids=["none", "clear", "not known", "risks", "not judged"],
 )
 def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
-    """One that could not be judged, then one with risks, then one of which not all is known."""
+    """One that could not be evaluated, then one with risks, then one of which not all is known."""
     assert worst_code(codes) == code
 
 
@@ -168,7 +168,7 @@ def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
 
 
 def test_many_clusters_are_a_line_each() -> None:
-    """Numbers and the three gravest; why one could not be judged, in a line."""
+    """Numbers and the three gravest; why one could not be evaluated, in a line."""
     many = tuple(replace(DISKS, name=f"R{place}") for place in range(4))
     one = forms.ClusterResult(name="delta", findings=replace(JUDGED, risks=(*many, UNSURE, TOLD)))
     wordy = forms.ClusterResult(
@@ -190,18 +190,17 @@ def test_many_clusters_are_a_line_each() -> None:
         (
             ("Node",),
             "",
-            "The dump does not have all of 1 kind that checks read which could not tell: Node. Collect it, too.\n",
+            "The dump does not have all of 1 kind that checks without a result read: Node. Collect it, too.\n",
         ),
         (
             ("Node", "Pod"),
             "",
-            "The dump does not have all of 2 kinds that checks read which could not tell: Node, Pod. "
-            "Collect them, too.\n",
+            "The dump does not have all of 2 kinds that checks without a result read: Node, Pod. Collect them, too.\n",
         ),
         (
             ("Node", "Pod"),
             "runup dump collect x",
-            "The dump does not have all of 2 kinds that checks read which could not tell. Where the cluster can be "
+            "The dump does not have all of 2 kinds that checks without a result read. Where the cluster can be "
             "reached, collect a dump that has them:\n  runup dump collect x\n",
         ),
     ],

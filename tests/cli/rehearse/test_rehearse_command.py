@@ -232,4 +232,4 @@ def test_versions_of_kubernetes(version: str, told: str, run: Run) -> None:
 def test_a_cluster_without_releases(run: Run) -> None:
     """Without a ClusterVersion no release is applied, and the error says what to ask instead."""
     ran = run("rehearse", "--dump", "examples/plain-kubernetes", "--release-dir", RELEASE)
-    assert (ran.code, "`runup rehearse --to-kubernetes VERSION` tells" in ran.err) == (1, True), ran.err
+    assert (ran.code, "`runup rehearse --to-kubernetes VERSION` shows" in ran.err) == (1, True), ran.err

@@ -52,7 +52,7 @@ def test_markdown_shows_text_as_it_is(text: str, escaped: str) -> None:
 
 def test_a_time_that_nobody_told() -> None:
     """Is not now."""
-    assert age(None, NOW) == "at a time that was not told"
+    assert age(None, NOW) == "at an unknown time"
     assert age(NOW + timedelta(days=1), NOW) == "at a time that is still to come"
 
 

@@ -600,7 +600,7 @@ def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
     (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
     ran = run("upgrade", "status", "--dump", folder)
     assert "worker        Excluded     0% (0/3)" in ran.out
-    told = "how old the update status controller's report is could not be told: the dump has no Lease, which tells it"
+    told = "the age of the update status controller's report is unknown: the dump has no Lease, which would show it"
     assert ran.err.endswith(f"warning: {told}\n")
     current, _ = current_of(run("upgrade", "status", "--dump", folder, "-o", "json").out)
     assert (current["status"], current["reason"]) == ("Unknown", "CannotDetermine")
@@ -791,7 +791,7 @@ def test_an_old_report_is_marked_where_the_cluster_may_not_be_read(server: Serve
     [
         pytest.param(
             True,
-            f"warning: how old the update status controller's report is could not be told: Lease {NAMESPACE}/{LEASE} "
+            f"warning: the age of the update status controller's report is unknown: Lease {NAMESPACE}/{LEASE} "
             "could not be read: ",
             id="may not be read",
         ),
@@ -926,7 +926,7 @@ def test_whoever_ends_the_watching_is_told_what_goes_on(
     with pytest.raises(KeyboardInterrupt):
         status_watch.show_until_over(server.client, "none", Steps([interrupt]), io.StringIO())
     assert capfd.readouterr().err == (
-        "\nNo longer watching; an update goes on without it. Follow it again with `runup upgrade status --watch`.\n"
+        "\nNo longer watching; an update continues without it. Follow it again with `runup upgrade status --watch`.\n"
     )
 
 

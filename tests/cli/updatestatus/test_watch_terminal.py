@@ -61,7 +61,7 @@ def test_a_low_terminal_has_fewer_nodes() -> None:
         pytest.param(
             Poll(0, StatusReading(obj={}, now_ns=NOW_NS)),
             (
-                "Looked at 10:04:00Z, and again every 2 s. Ctrl-C ends the watching; the update goes on.",
+                "Looked at 10:04:00Z, and again every 2 s. Ctrl-C ends the watching; the update continues.",
                 "dim",
             ),
             id="an update that goes on",

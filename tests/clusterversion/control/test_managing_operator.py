@@ -252,7 +252,7 @@ async def test_a_bad_answer_of_another_service_offers_nothing(tmp_path: Path, bo
 
 
 async def test_an_update_with_unaccepted_risks_is_blocked(tmp_path: Path) -> None:
-    """Without its mode the request is an update: risks that nobody accepted block it, and the preflight goes on."""
+    """Without its mode the request is an update: risks that nobody accepted block it, and the preflight continues."""
     async with cluster(tmp_path) as (world, manager), running(manager()):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         world.report(await world.started("5.2.0"), "PoolPaused")

@@ -204,7 +204,7 @@ def test_an_ended_preflight_informs_and_holds_nothing_up(end: str) -> None:
     world.ask(TO).settle()
     assert world.version.status.desired.version == "5.0.3"
     taken = world.version.status.history[0].accepted_risks
-    assert "Nobody looked anew at what preflights said before: [Blind,PoolPaused]." in taken
+    assert "No new preflight confirmed the earlier findings: [Blind,PoolPaused]." in taken
     assert "explicitly accepted" not in taken
 
 

@@ -68,7 +68,7 @@ def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[.
     assert (found.exit_code, counted_risks(found.risks)) == (2, "3 describe what this may repair")
     assert verdict_parts(found) == (
         f"Verdict: 3 describe what this may repair, but `--to` refuses while {guard}=True (`runup upgrade` says why). "
-        "Go on all the same with:",
+        "Continue anyway with:",
         "runup upgrade --to=5.0.4 --allow-upgrade-with-warnings",
     )
     assert {one.state for one in found.risks} == {"informs"}
@@ -192,7 +192,7 @@ def test_the_way_out_of_a_waiting_update(found: tuple[Any, ...], report: bool) -
     """The message names it; it ends the preflight alone, and the update goes."""
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world = (world.report(*found).settle() if report else world).ask(TO).settle()
-    assert "or go on without it: `runup upgrade --clear-preflight`" in world.message("ReleaseAccepted")
+    assert "or continue without it: `runup upgrade --clear-preflight`" in world.message("ReleaseAccepted")
     metadata = with_fields(world.version.metadata, annotations={END_ANNOTATION: world.attempt_id})
     world.change(cluster_version=with_fields(world.version, metadata=metadata)).settle()
     assert world.observed.deployment is None

@@ -145,7 +145,7 @@ def test_a_setting_takes_effect_without_a_new_command() -> None:
 
 
 def test_the_time_limit_is_the_one_that_is_set_now() -> None:
-    """Lengthened while it waits, the preflight goes on; shortened, it ends."""
+    """Lengthened while it waits, the preflight continues; shortened, it ends."""
     world = set_to(started(), timeout="1h").pass_time(3599).settle()
     assert world.observed.deployment is not None
     set_to(world, timeout="10m").settle()

@@ -57,7 +57,7 @@ def test_an_ended_preflight_is_no_precondition_that_failed() -> None:
     assert world.version.status.desired.version == "5.0.3"
     assert [event for event in world.events if event.reason.startswith("Precondition")] == []
     assert world.version.status.history[0].accepted_risks == (
-        "Nobody looked anew at what preflights said before: [A,B,C,D,E]."
+        "No new preflight confirmed the earlier findings: [A,B,C,D,E]."
     )
 
 

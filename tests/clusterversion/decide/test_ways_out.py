@@ -63,7 +63,7 @@ FAILED = [
     pytest.param(
         lambda w: w.bad_report("TooManyRisks", f"the report has 501 risks; an update can carry {report.MAX_RISKS}"),
         "TooManyRisks",
-        "release 5.2.0 has to mend that: choose another target, or clear the request",
+        "release 5.2.0 has to fix that: choose another target, or clear the request",
         id="a report that cannot be used",
     ),
     pytest.param(

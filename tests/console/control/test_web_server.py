@@ -125,7 +125,7 @@ async def console(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[Serv
     [
         pytest.param("/", "Preflights of 5 clusters", id="the fleet"),
         pytest.param("/clusters/harbour", "What was found", id="a cluster"),
-        pytest.param(ISLAND, "Not judged yet", id="a cluster with a slash in its name"),
+        pytest.param(ISLAND, "Not evaluated yet", id="a cluster with a slash in its name"),
         pytest.param("/clusters/harbour/update", "harbour 1", id="an update"),
         pytest.param(f"{ISLAND}/update", "apps/island:6443/admin 1", id="an update, with a slash"),
         pytest.param("/clusters/ruin/update", "no such file", id="an update that cannot be read"),

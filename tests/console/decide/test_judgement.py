@@ -56,7 +56,7 @@ def test_what_counts_now(found: Findings, after: timedelta, code: int) -> None:
 
 
 def test_a_cluster_that_was_not_judged_yet() -> None:
-    """Nothing is known of it."""
+    """Nothing is known about it."""
     assert findings_now(BOARD, "lighthouse", NOW, DAY).exit_code == COULD_NOT_RUN
     assert list(BOARD.entries) == ["harbour", "lighthouse"]
 
@@ -105,7 +105,7 @@ EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
     ],
 )
 def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], completed: bool) -> None:
-    """First the objects go; without room for the report the cluster could not be judged, and it is said why."""
+    """First the objects go; without room for the report the cluster could not be evaluated, and it is said why."""
     judged = Judgement(findings=samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
     entry = with_judgement(BOARD, "harbour", judged=judged, size=size, now=NOW, most=most).entries["harbour"]
     assert entry.judged is not None

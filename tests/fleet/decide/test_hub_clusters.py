@@ -244,7 +244,7 @@ NO_REPORT: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {
 
 @pytest.mark.parametrize(("found", "works", "said"), NO_REPORT.values(), ids=list(NO_REPORT))
 def test_no_report(found: ManagedCluster, works: list[ManifestWork], said: str) -> None:
-    """A cluster of its own line, which could not be judged."""
+    """A cluster of its own line, which could not be evaluated."""
     member = one(found, *works)
     assert member.report is None
     assert member.problem.startswith(said)

@@ -26,7 +26,7 @@ def findings_with(*risks: Risk) -> Findings:
 
 
 def failed(why: str) -> Findings:
-    """A cluster that could not be judged."""
+    """A cluster that could not be evaluated."""
     return Findings(
         source="", target="", conditions=(Condition(type=FAILED, status="True", reason="NotJudged", message=why),)
     )

@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[list[Member], str]] = {
     ),
     "two of one name": (
         [Member(name="a", dump="x/a"), Member(name="a", context="a")],
-        "2 clusters are called a: dump x/a and context a; give each a name of its own in a file for --inventory",
+        "2 clusters are called a: dump x/a and context a; give each a different name in a file for --inventory",
     ),
     "one context twice": (
         [Member(name="a", context="c"), Member(name="b", context="c")],

@@ -79,10 +79,10 @@ def test_a_report_that(name: str, misbehaving: Sandbox) -> None:
 
 
 def test_a_target_that_hangs(misbehaving: Sandbox) -> None:
-    """Waiting ends in time, the preflight goes on, and how to end it is told."""
+    """Waiting ends in time, the preflight continues, and how to end it is told."""
     done = misbehaving.run("upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=4s")
     assert done.code == 1
-    assert "error: timed out waiting for the preflight, which goes on: " in done.err
+    assert "error: timed out waiting for the preflight, which continues: " in done.err
     assert (misbehaving.desired_update() or {})["mode"] == "Preflight"
     assert misbehaving.run("upgrade", "--clear-preflight").out == "Ended the preflight of 5.1.3\n"
 

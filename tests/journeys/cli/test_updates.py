@@ -80,7 +80,7 @@ def test_installed_updated_and_taken_back(updates: Sandbox) -> None:
     before = eventually(lambda: _version_of_the_report(updates), "there is a report")
     assert updates.run("upgrade", "--to=5.1.0").out == "Requested update to 5.1.0\n"
     eventually(lambda: _newest(updates) == ("Partial", "5.1.0"), "the update has begun", UPDATE_S)
-    said = "Cleared the update field\nThe update to 5.1.0 has begun and goes on. "
+    said = "Cleared the update field\nThe update to 5.1.0 has begun and continues. "
     assert updates.run("upgrade", "--clear").out.startswith(said)
     completed(updates, "5.1.0")
     done = "Update to 5.1.0 successfully completed"

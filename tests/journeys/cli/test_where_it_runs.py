@@ -92,7 +92,7 @@ def test_a_setting_changes_the_target_that_runs_and_its_folder_goes_with_it(sand
 
 
 def test_a_node_that_takes_nobody_is_told_in_the_schedulers_words(sandbox: Sandbox) -> None:
-    """Within ten seconds; once the node takes pods again the preflight goes on by itself."""
+    """Within ten seconds; once the node takes pods again the preflight continues by itself."""
     node = resource_of(Node)
     where = next(n.metadata.name for n in sandbox.client.list_all(Node)[0] if _runs_the_operator(sandbox, n))
     set_to(sandbox, tolerations="[]")
@@ -137,7 +137,7 @@ def test_a_pod_that_may_not_be_made_is_told_in_the_servers_words(sandbox: Sandbo
 
 
 def test_a_full_quota_is_told_in_the_servers_words(sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
-    """Once there is room the preflight goes on by itself."""
+    """Once there is room the preflight continues by itself."""
     if "kube-apiserver" not in request.node.name:
         pytest.skip("needs a real kube-apiserver: the sandbox serves no ResourceQuota")
     set_anew(sandbox)

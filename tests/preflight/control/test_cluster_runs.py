@@ -195,7 +195,7 @@ def test_an_object_that_cannot_be_read_does_not_end_a_run(
     monkeypatch.setattr(scene.client, "list_all", listed)
     end = scene.start(*[lambda: None] * 12, lambda: scene.report(GOOD)).follow()
     assert (end.state, end.report) == ("reported", report(1, preflightID=ID))
-    assert scene.told == ["what its pod does cannot be told: it cannot be read"]
+    assert scene.told == ["the state of its pod is unknown: it cannot be read"]
 
 
 def test_what_a_run_made_is_removed_with_its_report(scene: Scene) -> None:

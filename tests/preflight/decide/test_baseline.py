@@ -170,7 +170,7 @@ def test_what_is_no_baseline_is_refused(document: Any) -> None:
 
 def test_two_clusters_of_one_name_are_no_baseline() -> None:
     """The risks of one would be known of the other."""
-    with pytest.raises(Terminal, match="f has two clusters called a, whose risks could not be told apart"):
+    with pytest.raises(Terminal, match="f has two clusters called a, whose risks cannot be distinguished"):
         baseline.read([ENTRY, {**ENTRY, "risks": []}], "f")
 
 
@@ -224,7 +224,7 @@ CLUSTERS: dict[str, tuple[Clusters, Clusters, set[str], list[str]]] = {
         set(),
         [TARGET.format("a, c")],
     ),
-    "one that could not be judged": ({"a": ("", "4.16.0")}, {"a": ("", "")}, {"a"}, []),
+    "one that could not be evaluated": ({"a": ("", "4.16.0")}, {"a": ("", "")}, {"a"}, []),
     "a baseline that does not say it": ({"a": ("", "")}, {"a": ("", "4.16.0")}, {"a"}, []),
     "many": (
         {"a": ("1", ""), "b": ("2", "")},

@@ -112,12 +112,12 @@ UNUSABLE: list[Any] = [
             (
                 "there, and a value",
                 needs(key="x", operator="Exists", values=["y"]),
-                "has values beside operator Exists, for x",
+                "has values with operator Exists, for x",
             ),
             (
                 "not there, and a value",
                 needs(key="x", operator="DoesNotExist", values=["y"]),
-                "has values beside operator DoesNotExist, for x",
+                "has values with operator DoesNotExist, for x",
             ),
             (
                 "more than a word",

@@ -256,7 +256,7 @@ async def test_what_goes_into_etcd(tmp_path: Path) -> None:
     ]
     assert rows[f"/registry/configmaps/{NAMESPACE}/values"]["data"] == VALUES["data"]
     assert not any("resourceVersion" in obj["metadata"] for obj in rows.values())
-    assert ("APIService v1.away.example.org", "its API server is none of the copy's", 1) in left
+    assert ("APIService v1.away.example.org", "its API server does not belong to the copy", 1) in left
 
 
 def script(folder: Path, name: str, text: str) -> Path:

@@ -160,7 +160,7 @@ def test_a_cluster_that_was_never_updated_tells_of_its_nodes_in_no_pool() -> Non
     """They leave its end open as they do after an update, and it is said."""
     found = of(cluster(node("a"), pools=()), INSTALLED)
     assert found.parts[0].range.high_s is None
-    assert "no pool has a: nothing tells how they are updated" in found.parts[0].sources
+    assert "no pool has a: how they are updated is unknown" in found.parts[0].sources
 
 
 def test_a_pod_that_cannot_be_evicted() -> None:
@@ -192,7 +192,7 @@ TWO_UPDATES = (entry("4.15.1", 74), entry("4.15.0", 61), INSTALLED)
 OPEN_ENDS = {
     "nodes of no pool, as with a hosted control plane": (
         cluster(node("a"), node("b"), pools=()),
-        "no pool has a, b: nothing tells how they are updated",
+        "no pool has a, b: how they are updated is unknown",
     ),
     "one node that no pool selects": (
         cluster(
@@ -201,11 +201,11 @@ OPEN_ENDS = {
             node("x"),
             pools=(Pool(name="master", nodes=("m",)), Pool(name="worker", nodes=("a",))),
         ),
-        "no pool has x: nothing tells how they are updated",
+        "no pool has x: how they are updated is unknown",
     ),
     "a dump without pools": (
         cluster(pools=(), missing={"MachineConfigPool": "the dump holds none"}),
-        "not all is known of its drains, see below",
+        "its drains are known in part, see below",
     ),
     "a control plane that is paused": (
         cluster(node("m"), pools=(Pool(name="master", nodes=("m",), paused=True),)),

@@ -95,7 +95,7 @@ async def test_an_image_whose_metadata_is_none_is_no_release(scene: Scene) -> No
     await scene.settled()
     said = scene.checks.states[image].unreadable
     assert said.startswith(f"{image} is not a release image: release-metadata: unrecognized kind")
-    assert said.endswith("; name a release image, or set version beside image")
+    assert said.endswith("; name a release image, or set version together with image")
 
 
 async def test_a_version_that_cannot_be_read_says_why(scene: Scene) -> None:

@@ -109,7 +109,7 @@ async def test_an_image_that_is_no_release(tmp_path: Path) -> None:
         await at.world.ask({"mode": "Preflight", "image": at.signed(built.digest)})
         said = await at.failed("TargetUnreadable")
         assert "the image has no file release-manifests/release-metadata" in said
-        assert "or set version beside image" in said
+        assert "or set version together with image" in said
 
 
 async def test_a_tag_names_the_way_out(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_an_unreachable_registry_names_the_way_out(tmp_path: Path) -> None
         await at.world.ask({"mode": "Preflight", "image": f"127.0.0.1:1/ocp/release@{digest}"})
         said = await at.failed("TargetUnreadable")
         assert "registry 127.0.0.1:1 cannot be reached" in said
-        assert "name a mirror in an ImageDigestMirrorSet, or set version beside image" in said
+        assert "name a mirror in an ImageDigestMirrorSet, or set version together with image" in said
 
 
 async def test_a_pull_secret_heals_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kube_api_crds", "folders of CustomResourceDefinitions that `kube_api` serves", "paths", [])
     parser.addini("kube_api_scope", f"scope of the fixture `kube_api`: {', '.join(_SCOPES)}", "string", "function")
     parser.addini("kube_api_node", "whether `kube_api` has a node on which pods are declared ready", "bool", False)
-    parser.addini("kube_api_controllers", "whether controllers run beside the API server of `kube_api`", "bool", True)
+    parser.addini("kube_api_controllers", "whether controllers run next to the API server of `kube_api`", "bool", True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -88,7 +88,7 @@ def evaluate(
             with suppress(RuntimeError):
                 asyncio.get_running_loop()
                 way_out = "from a coroutine, call it by asyncio.to_thread()"
-                raise PreflightError(f"evaluate() runs an event loop of its own: {way_out}")
+                raise PreflightError(f"evaluate() runs a separate event loop: {way_out}")
             evaluated = evaluate_cluster(cluster, requested_update)
     except (InputError, RunupError, KubeError, OciError) as error:
         raise PreflightError(error.message) from error

@@ -110,7 +110,7 @@ DROPPED = f"Objects of {NAME} may be stored in v1alpha1, which the definition of
 BROUGHT: dict[str, tuple[tuple[Any, ...] | None, list[str]]] = {
     "nothing could be read": (
         None,
-        ["Whether CRDStoredVersionDropped applies could not be told: the target's manifests could not be read."],
+        ["Whether CRDStoredVersionDropped applies is unknown: the target's manifests could not be read."],
     ),
     "nothing": ((), []),
     "without it": ((NEWER,), [DROPPED]),

@@ -53,16 +53,13 @@ SAID: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "under way": (
         [validation(modules=[entry("", verificationStage="Image")])],
         [
-            "Whether KernelModuleNotVerified applies could not be told: PreflightValidationOCP v has not verified "
+            "Whether KernelModuleNotVerified applies is unknown: PreflightValidationOCP v has not verified "
             "drivers/kmod yet."
         ],
     ),
     "nothing yet": (
         [validation("PreflightValidation")],
-        [
-            "Whether KernelModuleNotVerified applies could not be told: PreflightValidation v has no result for any "
-            "module yet."
-        ],
+        ["Whether KernelModuleNotVerified applies is unknown: PreflightValidation v has no result for any module yet."],
     ),
     "two failed, in order": (
         [

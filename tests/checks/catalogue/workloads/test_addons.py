@@ -152,7 +152,7 @@ def test_whose_range_it_is_and_as_of_when() -> None:
 
 
 def test_every_row_names_its_source_and_date() -> None:
-    """A range without them could not be judged by anybody."""
+    """A range without them could not be evaluated by anybody."""
     table = document("addons")
     assert all(row["source"].startswith("https://") for row in (*table["addons"], *table["retired"]))
     assert all(str(row["date"]).startswith("20") for row in table["addons"])

@@ -273,7 +273,7 @@ REFUSED = {
     ),
     "a graph that somebody edited": (
         ["show", "edited.json", "--from=4.1.0", "--channel=x"],
-        "edited.json: Object missing required field `to` - at `$.blockedEdges[0]`; build it anew with `runup graph",
+        "edited.json: Object missing required field `to` - at `$.blockedEdges[0]`; build it again with `runup graph",
     ),
 }
 

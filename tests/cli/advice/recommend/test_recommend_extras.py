@@ -102,7 +102,7 @@ def test_a_record_that_cannot_be_read_does_not_count() -> None:
     assert (row["counts"], row["carried"], row["reason"], row["until"]) == (False, True, None, None)
     (warning,) = [part for stream, part in said if stream == "err"]
     assert warning.startswith("warning: key RiskA of ConfigMap accepted-risks cannot be read: ")
-    assert warning.endswith(", so RiskA does not count; accept it anew, or not\n")
+    assert warning.endswith(", so RiskA does not count; accept it again, or remove it\n")
 
 
 def test_names_without_a_record_are_no_table() -> None:
@@ -248,9 +248,9 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
     said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="", now=NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
-    assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told) RiskA".split()
+    assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks with a result) RiskA".split()
     assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} ended RiskC".split()
-    assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
+    assert said[1:] == [("out", "\nFindings of an ended preflight may have changed since, and hold no update up.\n")]
     said, data = recommend_preflights.preflight_lines(document, stored, accepted=None, version="5.1.0", now=NOW)
     assert [each["target"] for each in data] == ["5.1.0"]
     assert [text.partition(":")[0] for _, text in said[2:]] == ["\n  RiskA"]

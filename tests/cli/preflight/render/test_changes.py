@@ -66,12 +66,12 @@ def test_what_could_not_be_told_is_not_gone() -> None:
         ClusterResult(name="c", findings=Findings(source="", target="", conditions=(LOST,))),
     ]
     assert markdown(results, "f").splitlines() == [
-        "## Preflight of 4.16.0: 0 new, 0 gone, 1 could not be judged",
+        "## Preflight of 4.16.0: 0 new, 0 gone, 1 could not be evaluated",
         "",
         "Since f, for 3 clusters.",
         "",
-        "- [ ] not told this time, so perhaps not gone: Paused-x: 2 of 3: a, b",
-        "- [ ] could not be judged: **c**: refused",
+        "- [ ] not reported this time, so perhaps not gone: Paused-x: 2 of 3: a, b",
+        "- [ ] could not be evaluated: **c**: refused",
     ]
 
 

@@ -63,7 +63,7 @@ def test_what_was_found_comes_first_and_what_is_accepted_last() -> None:
     headings = re.findall(r"<(h[1-6])>(.*?)</h", html)
     assert [text for level, text in headings if level == "h2"] == [
         "What was found (5)",
-        "What could not be told (1)",
+        "Unknown results (1)",
         "Accepted (2)",
         "Checks (4)",
     ]
@@ -193,7 +193,7 @@ def test_what_is_missing_is_told_once() -> None:
         for name in ("UnmanagedPodsUnknown", "StuckTerminatingUnknown")
     ]
     text = shown(replace(samples.FOUND, risks=tuple(lacks), checks=(), of_dump=True)).text
-    said = "What could not be told (1) 2 checks could not tell: the dump does not have all pods, services. Not fully"
+    said = "Unknown results (1) 2 checks could not tell: the dump does not have all pods, services. Not fully"
     assert said in text
     assert "UnmanagedPodsUnknown pods, services" in text
 

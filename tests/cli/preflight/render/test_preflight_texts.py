@@ -150,11 +150,11 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(A, UNSURE, of_dump=True), "1 risk applies, 1 could not be told. Fix them, or accept them by name, on "
          "the cluster: {accept} A"),
         (found(UNSURE, of_dump=True), "1 could not be told."),
-        (found(A, takes_names=False), "1 risk applies. Fix them, or go on: runup upgrade --to=5.2.0 "
+        (found(A, takes_names=False), "1 risk applies. Fix them, or continue: runup upgrade --to=5.2.0 "
          "--allow-not-recommended"),
         (found(A, takes_names=False, guards=GUARDS), "1 risk applies. `--to` also wants "
-         "--allow-upgrade-with-warnings while Failing=True, Invalid=True. Fix them, or go on: runup upgrade --to=5.2.0 "
-         "--allow-not-recommended --allow-upgrade-with-warnings"),
+         "--allow-upgrade-with-warnings while Failing=True, Invalid=True. Fix them, or continue: runup upgrade "
+         "--to=5.2.0 --allow-not-recommended --allow-upgrade-with-warnings"),
         (found(A, STUCK, takes_names=False), "the update is refused while S applies, accepted or not. Fix the others."),
         (found(STUCK, TAKEN), "the update is refused while S applies, accepted or not."),
         (found(A, STUCK), "the update is refused while S applies, accepted or not. Fix the others, or accept them by "
@@ -162,11 +162,11 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(replace(STUCK, applies="Unknown")), "1 could not be told. S is unknown, and acceptance does not lift "
          "it."),
         (found(TAKEN, guards=GUARDS), "1 accepted, but `--to` refuses while Failing=True, Invalid=True (`runup upgrade`"
-         " says why). Wait for that to pass, or go on all the same: runup upgrade --to=5.2.0 "
+         " says why). Wait for that to pass, or continue anyway: runup upgrade --to=5.2.0 "
          "--allow-upgrade-with-warnings"),
         (found(REPAIRS, guards=GUARDS), "1 describes what this may repair, but `--to` refuses while Failing=True, "
          "Invalid=True (`runup "
-         "upgrade` says why). Go on all the same with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
+         "upgrade` says why). Continue anyway with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
         (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
          "waived (force): nobody vouches for the image that checked."),
         (found(A, phase=Phase.ENDED, pending_update="5.1.0"), "this preflight has ended; what it found may have "

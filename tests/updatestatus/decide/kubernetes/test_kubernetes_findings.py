@@ -241,7 +241,7 @@ READY = {"status": {"conditions": [condition("Ready", "True")]}}
             ),
             "PlanNotResolved",
             "Plan p has no version to update to (Error)",
-            "404 Give it `spec.version`, or mend its channel https://update.k3s.io/x.",
+            "404 Give it `spec.version`, or fix its channel https://update.k3s.io/x.",
             id="a Plan without a version",
         ),
         pytest.param(

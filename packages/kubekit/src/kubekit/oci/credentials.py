@@ -131,7 +131,7 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         why = "is not on PATH" if isinstance(error, FileNotFoundError) else f"did not answer: {error}"
-        raise BadCredentials(f"{source}: {program}, which is to know the login for {server}, {why}") from error
+        raise BadCredentials(f"{source}: {program}, which must know the login for {server}, {why}") from error
     text = completed.stdout.decode("utf-8", "replace").strip()
     if completed.returncode != 0:
         if _NOT_FOUND in text:

@@ -146,7 +146,7 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                         (layer_files[target] for layer_files in (files, lower.files) if target in layer_files), None
                     )
                     if content is None or not pick.reads(target):
-                        why = "not a file beside it" if content is None else "not read"
+                        why = "not a file next to it" if content is None else "not read"
                         raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is {why}")
                     files[path] = content
         files = lower.files | files

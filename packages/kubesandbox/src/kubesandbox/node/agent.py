@@ -89,7 +89,7 @@ class NodeAgent:
             try:
                 await worker.run()
             except Exception:
-                log.exception("a pod's worker failed; another one goes on", pod=str(key_of(pod)))
+                log.exception("a pod's worker failed; another one continues", pod=str(key_of(pod)))
             else:
                 return
             await self._clock.sleep(delay)

@@ -45,7 +45,7 @@ SUMMARIES: dict[str, str] = {
     "fleet": "Preflights, updates and recommendations of many clusters at once.",
     "serve": "Show clusters in the browser: risks, updates, ways and history.",
     "rehearse": "Rehearse an update on a copy of the cluster.",
-    "dump": "Collect what the checks read, to judge a cluster without reaching it.",
+    "dump": "Collect what the checks read, to evaluate a cluster without reaching it.",
     "kmod": "Look whether kernel modules will load after an update.",
     "check": "Look whether this cluster can be preflighted, and by you.",
     "install": "Install a component on the cluster, or bring it to this version.",

@@ -212,7 +212,7 @@ def _kubernetes(
         elif sign := clusters.evidence_of_openshift(loaded):
             why_not = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
         elif not version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in loaded):
-            why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
+            why_not = ", nor nodes or a version.json (`kubectl version -o json`) that would show which Kubernetes it is"
         else:
             return version
     files = count(len(layout.files), "file")

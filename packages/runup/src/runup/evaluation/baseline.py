@@ -82,10 +82,8 @@ def read(document: Any, name: str) -> Baseline:
     for entry in entries:
         cluster = _read_cluster(entry, name)
         if cluster.name in clusters:
-            text = f"{name} has two clusters called {one_line(cluster.name)}, whose risks could not be told apart"
-            raise Terminal(
-                f"{text}; give the output of a run in which each has a name of its own", reason="BadBaseline"
-            )
+            text = f"{name} has two clusters called {one_line(cluster.name)}, whose risks cannot be distinguished"
+            raise Terminal(f"{text}; give the output of a run in which each has a different name", reason="BadBaseline")
         clusters[cluster.name] = cluster
     return Baseline(name=name, clusters=tuple(clusters.values()))
 

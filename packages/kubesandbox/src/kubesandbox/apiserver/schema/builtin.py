@@ -179,9 +179,9 @@ DESCRIPTIONS: dict[str, str] = {
     "PodTemplate": "PodTemplate is a pod as it could be made.",
     "ReplicationController": "ReplicationController keeps a number of pods running; ReplicaSet is its successor.",
     "ResourceQuota": "ResourceQuota limits what a namespace may use altogether.",
-    "ControllerRevision": "ControllerRevision is a state of a DaemonSet or StatefulSet that can be gone back to.",
+    "ControllerRevision": "ControllerRevision is a state to which a DaemonSet or StatefulSet can be rolled back.",
     "DaemonSet": "DaemonSet runs one pod on each node that it selects.",
-    "StatefulSet": "StatefulSet keeps pods running that have names and storage of their own.",
+    "StatefulSet": "StatefulSet keeps pods running that have stable names and storage.",
     "CronJob": "CronJob starts Jobs by a timetable.",
     "HorizontalPodAutoscaler": "HorizontalPodAutoscaler sets the number of pods by what they use.",
     "APIService": "APIService says who answers for a group and version.",
@@ -203,5 +203,5 @@ DESCRIPTIONS: dict[str, str] = {
     "PriorityLevelConfiguration": "PriorityLevelConfiguration limits the requests of a priority level.",
     "RuntimeClass": "RuntimeClass names a way in which a node runs containers.",
     "CertificateSigningRequest": "CertificateSigningRequest asks for a certificate.",
-    "ObjectMeta": "What every stored object has: its name, labels, owners.",
+    "ObjectMeta": "ObjectMeta is the metadata of a stored object: its name, labels, owners.",
 }

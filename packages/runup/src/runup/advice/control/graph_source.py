@@ -66,7 +66,7 @@ def load(
             decoded = codec.without_nulls(msgspec.json.decode(body))
         # Of a member that is none of a graph, which `parse_graph` skips: no UTF-8, or nested too deep.
         except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{path}: {error}; build it anew with `runup graph build`") from error
+            raise InputError(f"{path}: {error}; build it again with `runup graph build`") from error
         removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
         document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
         whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}

@@ -97,7 +97,7 @@ def evaluate(query: str, prometheus: PrometheusState, now: datetime) -> bool | s
         return NOT_YET
     if answer.applies is None:
         return answer.error
-    return answer.applies if answer.counts(now) else "what Prometheus answered last is too old to go by"
+    return answer.applies if answer.counts(now) else "the last answer of Prometheus is too old"
 
 
 class _Answer(Wire, frozen=True):

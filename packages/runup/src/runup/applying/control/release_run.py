@@ -88,7 +88,7 @@ class DriftRepairer:
                 try:
                     await self._applier.apply_or_delete(task, anew=True)
                 except FAILURES as error:
-                    log.warning("could not be applied anew", task=str(task), error=error_message(error))
+                    log.warning("could not be applied again", task=str(task), error=error_message(error))
 
 
 # Once the operator's own Deployment has the new image, the run pauses this long for the new operator to take over.
@@ -273,11 +273,11 @@ class Run:
 
     async def _hand_over(self, task: Task) -> None:
         """Pauses the run, so that this operator and the one that replaces it do not both write."""
-        log.info("the new operator goes on from here", task=str(task))
+        log.info("the new operator continues from here", task=str(task))
         self._ours.clear()
         self.progress.on_result(True)
         await self.progress.clock.sleep(HANDOVER_S)
-        log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
+        log.warning("no new operator came, so this one continues", waited_s=HANDOVER_S)
         self._ours.set()
 
     async def _repair(self, task: Task) -> None:

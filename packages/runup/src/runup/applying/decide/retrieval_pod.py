@@ -115,7 +115,7 @@ def waiting_text(pod_object: JSON) -> str:
     status = pod_object.get("status") or {}
     conditions = [c for c in status.get("conditions") or () if c.get("status") == "False" and c.get("message")]
     reasons = _container_states_text(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
-    return reasons or f"phase {status.get('phase') or 'not told'}"
+    return reasons or f"phase {status.get('phase') or 'unknown'}"
 
 
 def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:

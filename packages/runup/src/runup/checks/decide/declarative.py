@@ -308,7 +308,7 @@ def _require_one_answer(spec: PreflightCheckSpec) -> None:
             problem = f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}"
             raise _Problem("spec.container.timeoutSeconds", problem)
         if spec.reads or spec.for_:
-            problem = "a check with a container reads the cluster with an account of its own; leave spec.reads out"
+            problem = "a check with a container reads the cluster with a separate service account; leave spec.reads out"
             raise _Problem("spec.reads", problem)
     if query is not None:
         if not query.query.strip() or len(query.query) > MAX_QUERY:
@@ -434,7 +434,7 @@ def _unknown_finding(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] 
     """Returns the Unknown finding of the check, with the reason `why`."""
     return Finding(
         name=spec.risk.name,
-        message=f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",
+        message=f"Whether {spec.risk.name} applies is unknown: {why.rstrip('.')}.",
         applies=Applies.UNKNOWN,
         url=spec.risk.url,
         reason=PARTIAL,

@@ -89,7 +89,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
         applying = sum(finding.applies is Applies.YES for finding in findings)
         undecided = len(findings) - applying
         result: CheckResult = "Applies" if applying else "Unknown" if undecided else "Clear"
-        counts = [f"{applying} found"] * bool(applying) + [f"{undecided} could not be told"] * bool(undecided)
+        counts = [f"{applying} found"] * bool(applying) + [f"{undecided} unknown"] * bool(undecided)
         outcome = CheckOutcome(check=check, result=result, findings=tuple(findings), message=", ".join(counts))
     with_kinds = with_lacking_kinds(outcome.findings, unknown_risk(check), check.reads, snapshot)
     return with_fields(outcome, findings=with_kinds, asked=frozenset(snapshot.asked))
@@ -111,7 +111,7 @@ def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -
     why = why.rstrip(".")
     risk = Finding(
         name=unknown_risk(check),
-        message=f"Whether {check.name} applies could not be told: {why}.",
+        message=f"Whether {check.name} applies is unknown: {why}.",
         applies=Applies.UNKNOWN,
         reason=PARTIAL,
         remediation="Give the check what it lacked, then look at the preflight again; or accept the risk by name.",
@@ -154,7 +154,7 @@ def _gap_findings(check: Check, snapshot: Snapshot, asked_for: model.UnreadableO
     if gaps:
         yield Finding(
             name=unknown_risk(check),
-            message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(gaps)}.",
+            message=f"Whether {check.name} applies to what was not listed is unknown: {'; '.join(gaps)}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
             remediation="Look at the rest in the cluster itself; or accept the risk by name.",

@@ -153,7 +153,7 @@ def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
             raise BadCatalog(str(error)) from error
         yield from (document for document in documents if isinstance(document, dict))
     else:
-        raise BadCatalog(f"{path}: its ending is none of {', '.join(_ENDINGS)}")
+        raise BadCatalog(f"{path}: its ending is not one of {', '.join(_ENDINGS)}")
 
 
 def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:

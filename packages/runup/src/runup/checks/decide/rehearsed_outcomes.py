@@ -48,13 +48,13 @@ def decode_outcomes(data: bytes) -> tuple[CheckOutcome, ...]:
 
 def not_run_outcome(why: str, base: str = "") -> CheckOutcome:
     """Returns the Unknown of a rehearsal that came to nothing; `base` is the URL of the documentation."""
-    message = f"What the release would do to this cluster was not rehearsed: {why}"
+    message = f"The effects of the release on this cluster were not rehearsed: {why}"
     finding = Finding(
         name=NOT_RUN,
         message=message,
         applies=Applies.UNKNOWN,
         url=f"{base or documentation.BUILT_IN}/{PAGE}",
-        remediation='Run `runup rehearse` on a machine beside the cluster, or set `rehearse: "false"`.',
+        remediation='Run `runup rehearse` on a machine near the cluster, or set `rehearse: "false"`.',
     )
     return CheckOutcome(check=_check(CHECK), result="Unknown", findings=(finding,), message=message)
 

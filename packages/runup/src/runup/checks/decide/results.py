@@ -204,7 +204,7 @@ def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[Reported
         applies="True" if any(risk.applies == "True" for risk in omitted_risks) else "Unknown",
         reason="TooManyRisks",
         severity=min((risk.severity for risk in omitted_risks), key=SEVERITIES.index),
-        remediation="Fix what is listed first; accepting this risk accepts everything that it stands for.",
+        remediation="Fix what is listed first; accepting this risk accepts everything that it represents.",
     )
     return [*kept_risks, summary_risk]
 

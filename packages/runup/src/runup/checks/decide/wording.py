@@ -31,7 +31,7 @@ def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[Repor
     """Returns the Unknown finding under the risk that stands for what check `name` cannot tell."""
     return Finding(
         name=f"{name}Unknown",
-        message=f"Whether {name} applies could not be told: {why.rstrip('.')}.",
+        message=f"Whether {name} applies is unknown: {why.rstrip('.')}.",
         applies=Applies.UNKNOWN,
         reason=f"{name}Unknown",
         resources=resources,

@@ -100,7 +100,9 @@ def acceptance_lines(
         lines.append(out(f"\nAccepted risks:\n\n{align_columns(table)}"))
     for row in rows:
         if row["problem"]:
-            lines.append(err(f"warning: {row['problem']}, so {row['name']} does not count; accept it anew, or not\n"))
+            lines.append(
+                err(f"warning: {row['problem']}, so {row['name']} does not count; accept it again, or remove it\n")
+            )
         elif not row["counts"]:
             lines.append(
                 err(f"warning: the acceptance of {row['name']} ended at {row['until']} and does not count any more\n")

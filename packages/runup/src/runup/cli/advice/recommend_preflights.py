@@ -55,7 +55,7 @@ def preflight_lines(
     rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_table_row, results)]
     lines = [out(f"\nPreflights:\n\n{align_columns(rows)}")]
     if any(found.ended for found in results):
-        lines.append(out("\nWhat an ended preflight found may have changed since, and holds no update up.\n"))
+        lines.append(out("\nFindings of an ended preflight may have changed since, and hold no update up.\n"))
     if lapse and any(found.lapse for found in results):
         lines.append(out(f"\nNo operator confirms these any more: {printable(lapse)}.\n"))
     grown = dict.fromkeys(text for found in results for text in found.grown_texts)
@@ -73,7 +73,7 @@ def _table_row(found: Findings) -> tuple[str, ...]:
     state += ", partial" if found.partial else ""
     total = sum(1 for check in found.checks if check.result != "Skipped")
     unknown = sum(1 for check in found.checks if check.result == "Unknown")
-    told = f" ({total - unknown} of {total} checks told)" if total else ""
+    told = f" ({total - unknown} of {total} checks with a result)" if total else ""
     names = [risk.name for risk in found.risks if (risk.from_preflight if found.ended else risk.applies != "False")]
     return (
         f"  {found.target}",

@@ -46,7 +46,7 @@ def _read_check_files(words: tuple[str, ...]) -> tuple[CheckFile, ...]:
 
 @checks.command("lint")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--strict", is_flag=True, help="What is only likely a mistake is one.")
+@click.option("--strict", is_flag=True, help="A likely mistake counts as a mistake.")
 def lint(paths: tuple[str, ...], strict: bool) -> int:
     """Read PreflightChecks and say what is wrong with them, by file, line and field.
 
@@ -74,7 +74,7 @@ def test(paths: tuple[str, ...]) -> int:
 
     \b
       runup checks test preflight-checks
-      runup checks test old-records.yaml                     and old-records.test.yaml beside it
+      runup checks test old-records.yaml                     with old-records.test.yaml next to it
     """
     from runup.checks.control.check_files import with_cases
     from runup.checks.decide import cases
@@ -289,7 +289,7 @@ def _parse_version(text: str, flag: str) -> Version:
     "--resource",
     default="",
     metavar="PLURAL.VERSION.GROUP",
-    help="What it reads; of a kind that runup knows --kind is enough. By default ConfigMaps.",
+    help="The kind that it reads; --kind is enough for a kind that runup knows. By default ConfigMaps.",
 )
 @click.option("--kind", default="", help="The kind of that.")
 @click.option(

@@ -75,7 +75,7 @@ def run(request: UpgradeRequest, connection: Connection) -> int | None:
         raise InputError("-o html is a page of the result, so it needs --wait")
     acts = flags.names_target or flags.clear or request.clear_preflight
     if request.output in ("wide", "html") and acts and not request.preflight:
-        raise InputError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
+        raise InputError(f"-o {request.output} is for showing; the result of an action is text, json or yaml")
     write(check_flags(flags))
     if request.preflight:
         upgrade_request.check_target(flags)

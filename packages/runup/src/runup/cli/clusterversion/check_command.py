@@ -26,7 +26,7 @@ def check(ctx: click.Context, output: str | None) -> int:
     """Look whether the cluster can be preflighted and by you: server, field, gates, components, registry, stores,
     rights.
 
-    Nothing is changed. Exit codes: 0 all is well, 2 something is to be done, 3 something could not be told, 1 the
+    Nothing is changed. Exit codes: 0 all is well, 2 something must be done, 3 something is unknown, 1 the
     server did not answer.
 
     \b

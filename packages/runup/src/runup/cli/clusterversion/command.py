@@ -30,7 +30,7 @@ _OC_FLAGS = (
     option("--clear", is_flag=True, help="Cancel a requested update that has not begun, or a preflight."),
     option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
     option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
-    option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),
+    option("--allow-upgrade-with-warnings", is_flag=True, help="Continue although the client sees a problem."),
     option("--include-not-recommended", is_flag=True, help="List updates with known issues too."),
     option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
 )
@@ -132,7 +132,7 @@ def upgrade(
                 # A dump can only be shown.
                 if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
                     raise CommandError(
-                        f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
+                        f"{param.opts[-1]} needs a cluster, and a dump is not a cluster; leave out one of them"
                     )
             show.show_dump(dump, options)
         return None

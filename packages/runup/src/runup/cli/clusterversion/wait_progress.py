@@ -14,7 +14,7 @@ from runup.cli.render.table import draw_table, wrap_text
 from runup.clusterversion.control.upgrade_wait import Progress
 from runup.report.causes import group_by_cause
 
-LEAVE = "Ctrl-C ends the waiting; the preflight goes on."
+LEAVE = "Ctrl-C ends the waiting; the preflight continues."
 _A_SECOND = 8
 # Lines of the live view besides its table: blank lines, headings, progress and trouble.
 _OTHER_LINES = 8

@@ -73,7 +73,9 @@ class ConsolePages:
         """Returns the page of one cluster's way through the update graph."""
         judged = board.entries[name].judged
         way = (
-            UpdateWay(why="Nothing is known of this cluster yet.") if judged is None else find_way(judged, self._graph)
+            UpdateWay(why="Nothing is known about this cluster yet.")
+            if judged is None
+            else find_way(judged, self._graph)
         )
         return cluster_pages.way_page(name, way, now, self._site)
 

@@ -91,7 +91,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
     Raises CommandError and Terminal for options that cannot be served.
     """
     if named_members.scheduler:
-        raise CommandError("--engine dask: the console judges on this machine; leave out --engine and --scheduler")
+        raise CommandError("--engine dask: the console evaluates on this machine; leave out --engine and --scheduler")
     door = _endpoint_of_flags(flags, connection)
     rules = suppressions_in(flags.suppressions)
     graph = None

@@ -202,8 +202,8 @@ def preflight(
 ) -> int:
     """Check many clusters for an update, changing nothing: which risk is where, and which clusters are alike.
 
-    Exit codes as for `preflight run`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something could not
-    be told, 1 a cluster could not be judged.
+    Exit codes as for `preflight run`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something is
+    unknown, 1 a cluster could not be evaluated.
 
     \b
       runup fleet preflight --contexts harbour,lighthouse
@@ -393,7 +393,7 @@ def recommend(
 @connection_options
 @click.pass_context
 def history(ctx: click.Context, /, store: str, cluster: str, days: int, by: str, output: str | None) -> int:
-    """What came and went in the reports that were kept: day by day, or of one cluster by object. None is judged anew.
+    """Shows the changes in stored reports: day by day, or of one cluster by object. No cluster is evaluated again.
 
     \b
       runup fleet history --store reports

@@ -76,7 +76,8 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
     columns = tuple(
-        Column(title=title) for title in ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")
+        Column(title=title)
+        for title in ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT EVALUATED", "APPLY", "UNKNOWN")
     )
     rows = [
         Row(

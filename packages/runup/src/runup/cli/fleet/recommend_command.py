@@ -169,7 +169,7 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             lines.append((str(len(group)), first.version, first.channel, *answer, ", ".join(first.issues), names))
         yield join_parts("\n", draw_table(Table(columns=columns, rows=[Row(line) for line in lines], gap=2), screen))
     if lost:
-        yield join_parts("\nCould not be read, so nothing is known of them:\n")
+        yield join_parts("\nCould not be read, so nothing is known about them:\n")
         for row in rows:
             if row.problem:
                 yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)

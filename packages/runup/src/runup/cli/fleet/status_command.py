@@ -134,7 +134,7 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
         table = Table(columns=(*columns, Column(title="FIRST", flows=True)), rows=lines, gap=2)
         yield join_parts("\n", draw_table(table, screen))
     if len(read_rows) < len(rows):
-        yield join_parts("\nCould not be read, so nothing is known of them:\n")
+        yield join_parts("\nCould not be read, so nothing is known about them:\n")
         for row in rows:
             if row.problem:
                 yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)

@@ -90,7 +90,7 @@ def install(
     """Install a component on the cluster, or bring it to the version of this command.
 
     update-status keeps the object that `runup upgrade status` shows; kernel-modules tries modules for another kernel;
-    both work beside OpenShift's own operator. operator keeps ClusterVersion, and is refused where another one does.
+    both work next to OpenShift's own operator. operator keeps ClusterVersion, and is refused where another one does.
 
     \b
       runup install update-status --image registry.example/runup:0.1.0 --wait
@@ -114,7 +114,7 @@ def install(
         if any(obj["kind"] == "Certificate" for obj in objects):
             click.echo("note: the certificates are made by cert-manager, which the cluster has to have", err=True)
         if flags.chosen == OPERATOR and options.platform is Platform.KUBERNETES:
-            click.echo("note: without ClusterVersion; create it after these, with a clusterID of its own", err=True)
+            click.echo("note: without ClusterVersion; create it after these, with a new clusterID", err=True)
         return 0
     with _command_errors(), connection.client("install") as client:
         sets, clock = _sets(client), SystemClock()

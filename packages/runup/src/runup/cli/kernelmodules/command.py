@@ -128,8 +128,8 @@ def check(
     """Look whether each Module has an image with its kernel modules for another kernel; builds and changes nothing.
 
     Registries are asked as the cluster's nodes ask them, with the pull secrets and mirrors that may be read; for a dump
-    with the flags below alone. Exit codes as for `--wait`: 0 all will load, 2 some will not, 3 something could not be
-    told or would have to be built, 1 could not be judged.
+    with the flags below alone. Exit codes as for `--wait`: 0 all will load, 2 some will not, 3 something is
+    unknown or would have to be built, 1 could not be evaluated.
 
     \b
       runup kmod check --to-image registry.example/release:5.2.0

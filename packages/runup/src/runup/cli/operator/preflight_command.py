@@ -90,7 +90,7 @@ OPTIONS = (
         "--rehearse",
         envvar="PREFLIGHT_REHEARSE",
         is_flag=True,
-        help="Rehearse the update on a copy of the cluster, too, in a process beside this one.",
+        help="Rehearse the update on a copy of the cluster, too, in a separate process.",
     ),
     click.option(
         "--rehearse-seconds",

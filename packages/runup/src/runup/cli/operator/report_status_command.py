@@ -18,7 +18,7 @@ AGENT = f"runup-status/{__version__}"
 def report_status(kubeconfig: str | None, context: str | None) -> int:
     """Put how the update goes, and which updates there are, where an agent takes it to a hub.
 
-    What cannot be read is told in its place; exit code 1 if nothing could be written.
+    Unreadable data is named in its place; exit code 1 if nothing could be written.
     """
     from kubekit.kube.client_sync import SyncClient
     from kubekit.kube.config import load
@@ -27,5 +27,5 @@ def report_status(kubeconfig: str | None, context: str | None) -> int:
     with SyncClient(load(kubeconfig, context), user_agent=AGENT) as client:
         problems = status_report.report_status(client)
     for problem in problems:
-        sys.stderr.write(f"could not be read, which is told to the hub: {problem}\n")
+        sys.stderr.write(f"could not be read, which is reported to the hub: {problem}\n")
     return 0

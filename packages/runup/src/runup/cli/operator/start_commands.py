@@ -198,7 +198,7 @@ def manager_options(flags: Mapping[str, Any]) -> manager.Options:
     help="The object is written this often at most.",
 )
 @click.option(
-    "--mock-now", default="", metavar="TIME", hidden=True, help="What time it is for a cluster out of a dump."
+    "--mock-now", default="", metavar="TIME", hidden=True, help="The time of a cluster that was imported from a dump."
 )
 def update_status_controller(**flags: Any) -> None:
     """Keep the object UpdateStatus up to date: how the update goes, and what needs the administrator."""
@@ -296,7 +296,7 @@ def update_status_options(flags: Mapping[str, Any]) -> update_status.Options:
     "--service-network",
     multiple=True,
     metavar="CIDR",
-    help="The addresses of the cluster's Services, if the cluster does not tell them; may be given again.",
+    help="The addresses of the cluster's Services, if the cluster does not report them; may be repeated.",
 )
 @add_serving_options("")
 @leadership

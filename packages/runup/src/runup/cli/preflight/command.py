@@ -276,7 +276,7 @@ def _compare_kept(
 @connection_options
 @click.pass_context
 def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> None:
-    """Everything that is known of one risk: what it is about, for which targets, since when, and what helps.
+    """Everything that is known about one risk: its objects, its targets, its age, and the remedy.
 
     Where no cluster answers, the page about the risk is printed all the same.
 
@@ -398,8 +398,8 @@ def run(
 
     With --in-cluster a Job in namespace runup-preflight checks the cluster, and its report is kept there.
 
-    Exit codes as for `--wait`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not be
-    judged.
+    Exit codes as for `--wait`: 0 nothing in the way, 2 risks apply, 3 something is unknown, 1 could not be
+    evaluated.
 
     \b
       runup preflight run --to-image registry.example/release:5.2.0
@@ -417,7 +417,7 @@ def run(
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
 
     if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or api_metrics or from_):
-        raise click.UsageError("--manifests are judged by themselves: give only --to, and what is printed", ctx)
+        raise click.UsageError("--manifests are evaluated by themselves: give only --to, and what is printed", ctx)
     if (helm_releases or api_metrics) and (dumps or in_cluster):
         raise click.UsageError(
             "--helm-releases and --api-metrics are read from here: leave out --dump and --in-cluster", ctx
@@ -426,7 +426,7 @@ def run(
     if len(dumps) > 1 and any(form == "html" for form, _ in targets):
         raise click.UsageError("-o html is a page of one cluster; give one --dump, or see `runup fleet preflight`", ctx)
     if store and manifests:
-        raise click.UsageError("--store keeps reports of clusters; manifests have none", ctx)
+        raise click.UsageError("--store keeps reports of clusters; manifests have no cluster", ctx)
     flags = Flags(
         to=to,
         from_=from_,

@@ -20,7 +20,7 @@ _EVERY = 10
 
 @click.group("dump", cls=Group)
 def dump() -> None:
-    """Collect what the checks read, so that a cluster can be judged without reaching it.
+    """Collect what the checks read, so that a cluster can be evaluated without reaching it.
 
     \b
       runup dump collect my-cluster
@@ -35,7 +35,7 @@ def dump() -> None:
     "--redact",
     multiple=True,
     metavar="WORD",
-    help="Replace WORD wherever it stands (a domain, a customer's name); may be repeated.",
+    help="Replace WORD wherever it occurs (a domain, a customer's name); may be repeated.",
 )
 @click.option(
     "--with", "program", default="", metavar="PROGRAM", help="List by this `kubectl` or `oc`, with its login."

@@ -131,7 +131,7 @@ def verdict_options(command: F) -> F:
             type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
             default="unknown",
             show_default=True,
-            help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+            help="Findings that make the exit code not 0: all open ones, or risks of this severity or a higher one.",
         ),
         click.option(
             "--suppressions",
@@ -160,7 +160,7 @@ def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
             destination = "the terminal" if path == STDOUT else path
             forms_text = " and ".join(form for form, file in targets if file == path)
             raise CommandError(
-                f"-o: {forms_text} cannot both go to {destination}; give a file of its own to each: -o {form}=FILE"
+                f"-o: {forms_text} cannot both go to {destination}; give each a separate file: -o {form}=FILE"
             )
         if path != STDOUT:
             # Raises CommandError if `path` is a folder, or lies in one that does not exist.

@@ -65,7 +65,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             if name in by_name:
                 problem = f"{by_name[name]} and {path} are both called {name}"
                 raise CommandError(
-                    f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
+                    f"{problem}, and --store and --baseline use the name; rename one, or give one at a time"
                 )
             by_name[name] = path
     evaluated_clusters = _evaluate_all(connection, flags, access=access(), paths=paths, now=now)
@@ -164,7 +164,7 @@ def _print(
     if not printed and several:
         printed = [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
     elif not printed:
-        # A single target that could not be judged is an error of the command, as with --wait.
+        # A single target that could not be evaluated is an error of the command, as with --wait.
         if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:
             raise CommandError(results[0].findings.failed.message)
         printed = [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]

@@ -58,7 +58,7 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
     type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
     default="unknown",
     show_default=True,
-    help="What makes the exit code 2 or 3: everything that is open (unknown), or only risks that apply and are "
+    help="Findings that make the exit code 2 or 3: everything that is open (unknown), or only risks that apply and are "
     "at least as severe as this.",
 )
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
@@ -95,10 +95,10 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
 def rehearse(ctx: click.Context, /, **given: Any) -> int:
     """Rehearse an update: apply the release to a copy of the cluster, and report what becomes of every object.
 
-    The cluster is only read, by get and list. The copy holds the cluster's objects on an API server of its own, in a
+    The cluster is only read, by get and list. The copy holds the cluster's objects on a separate API server, in a
     temporary folder that is removed in the end. No component runs there; what the copy cannot know is Unknown.
 
-    Exit codes as for `preflight run`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not
+    Exit codes as for `preflight run`: 0 nothing in the way, 2 risks apply, 3 something is unknown, 1 could not
     be rehearsed.
 
     \b

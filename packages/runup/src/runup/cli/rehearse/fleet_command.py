@@ -39,7 +39,7 @@ _FLAGS = ("to", "to_image", "release_dir", "fail_on", "suppressions", "baseline"
 @member_options
 @click.option("--to-image", default="", metavar="IMAGE", help="The release's image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
-@version_option("--to", help="What the release's version must be.")
+@version_option("--to", help="The version that the release must have.")
 @click.option(
     "--operators",
     "declared",
@@ -70,8 +70,8 @@ def rehearse(
 ) -> int:
     """Rehearse one release on a copy of each of many clusters, changing nothing: which of them does it break, and how.
 
-    Exit codes as for `runup rehearse`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something could not
-    be told, 1 a cluster could not be rehearsed.
+    Exit codes as for `runup rehearse`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something is
+    unknown, 1 a cluster could not be rehearsed.
 
     \b
       runup fleet rehearse --dumps DIR --to-image registry.example/release:5.2.0
@@ -84,7 +84,7 @@ def rehearse(
     from runup.rehearse.control.cluster_copy import SCRATCH_PREFIX
 
     if bool(given["to_image"]) == bool(given["release_dir"]):
-        raise click.UsageError("name the release that every cluster is to go to: --to-image or --release-dir", ctx)
+        raise click.UsageError("name the target release of every cluster: --to-image or --release-dir", ctx)
     registry = {name: given.pop(name) for name in REGISTRY_NAMES}
     asked = {name: given.pop(name) for name in _FLAGS}
     flags = Flags(from_="", dumps=(), outputs=targets_of(outputs), check_timeout_s=0, **asked)

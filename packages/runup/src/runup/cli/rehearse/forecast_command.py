@@ -31,7 +31,9 @@ _AT_ONCE_S = 60
 @click.option(
     "--timezone", "zone", default="UTC", show_default=True, metavar="NAME", help="Of --between: Europe/Berlin."
 )
-@click.option("--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update tells.")
+@click.option(
+    "--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update shows it."
+)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
@@ -43,7 +45,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
       runup upgrade forecast --between 22:00-06:00 --timezone Europe/Berlin
       runup upgrade forecast --dump must-gather --node-minutes 5-12 -o json
 
-    Exit codes: 0 it fits, or without --between all is known; 2 it does not fit; 3 this cannot be told; 1 an error.
+    Exit codes: 0 it fits, or without --between all is known; 2 it does not fit; 3 this is unknown; 1 an error.
     """
     from kubekit.kube.clock import SystemClock
     from runup.cli.output import write

@@ -222,10 +222,10 @@ def plan_section(rehearsed: outcome.Rehearsal) -> Markup | None:
     return el(
         "section",
         el("h2", "Plan of changes"),
-        el("div", grid("What the release does to each object", _COLUMNS, rows), class_="card long"),
+        el("div", grid("The effect of the release on each object", _COLUMNS, rows), class_="card long"),
         el("p", f"{count(more_changes, 'object')} more: -o json", class_="faint") if more_changes > 0 else None,
         el("h2", "The copy"),
-        el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), copy_rows)),
+        el("div", grid("Copied objects, and objects left out", ("Kind", "Objects", "Left out"), copy_rows)),
     )
 
 

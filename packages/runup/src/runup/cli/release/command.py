@@ -187,7 +187,7 @@ def new(
 @OUTPUT
 @registry_options
 def info(image: str, output: str | None, **registry: Any) -> int:
-    """What a release is made of: version, metadata, images, manifests, checks.
+    """Shows the parts of a release: version, metadata, images, manifests, checks.
 
     \b
       runup release info oci:layout:5.2.0

@@ -244,9 +244,9 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
     """What changes between two releases: images, manifests, checks, feature gates, and who may do what.
 
     With --live, what TO would change on the cluster. Each manifest that the cluster gets is sent as the operator would
-    send it, as a dry run; nothing is written. Without FROM, what TO lacks is told by the release that the cluster runs.
+    send it, as a dry run; nothing is written. Without FROM, the release that the cluster runs shows what TO lacks.
 
-    Exit codes: 0 all is told, 3 something could not be told (with --live: may not be read, or the server did not say).
+    Exit codes: 0 all is known, 3 something is unknown (with --live: may not be read, or the server did not say).
 
     \b
       runup release diff oci:layout:5.1.0 oci:layout:5.2.0
@@ -299,7 +299,7 @@ def explain(
 ) -> int:
     """Which rule lets a manifest into this cluster, or keeps it out: sets, gates, profile, capabilities, overrides.
 
-    Exit codes: 0 it is told, 3 something that decides could not be read, 1 there is no such manifest.
+    Exit codes: 0 it is known, 3 something that decides could not be read, 1 there is no such manifest.
 
     \b
       runup release explain deployment etcd-operator

@@ -69,7 +69,7 @@ def shorten(text: str, limit: int) -> str:
 def age(moment: datetime | None, now: datetime) -> str:
     """Returns how long ago `moment` was, in its largest unit: `42 s ago`, `5 min ago`, `3 h ago`, `12 days ago`."""
     if moment is None:
-        return "at a time that was not told"
+        return "at an unknown time"
     if is_to_come(moment, now):
         return "at a time that is still to come"
     seconds = max(int((now - moment).total_seconds()), 0)

@@ -118,7 +118,7 @@ def stop(data: str | None) -> int:
 @sandbox.command()
 @DATA
 def reset(data: str | None) -> int:
-    """Back to the scenario's start: end it, remove its folder, start it anew with the same settings.
+    """Back to the scenario's start: end it, remove its folder, start it again with the same settings.
 
     \b
       runup sandbox reset
@@ -135,7 +135,7 @@ def reset(data: str | None) -> int:
 @OUTPUT
 @DATA
 def status(output: str | None, data: str | None) -> int:
-    """What runs, where, and what it does not isolate. Exit code 1 when it does not run.
+    """Shows the running parts, their addresses, and the missing isolation. Exit code 1 when it does not run.
 
     \b
       runup sandbox status
@@ -193,7 +193,7 @@ def _logs(ctx: click.Context) -> Iterable[str]:
 
 @sandbox.command()
 @click.argument("component", default="", shell_complete=static_completion.complete_from(_logs))
-@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+@click.option("-f", "--follow", is_flag=True, help="Continue as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:
     """Print a log: apiserver, cluster, supervisor, or a pod by a part of its name; without a name, list them.

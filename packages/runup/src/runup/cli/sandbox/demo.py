@@ -157,7 +157,7 @@ class Demo:
             lambda cluster: PAUSED_POOL_RISK not in demo_cluster.risk_names(cluster, TARGET),
             f"{PAUSED_POOL_RISK} goes away",
         )
-        say(f"The target goes on watching: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
+        say(f"The target continues to watch: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
 
     def _accept_one(self) -> None:
         say("Another one we know about and take, by name.")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""The variables that tell OpenSSL where the machine's certificate authorities are."""
+"""The variables by which OpenSSL finds the machine's certificate authorities."""
 
 
 @contextmanager

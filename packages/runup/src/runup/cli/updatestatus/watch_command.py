@@ -81,7 +81,7 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise CommandError(f"{text}\n{_LEFT}") from error
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nNo longer watching; an update goes on without it. {_LEFT}\n")
+        sys.stderr.write(f"\nNo longer watching; an update continues without it. {_LEFT}\n")
         raise
 
 
@@ -211,7 +211,7 @@ def footer(report: Report | None, look: Poll) -> tuple[str, str]:
         return printable(f"Looked at {at}. {sentence_case(look.found.doubt)}."), "yellow"
     if not report.is_updating:
         return f"{_IDLE} Looked at {at}.", "dim"
-    return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
+    return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update continues.", "dim"
 
 
 def fit_to_terminal(report: Report, now: int, details: rendered.Details, console: Console) -> str:

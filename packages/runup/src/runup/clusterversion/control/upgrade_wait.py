@@ -118,7 +118,7 @@ def wait(
             if look.trouble is not None:
                 trouble = (
                     f"The API server does not answer: {_first_line(look.trouble)}. It is asked again, for "
-                    f"{SERVER_AWAY_LIMIT_S:.0f} s at most; the preflight goes on."
+                    f"{SERVER_AWAY_LIMIT_S:.0f} s at most; the preflight continues."
                 )
                 progress = replace(progress, trouble=trouble)
                 show(progress)
@@ -141,11 +141,11 @@ def wait(
             if failing_since is not None and now - failing_since >= HEALING_S:
                 break
             if now >= deadline:
-                raise InputError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {LEFT}")
+                raise InputError(f"timed out waiting for the preflight, which continues: {line.rstrip('.')}. {LEFT}")
         return _findings(client, latest, namespace=namespace, say=say, clock=clock)
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
-        raise InputError(f"{text}\nThe preflight goes on where the cluster does. {LEFT}") from error
+        raise InputError(f"{text}\nThe preflight continues in the cluster. {LEFT}") from error
 
 
 def risks_so_far(findings: Findings) -> tuple[Risk, ...]:

@@ -55,7 +55,7 @@ def _decide(view: View) -> workload.Preflight:
         if isinstance(error, targets.Downgrade) and preconditions.may_roll_back(
             view.observed.cluster_version, error.target
         ):
-            text = f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
+            text = f"{error.older}, and no preflight checks a rollback; to return to it use `runup upgrade rollback`"
         unwanted = _plan_unwanted(view, conditions.refused_conditions(error.reason, text))
         return replace(unwanted, **retry_unreadable(view, request.update, error))
     except Waiting as error:

@@ -256,7 +256,7 @@ def _events(decided_view: View, old_status: ClusterVersionStatus, new_status: Cl
     """Yields the events of an update under way that is taken back, and of conditions that changed to such a value."""
     desired, current = decided_view.status.desired, decided_view.current
     if decided_view.updating and not same_release(desired, current):
-        text = f"The update to {desired.version} is taken back; the cluster goes back to {current.version}."
+        text = f"The update to {desired.version} is taken back; the cluster returns to {current.version}."
         yield _event("Normal", "UpdateTakenBack", text)
     for (type_, status), kind in _EVENTS.items():
         new = statuses.changed_condition(old_status.conditions, new_status.conditions, type_)

@@ -40,7 +40,7 @@ RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a message.
 _MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
-_WITHOUT_PREFLIGHT = "or go on without it: `runup upgrade --clear-preflight`"
+_WITHOUT_PREFLIGHT = "or continue without it: `runup upgrade --clear-preflight`"
 # The risks that stand for a report that is awaited.
 _AWAITED = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE)
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
@@ -305,7 +305,7 @@ def _accepted_text(
     repaired = sorted(r.name for r in informing if r.applies.reason == preflight_reasons.REPAIRED)
     old = sorted(r.name for r in informing if r.name not in repaired)
     if old:
-        lines.append(f"Nobody looked anew at what preflights said before: [{','.join(old)}].")
+        lines.append(f"No new preflight confirmed the earlier findings: [{','.join(old)}].")
     if repaired:
         lines.append(f"The update may repair what the risks [{','.join(repaired)}] describe.")
     applicable = [risk for risk in candidate.risks if risk.applies.status != "False"] if candidate else []

@@ -72,7 +72,7 @@ def read(
     if desired.mode == PREFLIGHT:
         if desired.version or desired.image:
             return PreflightRequest(desired)
-        message = "a preflight needs a target: set version or image beside mode, or clear the request."
+        message = "a preflight needs a target: set version or image together with mode, or clear the request."
         return Refused(
             "TargetMissing", message, "spec.desiredUpdate: must specify version or image when mode is Preflight"
         )

@@ -104,7 +104,7 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     update = update_in_progress(cluster)
     warnings = []
     if update is not None:
-        line = f"warning: the {update.name} is under way and goes on; what is found now may be different"
+        line = f"warning: the {update.name} is under way and continues; new findings may differ"
         warnings.append(err(f"{line} when it is done\n"))
     if name := pending_update(cluster):
         warnings.append(
@@ -115,7 +115,7 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
 
 def update_goes_on_message(update: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
-    return (out(f"The {update.name} has begun and goes on. {update.way_out}\n"),) if update else ()
+    return (out(f"The {update.name} has begun and continues. {update.way_out}\n"),) if update else ()
 
 
 def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -124,7 +124,7 @@ def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
     desired = cluster.spec.desired_update
     if update is None or (desired is not None and not desired.mode and asks_for(desired, update.to)):
         return ()
-    return (out(f"\nThe {update.name} goes on, whatever is asked for beside it. {update.way_out}\n"),)
+    return (out(f"\nThe {update.name} continues, whatever else is requested. {update.way_out}\n"),)
 
 
 def kept_mode(cluster: ClusterVersion, attempt: Attempt | None) -> tuple[Output, ...]:
@@ -206,7 +206,7 @@ def end_preflight(cluster: ClusterVersion, attempt: Attempt | None, still_runs: 
     if attempt is not None and not attempt.over and desired is not None:
         waits = asks_for(desired, Release(version=attempt.target_version, image=attempt.target_image))
         if waits and cluster.metadata.annotations.get(END_ANNOTATION) != attempt.id:
-            line = f"Ended the preflight of {target}; the update to it goes on without it\n"
+            line = f"Ended the preflight of {target}; the update to it continues without it\n"
             return Clearing({"metadata": {"annotations": {END_ANNOTATION: attempt.id}}}, (out(line),))
     line = f"The preflight of {target} is not requested any more; the operator removes what still runs of it\n"
     return Clearing(None, (out(f"info: {line}"),))

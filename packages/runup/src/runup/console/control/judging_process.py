@@ -96,7 +96,8 @@ class JudgingProcess:
                 if isinstance(message, _Gone):
                     messages.put_nowait((0, message))
                     raise Terminal(
-                        "the process that judges the clusters has ended; start the console again", reason="JudgingEnded"
+                        "the process that evaluates the clusters has ended; start the console again",
+                        reason="JudgingEnded",
                     )
                 # What is left of a round that nobody waited for to its end is passed over.
                 if of_round != number:
@@ -105,7 +106,7 @@ class JudgingProcess:
                     break
                 yield message
             if message.why:
-                raise Terminal(f"the clusters could not be judged: {message.why}", reason="JudgingFailed")
+                raise Terminal(f"the clusters could not be evaluated: {message.why}", reason="JudgingFailed")
 
     def _received(self) -> asyncio.Queue[tuple[int, Any]]:
         """Returns the queue of messages; the first time it starts the thread that reads them."""

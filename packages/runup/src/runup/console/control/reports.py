@@ -64,7 +64,7 @@ class Reports:
                 self._add(result)
 
     async def renew(self) -> None:
-        """Judges each cluster once, dumps only if they were not judged yet. Raises Terminal."""
+        """Judges each cluster once, dumps only if they were not evaluated yet. Raises Terminal."""
         try:
             members, notes = await asyncio.to_thread(self._members)
         except Terminal as error:

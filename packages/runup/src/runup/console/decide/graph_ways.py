@@ -77,7 +77,7 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
         paths = ways(document, graph.removed, origin, goal)
         if paths is None:
             return UpdateWay(
-                source=source, why=f"Release {origin} is not in the graph, so nothing is known of its updates."
+                source=source, why=f"Release {origin} is not in the graph, so nothing is known about its updates."
             )
         missing = (
             ""

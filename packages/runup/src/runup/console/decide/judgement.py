@@ -63,7 +63,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
 
-    `size` and `good_size` are what the two take, in bytes. A cluster that was not judged yet has no `judged`.
+    `size` and `good_size` are what the two take, in bytes. A cluster that was not evaluated yet has no `judged`.
     """
 
     member: Member
@@ -89,7 +89,7 @@ class Board(msgspec.Struct, frozen=True):
 
 
 def failed_findings(problem: str) -> Findings:
-    """Returns the findings of a cluster that could not be judged."""
+    """Returns the findings of a cluster that could not be evaluated."""
     condition = Condition(type=FAILED, status="True", reason="NotJudged", message=problem)
     return Findings(source="", target="", conditions=(condition,))
 
@@ -123,7 +123,7 @@ def with_judgement(
         notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
         history_notes = judged.history_notes
         if len(judged.steps) > 1:
-            history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is told",)
+            history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is shown",)
         judged, size = (
             replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes),
             _size_without_evidence(judged, size),

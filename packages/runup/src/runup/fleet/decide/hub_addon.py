@@ -134,7 +134,7 @@ def _cluster_management_addon(addon: AddOn) -> JSON:
     spec = {
         "addOnMeta": {
             "displayName": "runup preflight",
-            "description": "Checks the cluster for its next update, tells how the update goes, and changes nothing.",
+            "description": "Checks the cluster for its next update, reports its progress, and changes nothing.",
         },
         "supportedConfigs": [template],
         "installStrategy": {

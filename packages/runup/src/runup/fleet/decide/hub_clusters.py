@@ -139,7 +139,7 @@ def _why_no_status(works: Sequence[hub_v1.ManifestWork]) -> str:
     if read:
         return "it has no status yet"
     if any(work.metadata.labels.get(hub_v1.ADDON_LABEL) == NAMES["kubernetes"] for work in works):
-        return "it is not an OpenShift: without a ClusterVersion there is no update that it could tell of"
+        return "it is not an OpenShift: without a ClusterVersion there is no update that it could report"
     return "its add-on takes no status: print it again with `runup fleet addon`, not with --status-every never"
 
 
@@ -293,7 +293,7 @@ def age_problem(
     `interval` is the time from one to the next, None if that is not known, and `timeout` how long one may take.
     """
     if observed is None:
-        return f"The newest {noun} does not say of when it is."
+        return f"The newest {noun} does not state its time."
     when = f"{observed:%Y-%m-%dT%H:%M:%SZ}"
     if observed - now > _AHEAD:
         return f"The newest {noun} is of {when}, which is yet to come: a clock is wrong."

@@ -100,7 +100,7 @@ def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
     for name, namesakes in by_name.items():
         if len(namesakes) > 1:
             places = " and ".join(member.place for member in namesakes)
-            way_out = "give each a name of its own in a file for --inventory"
+            way_out = "give each a different name in a file for --inventory"
             raise BadFleet(f"{len(namesakes)} clusters are called {name}: {places}; {way_out}")
     return sorted_members
 

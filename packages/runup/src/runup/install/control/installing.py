@@ -53,7 +53,7 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
             files[name] = file.read_bytes()
     missing += [name for name in definitions if name not in files]
     if missing:
-        raise InstallError(f"this installation of runup lacks {', '.join(missing)}: install it anew")
+        raise InstallError(f"this installation of runup lacks {', '.join(missing)}: install it again")
     return files
 
 

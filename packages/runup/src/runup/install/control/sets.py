@@ -50,7 +50,7 @@ class Outcome(StrEnum):
     UNCHANGED = "unchanged"
     PRUNED = "pruned"
     DELETED = "deleted"
-    LEFT = "left to whoever made it"
+    LEFT = "left to its owner"
 
 
 class Done(msgspec.Struct, frozen=True):

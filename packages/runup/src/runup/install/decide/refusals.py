@@ -110,7 +110,7 @@ def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) ->
     is_foreign = cluster.owners.get(CLUSTER_VERSION, own_set) != own_set
     if not cluster.user_reads_workloads:
         yield (
-            "whether another operator keeps ClusterVersion could not be told: you may not list Deployments in all "
+            "whether another operator keeps ClusterVersion is unknown: you may not list Deployments in all "
             "namespaces; ask somebody who may"
         )
     elif running:

@@ -51,7 +51,7 @@ class StoredReport(msgspec.Struct, frozen=True):
 
 
 def failed_report(target: str, problem: str, now: datetime) -> Report:
-    """Returns the report of a failed preflight, so that the history shows that the cluster could not be judged."""
+    """Returns the report of a failed preflight, so that the history shows that the cluster could not be evaluated."""
     return Report(
         format=FORMAT,
         target_version=target,

@@ -49,8 +49,8 @@ class Result(Enum):
     CLEAR = (0, "Clear", "nothing in the way", "with nothing in the way", "nothingInTheWay", "good")
     APPLY = (2, "RisksApply", "risks apply", "with risks that apply", "risksApply", "bad")
     UNKNOWN = (3, "Unknown", "not all known", "not all known", "notAllKnown", "warn")
-    COULD_NOT_RUN = (1, "CouldNotRun", "could not run", "could not be judged", "couldNotBeJudged", "bad")
-    NO_RESULT = (1, "CouldNotRun", "no result yet", "could not be judged", "couldNotBeJudged", "busy")
+    COULD_NOT_RUN = (1, "CouldNotRun", "could not run", "could not be evaluated", "couldNotBeJudged", "bad")
+    NO_RESULT = (1, "CouldNotRun", "no result yet", "could not be evaluated", "couldNotBeJudged", "busy")
     ENDED = (3, "Unknown", "ended", "not all known", "notAllKnown", "warn")
     UNCONFIRMED = (3, "Unknown", "not confirmed", "not all known", "notAllKnown", "warn")
 
@@ -74,13 +74,13 @@ APPLY, UNKNOWN = Result.APPLY.code, Result.UNKNOWN.code
 # The results of clusters in a fleet, in which those with the same code are counted together.
 RESULTS = (Result.CLEAR, Result.APPLY, Result.UNKNOWN, Result.COULD_NOT_RUN)
 SUPPRESS = "runup preflight run --suppressions FILE"
-_BY_NAMED = "Update by way of the releases that the message names, each with a preflight of its own"
-_STEPWISE = "Update by one minor version at a time, each with a preflight of its own"
+_BY_NAMED = "Update by way of the releases that the message names, each with a separate preflight"
+_STEPWISE = "Update by one minor version at a time, each with a separate preflight"
 # Remedies of the operator's own refusals, for which the API has no field.
 _OWN_REFUSALS = {
     reasons.NOT_OFFERED: "Choose a release that `runup upgrade` lists, or a channel that offers this one.",
     reasons.GIANT_HOP: f"{_STEPWISE}: `runup upgrade` lists the releases that are offered.",
-    reasons.ROLLBACK: "Go back with `runup upgrade rollback`, where that is supported.",
+    reasons.ROLLBACK: "Return with `runup upgrade rollback`, where that is supported.",
     reasons.UPGRADEABLE: "Do what the message asks for; `runup upgrade` shows the newest.",
     reasons.SIGNATURE: "Choose a signed release, or add the signature store that holds its signature.",
 }

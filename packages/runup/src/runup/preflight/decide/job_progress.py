@@ -114,13 +114,13 @@ def progress(observed: Observed) -> Progress:
         reason = trouble.message if trouble and trouble.failed else cut(failed.message)
         return Progress(state="failed", message=f"its Job failed ({failed.reason}): {reason}", way_out="start it again")
     if status_of(job.status.conditions, "Complete") == "True":
-        text = "it ended without a report, so that its image is none of runup's"
+        text = "it ended without a report, so its image is not one of runup's"
         return Progress(state="failed", message=text, way_out=_OWN_CHECKS)
     not_starting = _not_starting(observed, job, ending)
     # Without the pods or events, that there is no pod, or no reason, is not known.
     if observed.unreadable and (not_starting is None or not_starting.reason == PENDING):
         return Progress(
-            state="waiting", message=f"what its pod does cannot be told: {observed.unreadable}", reason="Unreadable"
+            state="waiting", message=f"the state of its pod is unknown: {observed.unreadable}", reason="Unreadable"
         )
     return not_starting or Progress(state="running" if runs else "waiting")
 

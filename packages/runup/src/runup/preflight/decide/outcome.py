@@ -328,7 +328,7 @@ def _bad_report(scene: Observations) -> AttemptOutcome | None:
     if scene.bad is None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
-    way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
+    way_out = f"release {scene.attempt.target_version} has to fix that: choose another target, or clear the request"
     return _failure(scene.bad.reason, scene.bad.message, way_out)
 
 

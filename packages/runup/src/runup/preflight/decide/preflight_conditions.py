@@ -116,7 +116,7 @@ def conditions_of_outcome(
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
     if outcome.state is AttemptState.COMPLETED:
         return (
-            _condition(RUNNING, "True", "Watching", f"{text}; the target goes on watching the cluster."),
+            _condition(RUNNING, "True", "Watching", f"{text}; the target continues to watch the cluster."),
             _condition(COMPLETED, "True", outcome.reason, f"{text}."),
             _condition(FAILED, "False", "AsExpected", ""),
         )

@@ -172,12 +172,12 @@ def _set_tolerations(settings: PodSettings, text: str) -> PodSettings:
         if not toleration.key and toleration.operator != "Exists":
             raise Unusable("has a toleration without key whose operator is not Exists")
         if toleration.operator == "Exists" and toleration.value:
-            raise Unusable(f"has a value beside operator Exists, for {toleration.key or 'all keys'}")
+            raise Unusable(f"has a value with operator Exists, for {toleration.key or 'all keys'}")
         if not _LABEL_VALUE.fullmatch(toleration.value):
             raise Unusable(f"has the value {_quote(toleration.value)}, which is not valid for a taint")
         # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
         if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
-            raise Unusable("has tolerationSeconds beside another effect than NoExecute")
+            raise Unusable("has tolerationSeconds with another effect than NoExecute")
     return replace(settings, tolerations=tuple(codec.to_dict(toleration) for toleration in tolerations))
 
 
@@ -201,7 +201,7 @@ def _set_affinity(settings: PodSettings, text: str) -> PodSettings:
         if requirement.operator in ("In", "NotIn") and not requirement.values:
             raise Unusable(f"has operator {requirement.operator} without values, for {requirement.key}")
         if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
-            raise Unusable(f"has values beside operator {requirement.operator}, for {requirement.key}")
+            raise Unusable(f"has values with operator {requirement.operator}, for {requirement.key}")
         number = len(requirement.values) == 1 and re.fullmatch(r"\d{1,18}", requirement.values[0])
         if requirement.operator in ("Gt", "Lt") and not number:
             raise Unusable(f"has operator {requirement.operator} without one whole number, for {requirement.key}")

@@ -94,7 +94,7 @@ def _unknown_state(checked: CheckedTarget) -> tuple[str, str, str, bool] | None:
     # If a risk is Unknown already, it blocks the update by itself.
     if not report or not unknown or any(risk.applies != "True" for risk in report.risks):
         return None
-    text = f"Could not be told: {', '.join(unknown)}."
+    text = f"Unknown: {', '.join(unknown)}."
     return reasons.INCOMPLETE, reasons.OUTDATED if checked.ended else reasons.PARTIAL, text, not checked.ended
 
 
@@ -184,7 +184,7 @@ def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Con
     """Returns the condition Applies of a reported risk: Unknown once its preflight has ended or is stale."""
     target, source = checked.release.version, checked.source_version
     at = checked.report.observed_time if checked.report else None
-    when = f"at {at:%Y-%m-%dT%H:%M:%SZ}" if at else "at a time that was not told"
+    when = f"at {at:%Y-%m-%dT%H:%M:%SZ}" if at else "at an unknown time"
     if checked.ended:
         text = f"Found by the preflight for {target} from {source} {when}, which has ended"
         if checked.passed:

@@ -165,7 +165,7 @@ def _failed_on_node(pods: Iterable[Pod]) -> Trouble | None:
     return Trouble(
         reason,
         f"the target's pod failed{node} ({reason}): {cut(pod_status.message)}",
-        "it is made again: give the node room, or lower what the preflight asks for",
+        "it is recreated: give the node room, or lower the preflight's requests",
     )
 
 
@@ -184,7 +184,7 @@ def _stuck_terminating(pods: Iterable[Pod], now: datetime) -> Trouble | None:
         TERMINATING,
         f"its pod {pod.metadata.name}{node} has been terminating since {since:%Y-%m-%dT%H:%M:%SZ}; "
         "no other is created until the node confirms its end",
-        "it goes on when the node is back; if the node is lost, "
+        "it continues when the node is back; if the node is lost, "
         f"`kubectl -n {pod.metadata.namespace} delete pod {pod.metadata.name} --force`",
     )
 

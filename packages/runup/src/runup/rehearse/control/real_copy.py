@@ -308,7 +308,7 @@ def rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, 
                 continue
             obj = entry.load()
             if kind.kind == "APIService" and (obj.get("spec") or {}).get("service"):
-                text = "its API server is none of the copy's"
+                text = "its API server does not belong to the copy"
                 staged.left_out.append(LeftOut(f"APIService {entry.name}", text, 1))
                 continue
             obj["metadata"].pop("resourceVersion", None)

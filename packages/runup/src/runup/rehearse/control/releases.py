@@ -45,7 +45,7 @@ def version_of(source: ClusterSource) -> ClusterVersion:
     if version is None:
         raise InputError(
             "the cluster has no ClusterVersion, so no release updates it; `runup rehearse --to-kubernetes VERSION` "
-            "tells what a version of Kubernetes no longer serves"
+            "shows what a version of Kubernetes no longer serves"
         )
     if not parse(version.status.desired.version):
         raise InputError("the ClusterVersion does not say in status.desired which version the cluster runs")

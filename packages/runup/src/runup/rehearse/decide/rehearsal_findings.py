@@ -33,7 +33,7 @@ _LONG_START, _SHARED = 30, 12
 _REFUSALS = {
     outcome.RefusalKind.IMMUTABLE: (
         "RehearsalImmutableField",
-        "Delete the object before the update, so that the release creates it anew, or set it back to what the running "
+        "Delete the object before the update, so that the release creates it again, or set it back to what the running "
         "release has.",
     ),
     outcome.RefusalKind.POLICY: (
@@ -218,7 +218,7 @@ def _refusal_finding(refusal: outcome.Refusal, tasks: int) -> Finding:
     position, message = f"{refusal.identity} ({refusal.index} of {tasks})", shortened(refusal.message, _LONGEST)
     if refusal.kind is outcome.RefusalKind.NOT_KNOWN:
         text = f"Whether {position} can be applied is not known: {message}."
-        remediation = "A copy has no API servers beside its own and calls no webhooks; look at these by hand."
+        remediation = "A copy has one API server and calls no webhooks; look at these by hand."
         return _finding_about("RehearsalNotTried", refusal.identity, text, remediation, applies=Applies.UNKNOWN)
     refuser = f"policy {refusal.by}" if refusal.by else "the API server"
     text = f"Applying {position} is refused by {refuser}: {message}."
@@ -329,7 +329,7 @@ def _rights_findings(changes: Sequence[outcome.RightsChange]) -> Iterator[Findin
                 "RehearsalRightsNarrow",
                 change.identity,
                 f"{change.identity}{subjects_text}, {rights}.",
-                "Give those who need them a role of their own before the update.",
+                "Give those who need them a separate role before the update.",
                 severity="warning" if change.subjects or not change.all_known else "info",
             )
         if change.gained:

@@ -32,7 +32,7 @@ _FACTOR_OF_ONE_SAMPLE = 2
 _SHORTEST_NODE_UPDATE = timedelta(minutes=1)
 # A pool whose nodes came back over a longer time was restarted by something else than the update, too.
 _LONGEST_ROLL_OUT_S = 2 * 24 * 3600
-_NOT_ALL_IS_KNOWN = "not all is known of its drains, see below"
+_NOT_ALL_IS_KNOWN = "its drains are known in part, see below"
 FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
 
 
@@ -190,7 +190,7 @@ def forecast(
     why_open = []
     if outside := sorted(by_name.keys() - {name for pool in pools for name in pool.nodes}):
         names = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
-        why_open.append(f"no pool has {names}: nothing tells how they are updated")
+        why_open.append(f"no pool has {names}: how they are updated is unknown")
     if any(pool.name == MASTER and pool.paused for pool in pools):
         # The machine-config operator does not report the new version before (its syncRequiredMachineConfigPools).
         why_open.append("pool master is paused: the update does not end before it is resumed")
@@ -301,7 +301,7 @@ def fit_into_window(time_s: Range, window: tuple[datetime, datetime], *, guessed
     if time_s.low_s > length_s:
         return WindowFit(opens, closes, DOES_NOT_FIT, "the shortest time that is reckoned with is longer")
     if time_s.high_s is None:
-        return WindowFit(opens, closes, CANNOT_TELL, "nothing tells how long it takes at most")
+        return WindowFit(opens, closes, CANNOT_TELL, "its longest time is unknown")
     if time_s.high_s > length_s:
         return WindowFit(opens, closes, CANNOT_TELL, "the longest time that is reckoned with is longer")
     if guessed:

@@ -32,7 +32,7 @@ _WAYS_OUT = {
     registry_errors.ImageNotFound: "correct the image, or its mirror",
     registry_errors.Unauthorized: f"add the registry to the pull secret {registry_access.PULL_SECRET}",
     registry_errors.Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
-    registry_errors.Untrusted: "mend its certificate, or name a mirror in an ImageDigestMirrorSet",
+    registry_errors.Untrusted: "fix its certificate, or name a mirror in an ImageDigestMirrorSet",
     registry_errors.InvalidReference: "correct the image",
     registry_errors.BadCredentials: f"correct the pull secret {registry_access.PULL_SECRET}",
     registry_errors.BadMirrors: "correct the cluster's mirrors",
@@ -68,12 +68,12 @@ class ReleaseImages:
 
     async def version(self, image: str) -> str:
         """Returns the version of the release in `image`; raises ReleaseUnreadable."""
-        data = await self._file(image, METADATA_FILE, "or set version beside image")
+        data = await self._file(image, METADATA_FILE, "or set version together with image")
         try:
             return parse_release_metadata(data).version
         except MetadataError as error:
             why = f"{image} is not a release image: {error}"
-            raise ReleaseUnreadable(f"{why}; name a release image, or set version beside image") from error
+            raise ReleaseUnreadable(f"{why}; name a release image, or set version together with image") from error
 
     async def reads(self, image: str) -> bytes:
         """Returns the file that lists what the checks of the release in `image` read; raises ReleaseUnreadable."""

@@ -180,9 +180,9 @@ def _settings_to_use(data: Path, wanted_settings: settings.Settings) -> settings
         earlier_source = before.scenario if name == "scenario" else before.source
         if requested and requested != earlier_source:
             text = f"the sandbox in {data} was made with another {name} ({earlier_source or 'none'})"
-            raise SandboxError(f"{text}; `runup sandbox reset` makes it anew", reason="OtherScenario")
+            raise SandboxError(f"{text}; `runup sandbox reset` recreates it", reason="OtherScenario")
     if wanted_settings.api_port and wanted_settings.api_port != before.api_port:
-        text = f"the sandbox in {data} has port {before.api_port} for good; `runup sandbox reset` makes it anew"
+        text = f"the sandbox in {data} has port {before.api_port} for good; `runup sandbox reset` recreates it"
         raise SandboxError(text, reason="OtherPort")
     for port in (before.api_port, before.registry_port, before.update_port):
         _port(port)

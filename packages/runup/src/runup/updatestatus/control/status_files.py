@@ -205,7 +205,7 @@ def _age_of_report(dump_content: Dump, now: datetime) -> Freshness:
         None,
     )
     if lease is None:
-        return freshness.Freshness(freshness.UNKNOWN, None, "the dump has no Lease, which tells it")
+        return freshness.Freshness(freshness.UNKNOWN, None, "the dump has no Lease, which would show it")
     try:
         return freshness.freshness(codec.convert(LeaseRecord, lease), now)
     except codec.DecodeError as error:

@@ -87,7 +87,7 @@ def age_sentence(age: Freshness) -> str:
     if age.state == CURRENT:
         return ""
     if age.state == UNKNOWN:
-        return f"how old the update status controller's report is could not be told: {age.why}"
+        return f"the age of the update status controller's report is unknown: {age.why}"
     if age.confirmed_at is None:
         return f"the update status controller's report may be old: {age.why}"
     return f"the update status controller's report was last confirmed at {timestamp(age.confirmed_at)}: {age.why}"

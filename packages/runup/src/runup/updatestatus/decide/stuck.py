@@ -110,7 +110,7 @@ def _degraded_pool(pool: PoolState) -> Iterator[Finding]:
         summary=f"Machine config pool {pool.name} is degraded: "
         + ", ".join(f"{each.type} ({each.reason})" if each.reason else each.type for each in causes),
         description=f"{'; '.join(texts)}. The machine-config operator does not update the nodes of a pool in this "
-        f"state: mend what `oc describe mcp {pool.name}` names.",
+        f"state: fix what `oc describe mcp {pool.name}` names.",
         reference=terms.DOCS + "machineconfigpooldegraded",
         since=min((each.last_transition_time for each in causes if each.last_transition_time), default=None),
         scope=pool.scope,

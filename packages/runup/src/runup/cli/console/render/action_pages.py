@@ -23,7 +23,9 @@ def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datet
     if looked.refused:
         body = join(_told(title, "Refused: nothing was done.", (*looked.said, looked.refused), class_="warn"))
     elif looked.done:
-        body = _told(title, "Done. The cluster is judged again now; its pages have that in a while.", looked.said)
+        body = _told(
+            title, "Done. The cluster is being evaluated again; its pages show the result in a while.", looked.said
+        )
     elif looked.truth is None:
         body = _told(title, "The cluster could not be read.", ())
     elif asked.target:
@@ -42,7 +44,7 @@ def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datet
         rows = el("section", el("h2", "What the cluster says now"), _state_list(looked.truth), class_="card")
     elif looked.refused or looked.done or not asked.target:
         why = el("p", looked.unread or "It could not be read.")
-        rows = el("section", el("h2", "What the cluster says now is not known"), why, class_="card issue warn")
+        rows = el("section", el("h2", "The present state of the cluster is unknown"), why, class_="card issue warn")
     lines = [("The same in a terminal", command)]
     return whole_page(title, join(body, rows), commands(lines), now=now, cluster=asked.member.name, site=site)
 
@@ -86,7 +88,7 @@ def _confirmation(
 ) -> Markup:
     """Returns what would be done, what is so now, and the form that has it done."""
     if asked.action == ACCEPT:
-        words = f"Accept {asked.risk} in {truth.cluster}: it no longer stands in the way of its updates."
+        words = f"Accept {asked.risk} in {truth.cluster}: it no longer blocks its updates."
         button = f"Accept {asked.risk}"
         fields: tuple[Markup, ...] = (
             *_field("reason", "Why (recorded with your name)", asked.reason),

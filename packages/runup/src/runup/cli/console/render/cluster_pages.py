@@ -40,15 +40,19 @@ def preflight_page(
     entry = board.entries[name]
     judged, last_good = entry.judged, entry.last_good
     if judged is None:
-        parts = [frame.message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")]
+        parts = [
+            frame.message("Not evaluated yet", "Nothing is known about this cluster yet. Reload this page in a moment.")
+        ]
     elif not findings.completed:
         # Why there is no result, and the findings of the last preflight that had one.
         problem = findings.failed.message if findings.failed else "it has no result yet"
-        known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
-        parts = [frame.message("Could not be judged", f"Tried {frame.how_old(entry.at, now)}: {problem}", known_text)]
+        known_text = "Nothing is known about it now." if last_good else "Nothing is known about it."
+        parts = [
+            frame.message("Could not be evaluated", f"Tried {frame.how_old(entry.at, now)}: {problem}", known_text)
+        ]
         if last_good is not None:
             when = frame.how_old(last_good.observed, now)
-            parts.append(el("p", f"What follows is what was found {when}. It does not count any more."))
+            parts.append(el("p", f"The following was found {when}. It does not count any more."))
             parts.append(page_body(replace(last_good, phase=Phase.OUTDATED)))
     else:
         parts = [_age_line(findings, now, max_age), page_body(findings)]
@@ -68,11 +72,11 @@ def preflight_page(
     # What can be done about this cluster, each with its command.
     member, flags = entry.member, where_options(entry.member)
     to = f" --to {shlex.quote(findings.target)}" if findings.target else ""
-    lines = [("Judge it again", f"runup preflight run{flags}{to}")]
+    lines = [("Evaluate it again", f"runup preflight run{flags}{to}")]
     if not member.dump and findings.kind != "Kubernetes":
         lines.append(("Accept a risk", f"runup upgrade accept NAME --reason TEXT{flags}"))
         if findings.target:
-            lines.append(("Start the update, once nothing stands in its way", f"runup upgrade{flags}{to}"))
+            lines.append(("Start the update, once nothing blocks it", f"runup upgrade{flags}{to}"))
     can_act = site.acts and can_be_changed(member, kept=board.kept)
     return frame.whole_page(
         "Preflight",
@@ -93,7 +97,7 @@ def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     if findings.of_dump:
         age_text += " A dump is of one moment: what has changed since is not in it."
     elif findings.observed and is_to_come(findings.observed, now):
-        age_text += " A clock is wrong, so how old that is cannot be told, and it does not count as known."
+        age_text += " A clock is wrong, so its age is unknown, and it does not count as known."
         return el("p", age_text, class_="card issue warn")
     elif is_old(findings, now, max_age):
         age_text += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
@@ -122,7 +126,7 @@ def _actions_section(member: Member, findings: Findings) -> Markup | None:
         links.append((f"Start the update to {findings.target}", link_to(START, findings.target)))
     links.append(("Start an update", link_to(START)))
     items = (el("li", el("a", words, href=frame.path_of(member.name, page))) for words, page in links)
-    words = "By your own rights on the cluster. Each is confirmed on a page of its own, which has the command, too."
+    words = "By your own rights on the cluster. Each is confirmed on a separate page, which has the command, too."
     return el("section", el("h2", "To do from here"), el("p", words), el("ul", *items, class_="refs"), class_="card")
 
 
@@ -138,7 +142,7 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site =
     else:
         # The section with the start, the goal, the number of updates between them, and the source.
         paths = update_way.paths
-        source_text = f"As told by {update_way.source}."
+        source_text = f"As reported by {update_way.source}."
         lines = []
         for number, step in enumerate(paths.way, 1):
             state = _kind_badge("risky" if step.risks else "plain")

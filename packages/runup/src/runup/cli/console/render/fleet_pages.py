@@ -32,10 +32,10 @@ def board_page(
     waiting = sum(entry.judged is None for entry in board.entries.values())
     waiting_text = ""
     if not board.version:
-        waiting_text = "Not judged yet: the clusters are still being listed; reload this page."
+        waiting_text = "Not evaluated yet: the clusters are still being listed; reload this page."
     elif waiting:
         number = f"{waiting} of {len(board.entries)} clusters"
-        waiting_text = f"Not judged yet: {number}. Nothing is known of them; reload this page."
+        waiting_text = f"Not evaluated yet: {number}. Nothing is known about them; reload this page."
     lines = [_cluster_row(board.entries[result.name], result.findings, now, max_age) for result in results]
     clusters = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
     body = join(
@@ -53,9 +53,9 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     outcome, observed = findings.result, findings.observed
     numbers = tuple(map(str, count_risks(findings.risks))) if outcome.code != COULD_NOT_RUN else ("", "", "")
     to_come = observed is not None and is_to_come(observed, now)
-    # The cluster's result as a badge: not judged yet, too old to count, or what its preflight came to.
+    # The cluster's result as a badge: not evaluated yet, too old to count, or what its preflight came to.
     if entry.judged is None:
-        result_badge = badge("not judged yet", BUSY)
+        result_badge = badge("not evaluated yet", BUSY)
     elif findings.ended:
         result_badge = badge("its time is still to come" if to_come else "too old to count", WARN)
     else:
@@ -69,7 +69,7 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     elif entry.judged is not None:
         age_text = f"tried {frame.how_old(entry.at, now)}"
         if entry.last_good:
-            age_text += f"; last judged as it was {frame.how_old(entry.last_good.observed, now)}"
+            age_text += f"; last evaluated as it was {frame.how_old(entry.last_good.observed, now)}"
     return el(
         "tr",
         el("th", frame.cluster_link(entry.member.name), scope="row"),
@@ -140,7 +140,7 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
             "tr",
             el("th", f"{day.day:%Y-%m-%d}", scope="row"),
             el("td", str(day.clusters)),
-            el("td", badge(f"{day.failed} not judged", WARN) if day.failed else "0"),
+            el("td", badge(f"{day.failed} not evaluated", WARN) if day.failed else "0"),
             el("td", str(day.applies)),
             el("td", str(day.unknown)),
             el("td", names_with_counts(day.new), class_="wide"),
@@ -149,7 +149,7 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
         )
         for day in reversed(summarize_days(steps, weeks=weeks))
     ]
-    heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Grown", "Gone")
+    heads = (period_label, "Clusters", "Not evaluated", "Apply", "Unknown", "New", "Grown", "Gone")
     span = "week" if weeks else "day"
     table = grid(
         f"What the newest reports of each {span} come to, the newest first{_left_out_text(lines, f'{span}s')}",

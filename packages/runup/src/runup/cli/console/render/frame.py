@@ -74,7 +74,7 @@ def path_of(cluster: str, page: str = "") -> str:
 _PAGES = (("/", "Fleet", "fleet"), ("/history", "History", "history"))
 _LOGOUT = (("/logout", "Log out", "logout"),)
 _SHOWS = "The console only shows; nothing is changed from here."
-_ACTS = "Clusters can be changed from here, by the rights of whoever does."
+_ACTS = "Clusters can be changed from here, with the rights of the user who changes them."
 
 
 def whole_page(
@@ -232,7 +232,7 @@ def login_page(problem: str, next_page: str, site: Site) -> str:
         ),
         el("button", "Log in", type="submit"),
     )
-    rights_text = "Whoever may get the cluster's ClusterVersion may look."
+    rights_text = "Users who may get the cluster's ClusterVersion may look."
     shown = form("/login", (("next", next_page),), *content)
     return whole_page(
         "Login",
@@ -244,7 +244,7 @@ def login_page(problem: str, next_page: str, site: Site) -> str:
 def logout_page(user: str, form_key: str, site: Site) -> str:
     """Returns the page with the form that ends a session; `user` is empty for a session of the printed address."""
     who = f"You are logged in as {user}." if user else "You came by the address that the console printed."
-    after = "Whoever has your cookie can do nothing with it afterwards."
+    after = "Your cookie is useless afterwards."
     button = el("button", "Log out", type="submit")
     shown = form("/logout", (("key", form_key),), el("p", f"{who} {after}"), button)
     return whole_page(

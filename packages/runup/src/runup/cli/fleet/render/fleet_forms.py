@@ -73,7 +73,7 @@ def markdown(table: Matrix) -> str:
         if row.accepted
     ]
     if table.failed:
-        lines.append("\n## Could not be judged\n")
+        lines.append("\n## Could not be evaluated\n")
         lines += [f"- **{plain(name)}**: {plain(problem)}" for name, problem in table.failed]
     shared_groups = [group for group in table.groups if len(group.clusters) > 1]
     if shared_groups and len(table.groups) > 1:

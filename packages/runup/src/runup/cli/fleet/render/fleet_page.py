@@ -50,8 +50,8 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
             el("tr", el("th", link(name), scope="row"), el("td", problem, class_="wide"))
             for name, problem in table.failed
         ]
-        caption = "Clusters that could not be judged: nothing is known of them"
-        parts.append(long_section(f"Could not be judged ({len(failed)})", grid(caption, ("Cluster", "Why"), failed)))
+        caption = "Clusters that could not be evaluated: nothing is known about them"
+        parts.append(long_section(f"Could not be evaluated ({len(failed)})", grid(caption, ("Cluster", "Why"), failed)))
     if table.rows and len(table.clusters) <= _COLUMNS:
         judged = table.judged
         lines = []

@@ -20,7 +20,7 @@ _ROWS = 25
 _GROUPS = 10
 _NAMED_RISKS = 6
 _MARKS = {"refuses": "R", "applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
-_LEGEND = "R refuses, X applies, ? could not be told, a accepted, i informs, . not found"
+_LEGEND = "R refuses, X applies, ? unknown, a accepted, i informs, . not found"
 _WORST_FIRST = (Result.COULD_NOT_RUN, Result.APPLY, Result.UNKNOWN, Result.CLEAR)
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 
@@ -54,7 +54,7 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
         if not whole and len(shared_groups) > _GROUPS:
             yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
     if table.failed:
-        yield join_parts("\nCould not be judged, so nothing is known of them:\n")
+        yield join_parts("\nCould not be evaluated, so nothing is known about them:\n")
         for name, problem in table.failed:
             yield wrap_text(f"{one_line(name)}: {problem.strip()}", screen, first="  ", indent=4)
 
@@ -84,7 +84,7 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
             "\n", draw_table(Table(columns=columns, rows=lines, indent=_INDENT, gap=2), screen), f"  {_LEGEND}\n"
         )
         return
-    for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
+    for title, state in (("Risks that apply:", "applies"), ("Unknown:", "unknown")):
         shown_rows = [row for row in rows if getattr(row, state)]
         if shown_rows:
             yield join_parts(f"\n{title}\n")
@@ -148,7 +148,7 @@ def names_with_counts(pairs: Sequence[tuple[str, int]]) -> str:
 def new_risks_text(step: ReportStep) -> str:
     """Returns what is new in a report, or why that is not known."""
     if not step.completed:
-        return "could not be judged"
+        return "could not be evaluated"
     return "first report" if step.first else _changes_text(step.came, "now also")
 
 

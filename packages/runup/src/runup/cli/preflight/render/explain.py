@@ -27,7 +27,7 @@ from runup.preflight.decide.findings import (
 from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
-_NO_REPORT = "no preflight's report is kept here: `runup preflight run` judges the cluster now"
+_NO_REPORT = "no preflight's report is kept here: `runup preflight run` evaluates the cluster now"
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ _RISK_OF_GUARD = {"ClusterVersionFailing": "Failing", "ClusterVersionUpdating": 
 # Remedies that the condition's own message lacks. "Over" as in docs/reference/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
-HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."
+HEALING = "The operator continues to try; `runup upgrade` shows its progress."
 CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
 
 
@@ -228,7 +228,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         refuses = f"`--to` refuses while {conditions} (`runup upgrade` says why)"
         # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
         repairs = any(risk.informs for risk in findings.risks)
-        advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
+        advice = "Continue anyway with:" if repairs else "Wait for that to pass, or continue anyway:"
         text = f"Verdict: {counted_risks(findings.risks)}, but {refuses}.{_waived_and_grown_text(findings)} {advice}"
         return text, f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
@@ -253,7 +253,9 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         command = f"runup upgrade --to={findings.target} --allow-not-recommended{warned}"
         # Without names to accept there is one flag for all, which is of no use while something refuses the update.
         return (
-            (f"{start} Fix {pronoun}.",) if len(names) < len(named_risks) else (f"{start} Fix them, or go on:", command)
+            (f"{start} Fix {pronoun}.",)
+            if len(names) < len(named_risks)
+            else (f"{start} Fix them, or continue:", command)
         )
     place_text = ", on the cluster" if findings.of_dump else ""
     return f"{start} Fix {pronoun}, or accept them by name{place_text}:", f"runup upgrade accept {','.join(names)}"

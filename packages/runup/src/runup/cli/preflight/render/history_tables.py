@@ -120,7 +120,7 @@ def comparison(
     ]
     # A risk may still be there if the later report could not tell.
     doubted = [compared.names is not None and may_be_untold(compared.after, risk.name) for risk in compared.gone]
-    doubts = ["whether it is gone could not be told; " if doubt else "" for doubt in doubted]
+    doubts = ["whether it is gone is unknown; " if doubt else "" for doubt in doubted]
     changes = [(new, _change_text(old, new, compared)) for old, new in compared.both]
     return join_parts(
         *(wrap_text(line, screen) for line in lines),

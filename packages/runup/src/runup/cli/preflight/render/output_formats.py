@@ -39,7 +39,7 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
     # The text about kinds that the dump lacks, and the command that collects them if there is one.
     several = len(cluster_result.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
-    text = f"The dump does not have all of {len(cluster_result.lacking)} {kinds} that checks read which could not tell"
+    text = f"The dump does not have all of {len(cluster_result.lacking)} {kinds} that checks without a result read"
     lacking_text = ", ".join(cluster_result.lacking)
     if cluster_result.collect:
         text += f": {lacking_text}" if whole else ""
@@ -87,7 +87,7 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     """Yields the lines of the Markdown form for one cluster."""
     findings = cluster_result.findings
     if not findings.completed:
-        yield f"# {plain(cluster_result.name)}: could not be judged\n"
+        yield f"# {plain(cluster_result.name)}: could not be evaluated\n"
         yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
         return
     yield f"# {plain(cluster_result.name)}: {findings.source} to {findings.target}\n"
@@ -153,7 +153,7 @@ def junit(results: Sequence[ClusterResult]) -> str:
 
 
 def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
-    """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if it could not be judged."""
+    """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if there is no result."""
     suite = ElementTree.SubElement(
         parent, "testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}")
     )

@@ -126,7 +126,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
             [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)],
             note=order_note(report),
         ),
-        _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
+        _titled_section("Unknown results", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         planned if findings.steps else None,
         _checks(findings.checks) if findings.checks else None,
@@ -162,7 +162,7 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
         el("p", missing_text(absent, of_dump=of_dump, named_count=len(absent.kinds)), class_="body"),
         el(
             "details",
-            el("summary", "Risks that could not be told"),
+            el("summary", "Unknown risks"),
             grid("Each risk, and the kinds it lacked", ("Risk", "Kinds"), lines),
         ),
         class_=f"card issue {WARN} long",

@@ -68,12 +68,12 @@ def _markdown(
     counts += [f"{labels.count('grown')} grown"] if "grown" in labels else []
     counts += [f"{len(gone)} gone"]
     counts += [f"{refused} still {'refuses' if refused == 1 else 'refuse'} the update"] if refused else []
-    counts += [f"{len(failed)} could not be judged"] if failed else []
+    counts += [f"{len(failed)} could not be evaluated"] if failed else []
     yield f"## Preflight{of}: {', '.join(counts)}\n"
     yield f"Since {plain(name)}, for {count(total, 'cluster')}.\n"
     for (label, *_), pairs in sorted(open_risks.items(), key=lambda item: sort_key(item[1][0][1])):
         yield from _open_risk(label, pairs, total)
-    for label, risks in (("gone", gone), ("not told this time, so perhaps not gone", doubtful)):
+    for label, risks in (("gone", gone), ("not reported this time, so perhaps not gone", doubtful)):
         for risk_name in sorted(risks):
             box = "x" if label == "gone" else " "
             yield f"- [{box}] {label}: {plain(risk_name)}{_clusters_text(risks[risk_name], total)}"
@@ -83,7 +83,7 @@ def _markdown(
         yield f"- [x] accepted: {plain(risk_name)}{clusters}{f' ({reasons})' if reasons else ''}"
     for cluster_result in failed:
         problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
-        yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(problem)}"
+        yield f"- [ ] could not be evaluated: **{plain(cluster_result.name)}**: {plain(problem)}"
 
 
 def _open_risk(label: str, pairs: Sequence[_Found], total: int) -> Iterator[str]:

@@ -33,7 +33,7 @@ def plan(findings: Findings) -> tuple[PlannedStep, ...]:
         remedies = _remedies([still_open[name] for name in step.risks if name in still_open])
         items += [*step.before, *remedies, *step.how]
         if step.part == CONTROL_PLANE:
-            items.append(f"See that `kubectl version` tells a server of {step.version}")
+            items.append(f"See that `kubectl version` shows a server of {step.version}")
         else:
             items.append(f"See that `kubectl get nodes` shows each node Ready, with v{step.version}")
         items += step.after
@@ -47,10 +47,10 @@ def _remedies(risks: Sequence[Risk]) -> list[str]:
     """Returns the remedy of each risk; all that is unknown for lack of objects has one remedy, to read them."""
     items = []
     for risk in (risk for risk in risks if not risk.lacking):
-        name = risk.name if risk.applies == "True" else f"{risk.name}, which could not be told"
+        name = risk.name if risk.applies == "True" else f"{risk.name}, which is unknown"
         items.append(f"{name}: {' '.join((risk.fix or risk.message).split())}")
     if names := [risk.name.removesuffix("Unknown") for risk in risks if risk.lacking]:
-        items.append(f"Find out what could not be told, as not all objects could be read: {', '.join(names)}")
+        items.append(f"Find out what is unknown, as not all objects could be read: {', '.join(names)}")
     return items
 
 
@@ -61,7 +61,7 @@ def text(results: Sequence[ClusterResult]) -> str:
         findings = result.findings
         if not findings.completed:
             problem = findings.failed.message if findings.failed else "no result yet"
-            lines.append(f"{result.name}: could not be judged: {problem}")
+            lines.append(f"{result.name}: could not be evaluated: {problem}")
             continue
         risks = finding_texts.counted_risks(findings.risks)
         lines.append(f"{result.name}: from {findings.source} to {findings.target}, {risks}")

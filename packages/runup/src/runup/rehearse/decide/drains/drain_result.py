@@ -266,7 +266,7 @@ def assumptions(
         assumed.append("virtual machines move to another node when their pods are evicted")
     if without_history:
         assumed.append(
-            f"{without_history} workloads whose pods' conditions do not tell start in {settings.default_start_s} s"
+            f"{without_history} workloads whose pods' conditions do not show it start in {settings.default_start_s} s"
         )
     if never_ready:
         workloads = count(never_ready, "workload")

@@ -29,7 +29,7 @@ from runup.rehearse.decide.drains.pod_moves import EventQueue, PodMoves
 from runup.rehearse.decide.drains.pod_shapes import BudgetState
 from runup.rehearse.decide.drains.starting_state import StartingState, starting_state
 
-NO_OWNER = "no owner makes it again, and the drain is not told to force it"
+NO_OWNER = "no owner recreates it, and the drain does not force it"
 SEVERAL = "more than one budget is over it, which the eviction API refuses"
 
 
