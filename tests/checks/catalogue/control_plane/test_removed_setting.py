@@ -154,6 +154,18 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             "",
             id="a cloud provider that a gate keeps",
         ),
+        pytest.param(
+            "controllerManager: {extraArgs: {flex-volume-plugin-dir: /plugins}}",
+            "1.36.0",
+            "Kubernetes 1.36 does not mount the folder of flex volumes into the static Pod of kubeadm any more",
+            id="a folder that kubeadm does not mount",
+        ),
+        pytest.param(
+            "controllerManager: {extraArgs: {flex-volume-plugin-dir: /plugins}}",
+            "1.35.0",
+            "",
+            id="that it still mounts",
+        ),
         pytest.param("controllerManager: {extraArgs: {cloud-provider: external}}", "1.31.0", "", id="an external one"),
         pytest.param(
             V1BETA4 % ("feature-gates", "SeparateTaintEvictionController=true"),
@@ -177,6 +189,25 @@ def test_what_kubeadm_was_told(configuration: str, target: str, why: str) -> Non
         assert why in found.message
         assert "kubectl edit configmap -n kube-system kubeadm-config" in found.remediation
         assert [(about.kind, about.name) for about in found.resources] == [("ConfigMap", "kubeadm-config")]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "text", "target", "expected"),
+    [
+        pytest.param(
+            "kubelet-config", "kubelet", "eventRecordQPS: 0", "1.37.0", ["warning"], id="another meaning of 0"
+        ),
+        pytest.param("kubelet-config", "kubelet", "eventRecordQPS: 0", "1.36.0", [], id="the old meaning of 0"),
+        pytest.param("kubelet-config", "kubelet", "eventRecordQPS: 50", "1.37.0", [], id="another number"),
+        pytest.param("kube-proxy", "config.conf", "mode: userspace", "1.26.0", ["critical"], id="a mode that is gone"),
+        pytest.param("kube-proxy", "config.conf", "mode: userspace", "1.25.0", [], id="a mode that stays"),
+        pytest.param("kube-proxy", "config.conf", "mode: iptables", "1.26.0", [], id="another mode"),
+    ],
+)
+def test_values_of_configuration_files(name: str, key: str, text: str, target: str, expected: list[str]) -> None:
+    """CHANGELOG-1.37, #117119; CHANGELOG-1.26, #112133."""
+    outcome = asked(static_pod("kube-apiserver"), config_map_json(name, "kube-system", **{key: text}), to=target)
+    assert [found.severity for found in outcome.findings] == expected
 
 
 def test_what_kubeadm_itself_writes_is_its_own_business() -> None:

@@ -151,6 +151,10 @@ WHY = {
 }
 
 
-def why_not_acceptable(risk: str) -> str:
-    """Returns what would happen to an update with the risk, or an empty string if it may sensibly be accepted."""
-    return WHY.get(family_of(risk), "")
+def why_not_acceptable(risk: str, severity: str = "critical") -> str:
+    """Returns what would happen to an update with the risk, or an empty string if it may sensibly be accepted.
+
+    A setting that only changes its meaning, or may be removed by a version that is not released, is a warning.
+    """
+    family = family_of(risk)
+    return "" if family == "RemovedComponentSetting" and severity != "critical" else WHY.get(family, "")

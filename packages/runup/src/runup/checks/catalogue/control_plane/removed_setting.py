@@ -186,7 +186,8 @@ def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], st
         if (
             given.component in row["components"]
             and given.name == row.get("field" if given.setting == FIELD else "flag")
-            and given.value in row["values"]
+            and given.value in row.get("values", [given.value])
+            and given.holder.metadata.name == row.get("holder", given.holder.metadata.name)
             and row["since"] <= target <= row.get("until", target)
             and not any(gates.get((given.component, gate)) == value for gate, value in row.get("unless", {}).items())
         ):

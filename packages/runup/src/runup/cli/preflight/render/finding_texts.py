@@ -240,7 +240,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     names = [
         risk.name
         for risk in named_risks
-        if risk.acceptable and risk.name not in refused_names and not why_not_acceptable(risk.name)
+        if risk.acceptable and risk.name not in refused_names and not why_not_acceptable(risk.name, risk.severity)
     ]
     start = f"Verdict: {_refusals(findings, report, named_risks)}{_waived_and_grown_text(findings)}"
     if not names:
@@ -287,10 +287,9 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
         verb, pronoun = ("is", "it") if len(unlifted) == 1 else ("are", "them")
         text += f" {enumeration(unlifted)} {verb} unknown, and acceptance does not lift {pronoun}."
     # What only informs is in the way of nothing.
-    grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
-    unsupported = [name for name in grave if why_not_acceptable(name)]
-    if unsupported:
-        refusal_text = "; ".join(dict.fromkeys(map(why_not_acceptable, unsupported)))
+    grave = [risk for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
+    if unsupported := {risk.name: why for risk in grave if (why := why_not_acceptable(risk.name, risk.severity))}:
+        refusal_text = "; ".join(dict.fromkeys(unsupported.values()))
         text += f" Nobody supports an update with {', '.join(unsupported)}: {refusal_text}."
     # Under a refusal the flag does not help, and a condition that a listed risk is about would be said twice.
     listed = {_RISK_OF_GUARD.get(risk.name) for risk in findings.risks if risk.open} if refused else set()

@@ -267,7 +267,9 @@ def facts_of(risk: Risk) -> Markup:
         rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
-    elif not risk.accepted and risk.severity != "info" and (unsupported := why_not_acceptable(risk.name)):
+    elif (
+        not risk.accepted and risk.severity != "info" and (unsupported := why_not_acceptable(risk.name, risk.severity))
+    ):
         rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
     elif not risk.accepted and risk.suppressed_by:
         rows.append(("Let it stay", el("code", risk.suppressed_by)))
