@@ -386,9 +386,9 @@ class App:
 
     def _serve_document(self, request: messages.Request) -> messages.Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
-        path = request.target.path.rstrip("/") or "/"
-        if path.startswith("//"):
+        if request.target.path.startswith(("//", "/apis//")):
             return messages.text_response("404 page not found\n", 404)
+        path = request.target.path.rstrip("/") or "/"
         if (answer := answer_probe(request.target.path, request.query)) is not None:
             return answer
         if path == "/":
