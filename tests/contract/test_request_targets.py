@@ -198,6 +198,7 @@ ODD = [
         "422 Invalid",
     ),
     ("a version as YAML", Request("GET", b"/version", [("Accept", b"application/yaml")]), "406 NotAcceptable"),
+    ("a version as a table", Request("GET", b"/version", [TABLE]), "200"),
     ("a probe with a slash", Request("GET", b"/healthz/"), "404"),
     ("a path of a version", Request("GET", b"/version/x"), "404 NotFound"),
     ("a group without a name", Request("GET", b"/apis//apps/v1/namespaces/x/y"), "404"),

@@ -401,7 +401,9 @@ class App:
             return document
         document = None
         if path == "/version":
-            if messages.negotiate(request.header("accept"), frozenset({messages.Form.OBJECT})).as_yaml:
+            # A handler without objects: the parameters of media types have no meaning.
+            media = ",".join(clause.partition(";")[0] for clause in request.header("accept").split(","))
+            if messages.negotiate(media, frozenset({messages.Form.OBJECT})).as_yaml:
                 raise status_errors.not_acceptable()
             document = messages.Response(body=orjson.dumps(VERSION, option=orjson.OPT_INDENT_2))
         document = document or self._openid(path, request.header("accept"))

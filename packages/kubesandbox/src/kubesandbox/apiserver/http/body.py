@@ -66,9 +66,6 @@ def read_object(request: Request, expected: str = "") -> JSON:
         value = load_yaml(request.body) if kind.endswith("yaml") else _load_json(request.body)
         if value is None:
             return {}
-        # In the words of Go's decoder.
-        if not isinstance(value, dict):
-            raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {go_type(value)} into Go value of type {_TYPE_META}")
         check_type_meta(value)
     except ValueError as error:
         if not expected:
@@ -80,8 +77,10 @@ def read_object(request: Request, expected: str = "") -> JSON:
     return obj
 
 
-def check_type_meta(obj: JSON) -> None:
-    """Raises ValueError unless an object's apiVersion and kind, where it has them, are text."""
+def check_type_meta(obj: Any) -> None:
+    """Raises ValueError, in the words of Go's decoder, unless `obj` is an object whose apiVersion and kind are text."""
+    if not isinstance(obj, dict):
+        raise ValueError(f"{_NO_KIND}: json: cannot unmarshal {go_type(obj)} into Go value of type {_TYPE_META}")
     for key in ("apiVersion", "kind"):
         if not isinstance(member := obj.get(key), str | None):
             why = f"json: cannot unmarshal {go_type(member)} into Go struct field .{key} of type string"

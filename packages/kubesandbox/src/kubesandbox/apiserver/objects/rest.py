@@ -95,8 +95,6 @@ class Patching:
         def patched(old: JSON) -> JSON:
             """Returns an object with the patch applied, decoded. Raises ApiError 400 or 422."""
             new = self._patch_object(kind, old, type_, patch)
-            if not isinstance(new, dict):
-                raise status_errors.bad_request("the patch does not leave an object")
             patch_text = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
             return self._decoding.patched(request, kind, new, options, patch=patch_text, duplicates=duplicates)
 

@@ -44,7 +44,8 @@ CONDITIONAL_UPDATES = frozenset(
 )
 # Kinds that a PUT creates (AllowCreateOnUpdate).
 CREATE_ON_UPDATE = frozenset(
-    {"leases.coordination.k8s.io", "endpoints", "events", "events.events.k8s.io", "limitranges",
+    {"leases.coordination.k8s.io", "endpoints", "services", "events", "events.events.k8s.io", "limitranges",
+     "runtimeclasses.node.k8s.io",
      "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
      "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}
 )  # fmt: skip

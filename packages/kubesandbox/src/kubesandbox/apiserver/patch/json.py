@@ -56,17 +56,20 @@ def _apply_one(root: dict[str, Any], operation: Any) -> int:
         case {"op": "remove", "path": str(path)} if path:
             container, key = _locate(root, path)
             del container[key]
+        case {"op": "replace", "path": ""} if not isinstance(operation.get("value"), dict | list):
+            # The library's error about a whole object of another type is lost (replace of evanphx/json-patch v4).
+            pass
         case {"op": "replace", "path": str(path)}:
             container, key = _locate(root, path)
             # In an object, the library's `replace` adds what is absent.
             container[key] = copy_json(operation.get("value"))
-        case {"op": "move", "from": str(source), "path": str(path)} if not path.startswith(f"{source}/"):
+        case {"op": "move", "from": str(source), "path": str(path)} if source and not path.startswith(f"{source}/"):
             container, key = _locate(root, source)
             value = container[key]
             if path != source:
                 del container[key]
                 _add(root, path, value)
-        case {"op": "copy", "from": str(source), "path": str(path)}:
+        case {"op": "copy", "from": str(source), "path": str(path)} if source:
             container, key = _locate(root, source)
             copied = len(orjson.dumps(container[key]))
             _add(root, path, copy_json(container[key]))
@@ -81,6 +84,8 @@ def _apply_one(root: dict[str, Any], operation: Any) -> int:
 
 
 def _add(root: dict[str, Any], path: str, value: Any) -> None:
+    if not path:  # the library has no container of the whole object
+        raise LookupError
     container, key = _locate(root, path, adding=True)
     if isinstance(container, list):
         container.insert(key, value)

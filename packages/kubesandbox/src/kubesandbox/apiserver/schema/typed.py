@@ -59,7 +59,12 @@ def _read_integer(value: Any, go_type: str, *, bits: int) -> int:
 
 
 def _base64_text(value: Any, go_type: str) -> str:
-    """Reads base64 and returns it without line breaks, which Go allows inside."""
+    """Reads base64, or a list of bytes, and returns base64 without line breaks, which Go allows inside."""
+    if type(value) is list:
+        for item in value:
+            if item is not None and not (type(item) is int and 0 <= item <= 255):
+                raise GoError(f"number {item}" if type(item) in {int, float} else kind_of(item), "uint8")
+        return base64.b64encode(bytes(item or 0 for item in value)).decode()
     plain: str = _read_text(value, go_type).replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(plain, validate=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import media_type
+from kubesandbox.apiserver.http.list_options import check_version
 from kubesandbox.apiserver.http.messages import UNSTORED, Request, Response, json_response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
@@ -50,6 +51,8 @@ class Scales:
         paths = kind.scale_paths or _PATHS
         if target.verb == "patch":
             check_patch_type(request, kind)
+        if target.verb == "get":
+            check_version(request.query.get("resourceVersion", ""))
         entry = self._rest.entry(kind, target.namespace, target.name)
         if target.verb == "get":
             return json_response(_scale_of(from_stored(kind, entry.load()), paths))
