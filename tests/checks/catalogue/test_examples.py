@@ -805,6 +805,18 @@ ROWS = (
         (("Terminating", "NamesAccepted"), ('"True"', '"False"')),
         ("CRDNotInForce",),
     ),
+    Row(
+        "aggregated: it does not say",
+        "APIServiceUnavailable",
+        (('type: Available, status: "False"', 'type: Other, status: "False"'),),
+        ("APIServiceUnavailableUnknown?",),
+    ),
+    Row(
+        "machines: whether they can move is not known",
+        "VirtualMachineNotMigratable",
+        (('LiveMigratable, status: "False"', 'LiveMigratable, status: "Unknown"'),),
+        ("VirtualMachineNotMigratableUnknown?",),
+    ),
     Row("aggregated: answers", "APIServiceUnavailable", (('"False"', '"True"'),)),
     Row(
         "aggregated: the server's own",

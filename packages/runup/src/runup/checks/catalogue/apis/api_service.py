@@ -1,6 +1,7 @@
 """An aggregated API does not answer.
 
-Applies when an APIService that a Service answers for has Available=False.
+Applies when an APIService that a Service answers for has Available=False. The result is Unknown if the condition is
+missing or Unknown.
 
 Why it matters: discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
 all APIs (the operators of the release among them) fail or are slow.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from kubekit.api.extension_v1 import APIService
-from runup.checks.writing import Context, Findings, Snapshot, condition_text, declared, risk
+from runup.checks.writing import Context, Findings, Snapshot, condition_text, count, declared, names_of, risk, unknown
 
 NAME = "APIServiceUnavailable"
 EXAMPLE = """
@@ -31,10 +32,15 @@ status:
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
-    """Yields a risk for each aggregated API that is not Available."""
+    """Yields a risk for each aggregated API that is not Available, and an Unknown one for those that do not say."""
+    silent = []
     for api in sorted(snapshot.all(APIService), key=lambda api_service: api_service.metadata.name):
         available = find(api.status.conditions, "Available")
-        if api.spec.service is not None and available is not None and available.status == "False":
+        if api.spec.service is None:
+            continue
+        if available is None or available.status == "Unknown":
+            silent.append(api)
+        elif available.status == "False":
             # What is gone has no pods to bring up (kube-aggregator, pkg/controllers/status).
             gone = available.reason == "ServiceNotFound"
             yield risk(
@@ -46,6 +52,9 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
                 else f"Bring up what answers it in namespace {api.spec.service.namespace}; `oc get apiservices` shows "
                 "it.",
             )
+    if silent:
+        why = f"the condition Available of {count(len(silent), 'APIService')} is not known: {names_of(silent)}"
+        yield unknown(NAME, why, silent, fix="See `oc get apiservices`, and the logs of kube-apiserver.")
 
 
 CHECK = declared(run, NAME, "kube-apiserver", reads=(APIService,), rank=330)

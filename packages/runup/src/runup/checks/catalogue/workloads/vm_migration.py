@@ -1,7 +1,7 @@
 """Virtual machines that must move when their node is drained, and cannot.
 
 Applies when a VirtualMachineInstance that runs has evictionStrategy LiveMigrate (its own, or as its status says) and
-the condition LiveMigratable is False.
+the condition LiveMigratable is False. The result is Unknown if the condition is missing or Unknown.
 
 Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
 and with it its pool, stands still.
@@ -18,7 +18,19 @@ from __future__ import annotations
 
 from kubekit.api.conditions import find
 from runup.api.platform_v1 import VirtualMachineInstance
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+    unknown,
+)
 
 NAME = "VirtualMachineNotMigratable"
 EXAMPLE = """
@@ -35,13 +47,17 @@ status:
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the virtual machines that cannot be migrated off their node."""
-    pinned = [
-        (machine, condition.reason or "LiveMigratable=False")
+    moving = [
+        (machine, find(machine.status.conditions, "LiveMigratable"))
         for machine in sorted(snapshot.all_or_none(VirtualMachineInstance), key=full_name)
         if (machine.spec.eviction_strategy or machine.status.eviction_strategy) == "LiveMigrate"
         and machine.status.phase == "Running"
-        and (condition := find(machine.status.conditions, "LiveMigratable"))
-        and condition.status == "False"
+    ]
+    silent = [machine for machine, condition in moving if condition is None or condition.status == "Unknown"]
+    pinned = [
+        (machine, condition.reason or "LiveMigratable=False")
+        for machine, condition in moving
+        if condition is not None and condition.status == "False"
     ]
     if pinned:
         listing = names([f"{full_name(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned])
@@ -53,6 +69,11 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             severity="critical",
             fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
         )
+    if silent:
+        why = (
+            f"the condition LiveMigratable of {count(len(silent), 'virtual machine')} is not known: {names_of(silent)}"
+        )
+        yield unknown(NAME, why, silent, fix="See `oc get vmi NAME -o yaml`, and the pod virt-handler of its node.")
 
 
 CHECK = declared(run, NAME, "kubevirt", reads=(VirtualMachineInstance, DEFINITIONS), rank=510, severity="critical")
