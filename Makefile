@@ -49,6 +49,7 @@ real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once 
 tables: $(VENV)/.dev ## update the tables of what Kubernetes adds, locks and removes, and print the differences (needs Go)
 	@$(BIN)/python tools/removed_apis.py
 	@$(BIN)/python tools/kubernetes_tables.py
+	@$(BIN)/python tools/tables_page.py
 	@git --no-pager diff --stat -- packages/runup/src/runup/checks/decide/data
 
 check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English

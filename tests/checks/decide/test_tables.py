@@ -11,6 +11,7 @@ from runup.checks.catalogue.apis.shared import written_versions
 from runup.checks.catalogue.nodes.runtime_version import CHECK as RUNTIME
 from runup.checks.decide import removal_tables
 from runup.checks.decide.check_page import messages
+from tools import tables_page
 
 NAMES = ("removed-apis", "removed-gates", "locked-gates", "removed-flags", "removed-volumes")
 
@@ -182,3 +183,9 @@ def test_the_tables_are_where_checks_find_them() -> None:
     assert {"get", "list", "watch"} == set(removal_tables.document("read-only-clients")["verbs"])
     assert all(row.get("user") or row.get("agent") for row in removal_tables.document("read-only-clients")["clients"])
     assert {check.name for check in CHECKS} >= {"RemovedAPIStored", "RemovedFeatureGate", "RemovedFlag"}
+
+
+def test_the_page_of_the_tables_is_current() -> None:
+    """It has the coverage and the age of each table: `python tools/tables_page.py`."""
+    assert tables_page.PAGE.read_text() == tables_page.page()
+    assert {file.stem for file in tables_page.DATA.glob("*.yaml")} == {*tables_page.CONTENT, "addons"}
