@@ -35,7 +35,8 @@ HEAD = """# Tables
 
 Checks compare a cluster with tables. This page lists what each table covers, its source and its age. `make tables`
 updates the tables that a program writes, prints the differences, and writes this page; it needs Go, which downloads the
-sources of Kubernetes. Outside a table's coverage, a check is Unknown. What a prerelease of Kubernetes says is reported as planned.
+sources of Kubernetes. Outside a table's coverage, a check is Unknown. What a prerelease of Kubernetes says is reported
+as planned.
 
 ## Kubernetes
 
