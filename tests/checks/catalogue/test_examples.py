@@ -2565,6 +2565,34 @@ ROWS = (
     Row("limits: of users", "PlatformPodsLimited", (("defaults, namespace: kube-system", "d, namespace: shop"),)),
     Row("policies: traffic out is not denied", "PlatformPodsCutOff", (("[Ingress, Egress]", "[Ingress]"),)),
     Row("osImageURL: none of users", "OSImageOverridden", (("99-worker-custom-os", "99-worker-ssh"),)),
+    Row(
+        "egress: two nodes",
+        "EgressIPOneNode",
+        (("{name: worker-1}", "{name: worker-1, labels: {k8s.ovn.org/egress-assignable: ''}}"),),
+    ),
+    Row("egress: no node", "EgressIPOneNode", (("egress-assignable", "other"),), ("EgressIPOneNode",)),
+    Row(
+        "egress: a single node",
+        "EgressIPOneNode",
+        (
+            (
+                "metadata: {name: worker-1}",
+                "metadata: {name: worker-1}\n---\napiVersion: config.openshift.io/v1\nkind: Infrastructure\n"
+                "metadata: {name: cluster}\nstatus: {controlPlaneTopology: SingleReplica}",
+            ),
+        ),
+    ),
+    Row(
+        "egress: the second node is cordoned",
+        "EgressIPOneNode",
+        (
+            (
+                "{name: worker-1}",
+                "{name: worker-1, labels: {k8s.ovn.org/egress-assignable: ''}}\nspec: {unschedulable: true}",
+            ),
+        ),
+        ("EgressIPOneNode",),
+    ),
 )
 
 
