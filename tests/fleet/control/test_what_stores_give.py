@@ -253,7 +253,9 @@ def test_a_dump_that_is_still_being_written(
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An S3 server whose answers take a while, with a dump of 150 files."""
-    pytest.importorskip("s3fs", reason="needs s3fs: pip install 'kube-runup[s3]'")
+    s3fs = pytest.importorskip("s3fs", reason="needs s3fs: pip install 'kube-runup[s3]'")
+    # It keeps the client of an earlier endpoint.
+    s3fs.S3FileSystem.clear_instance_cache()
     made = Store({f"nov/orchard/{number:03}.json": b"[]" for number in range(150)}, latency_s=0.03)
     with serve_bucket(made):
         names = {"AWS_ENDPOINT_URL": made.endpoint, "AWS_DEFAULT_REGION": "us-east-1"}
