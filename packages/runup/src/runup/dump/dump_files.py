@@ -105,9 +105,26 @@ def _folder(path: Path) -> Layout:
     return Layout("folder", name_of(path), files, path)
 
 
+PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".gz")
+"""The suffixes of packed dumps."""
+
+
+def without_suffixes(name: str) -> str:
+    """Returns the name of an archive without the suffixes of its format."""
+    for suffix in (".gz", ".tgz", ".xz", ".txz", ".bz2", ".tbz2", ".tar"):
+        name = name.removesuffix(suffix)
+    return name
+
+
 def name_of(path: Path) -> str:
     """Returns the name of the dump at `path`, also if it was typed as `.`."""
     return path.name if path.name.strip(".") else path.resolve().name
+
+
+def cluster_name(path: Path) -> str:
+    """Returns the name of the cluster whose dump is at `path`: that of its folder, or of its archive's file."""
+    name = name_of(path)
+    return without_suffixes(name) if name.endswith(PACKED) and path.is_file() else name
 
 
 def _cases(folder: Path) -> list[str]:

@@ -21,7 +21,7 @@ from runup.checks.decide.engine import CheckOutcome, could_not_tell
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.stored_manifests import helm_checks
 from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs
-from runup.dump.dump_files import BadDump, name_of
+from runup.dump.dump_files import PACKED, BadDump, cluster_name
 from runup.dump.load import Dump, time_of_dump
 from runup.dump.load import read as read_dump
 from runup.evaluation import missing as missing_kinds
@@ -50,11 +50,13 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         if dump.now is None:
             evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))
         collect = missing_kinds.command(path, evaluated.lacking)
-        return replace(evaluated, collect=collect, of_dump=True).identified()
+        # The file names the cluster, and not the folder in its archive, which is often called the same in all.
+        name = cluster_name(path) if path.is_file() and path.name.endswith(PACKED) else evaluated.where
+        return replace(evaluated, where=name, collect=collect, of_dump=True).identified()
     except BadDump as error:
-        return EvaluatedCluster(where=name_of(path), problem=error.message)
+        return EvaluatedCluster(where=cluster_name(path), problem=error.message)
     except (Terminal, InputError, codec.DecodeError) as error:
-        return EvaluatedCluster(where=name_of(path), problem=getattr(error, "message", "") or str(error))
+        return EvaluatedCluster(where=cluster_name(path), problem=getattr(error, "message", "") or str(error))
 
 
 def _time_note(moment: datetime | None) -> str:

@@ -34,6 +34,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
         findings = result.findings
         cluster = {
             "cluster": result.name,
+            "clusterID": findings.cluster_id or None,
             "source": findings.source or None,
             "target": findings.target or None,
             "judged": findings.completed,
@@ -62,7 +63,7 @@ def as_parquet(shown: Shown) -> bytes:
     text, flag = arrow.string(), arrow.bool_()
     schema = arrow.schema(
         {
-            **dict.fromkeys(("cluster", "source", "target"), text),
+            **dict.fromkeys(("cluster", "clusterID", "source", "target"), text),
             "judged": flag,
             "observed": arrow.timestamp("us", tz="UTC"),
             **dict.fromkeys(("risk", "severity", "applies", "state"), text),

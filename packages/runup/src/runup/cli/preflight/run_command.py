@@ -7,11 +7,14 @@ exit code is that of `--wait`.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace as dataclass_replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kubekit.kube.clock import SystemClock
 from runup.cli.errors import CommandError
@@ -19,7 +22,7 @@ from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.render.text import err, out
-from runup.dump.dump_files import name_of
+from runup.dump.dump_files import cluster_name
 from runup.evaluation.baseline import Baseline
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
@@ -61,7 +64,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         # Raises CommandError for dumps that a store or a baseline could not tell apart.
         by_name: dict[str, Path] = {}
         for path in paths:
-            name = name_of(path)
+            name = cluster_name(path)
             if name in by_name:
                 problem = f"{by_name[name]} and {path} are both called {name}"
                 raise CommandError(
@@ -127,10 +130,20 @@ def _evaluate_all(
         api_metrics=flags.api_metrics,
     )
     if flags.dumps:
-        return [evaluate_dump(path, requested_update, now) for path in paths]
+        return with_distinct_names([evaluate_dump(path, requested_update, now) for path in paths], paths)
     from runup.target.live import evaluate_cluster
 
     return [evaluate_cluster(connection.config(), requested_update)]
+
+
+def with_distinct_names(evaluated: list[EvaluatedCluster], paths: Sequence[Path]) -> list[EvaluatedCluster]:
+    """Returns the results with the path as the name of dumps that have the same name."""
+    # One that is given twice is the same cluster.
+    names = Counter(name for name, _ in {(each.where, path) for each, path in zip(evaluated, paths, strict=True)})
+    return [
+        replace(each, where=str(path.with_name(cluster_name(path)))) if names[each.where] > 1 else each
+        for each, path in zip(evaluated, paths, strict=True)
+    ]
 
 
 def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:

@@ -16,8 +16,7 @@ from kubekit.lang.files import read_limited
 from runup.api.hub_v1 import ADDON_LABEL, ManagedCluster, ManagedClusterSet, ManifestWork
 from runup.dump import archive
 from runup.dump.documents import SUFFIXES
-from runup.dump.dump_files import COLLECTED, BadDump
-from runup.fleet.control import remote_dumps
+from runup.dump.dump_files import COLLECTED, PACKED, BadDump, cluster_name
 from runup.fleet.decide.hub_addon import NAMES
 from runup.fleet.decide.hub_clusters import clusters_of_set
 from runup.fleet.decide.members import BadFleet, Member, members_in
@@ -25,7 +24,6 @@ from runup.process.connection import Connection
 
 ALL = "all"
 _CASE = "-cv.yaml"
-_PACKED = remote_dumps.PACKED
 # What the folder of one dump has at its top.
 _OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "cluster-resources", COLLECTED)
 # Beside the folders of one must-gather of several images.
@@ -116,7 +114,7 @@ def members_of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     """
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
-            with archive.open_dump(path, also=_PACKED) as unpacked:
+            with archive.open_dump(path, also=PACKED) as unpacked:
                 # The folder whose entries are the dumps: archives mostly have one folder around them.
                 entries = list(unpacked.iterdir())
                 if len(entries) == 1 and entries[0].is_dir() and not _is_one_dump(entries[0]):
@@ -148,12 +146,8 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
         if entry.name.endswith(_CASE):
             prefix = entry.name.removesuffix(_CASE)
             members.append(Member(name=prefix, dump=str(entry.with_name(prefix))))
-        elif entry.is_dir() or entry.name.endswith(_PACKED):
-            members.append(
-                Member(
-                    name=(entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)), dump=str(entry)
-                )
-            )
+        elif entry.is_dir() or entry.name.endswith(PACKED):
+            members.append(Member(name=cluster_name(entry), dump=str(entry)))
         elif not any(entry.name.startswith(f"{case}-") for case in cases):
             skipped.append(entry.name)
     if not members:

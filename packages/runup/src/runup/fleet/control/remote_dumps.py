@@ -18,6 +18,7 @@ import msgspec
 
 from kubekit.lang.files import remove_tree
 from runup.dump import archive
+from runup.dump.dump_files import PACKED, without_suffixes
 from runup.dump.dump_limits import MAX_ENTRIES
 from runup.fleet.decide.members import BadFleet, Member
 
@@ -28,7 +29,6 @@ _PIECE = 1024 * 1024
 _AT_ONCE, _PART = 16, 8 * 1024 * 1024
 # What stores call it: S3 and its kin SlowDown, others 429 or 503 with these words.
 _THROTTLED = re.compile(r"SlowDown|reduce your request rate|Throttl|TooManyRequests|Too Many Requests|ServerBusy")
-PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".gz")
 _S3 = ("s3", "s3a")
 
 JSON = dict[str, Any]
@@ -79,13 +79,6 @@ def list_dumps(address: str) -> Listing:
         else:
             left_out.append(name)
     return Listing(tuple(dumps), tuple(left_out))
-
-
-def without_suffixes(name: str) -> str:
-    """Returns the name of an archive without the suffixes of its format."""
-    for suffix in (".gz", ".tgz", ".xz", ".txz", ".bz2", ".tbz2", ".tar"):
-        name = name.removesuffix(suffix)
-    return name
 
 
 @contextmanager

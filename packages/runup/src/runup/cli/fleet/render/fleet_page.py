@@ -30,13 +30,14 @@ def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
             el(
                 "tr",
                 el("th", result.name, scope="row"),
+                el("td", findings.cluster_id),
                 el("td", findings.source),
                 el("td", findings.target),
                 el("td", badge(outcome.word, outcome.tone)),
                 *(el("td", str(number)) for number in numbers),
             )
         )
-    heads = ("Cluster", "From", "To", "Result", "Apply", "Unknown", "Accepted")
+    heads = ("Cluster", "ID", "From", "To", "Result", "Apply", "Unknown", "Accepted")
     clusters = grid("Every cluster, and what it came to", heads, lines)
     body = join(summary_card(table), sections(table), long_section(f"Clusters ({len(results)})", clusters))
     return document("Preflights of a fleet", body, now=now)

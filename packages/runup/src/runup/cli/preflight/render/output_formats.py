@@ -157,6 +157,8 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
     suite = ElementTree.SubElement(
         parent, "testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}")
     )
+    if cluster_id := cluster_result.findings.cluster_id:
+        suite.set("id", _xml(cluster_id))
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
     def case(name: str, kind: str = "", message: str = "", details: str = "", *, state: str = "") -> None:

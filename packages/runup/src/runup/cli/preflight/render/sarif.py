@@ -109,7 +109,12 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
         "locations": locations,
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
-    entry["properties"] = {"state": risk.state, **({"cause": cause} if cause and cause != risk.name else {})}
+    entry["properties"] = {
+        "state": risk.state,
+        "cluster": cluster_result.name,
+        **({"clusterID": cluster_id} if (cluster_id := cluster_result.findings.cluster_id) else {}),
+        **({"cause": cause} if cause and cause != risk.name else {}),
+    }
     if risk.accepted:
         entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
     return entry
