@@ -27,6 +27,9 @@ COMMAND = (sys.executable, "-m", "kubesandbox")
 SHIPS = Resource(group="example.com", version="v1", kind="Ship", plural="ships", namespaced=True)
 NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+JOBS = Resource(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True)
+NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+LEASES = Resource(group="coordination.k8s.io", version="v1", kind="Lease", plural="leases", namespaced=True)
 DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 SHIP: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -132,6 +135,21 @@ def test_with_a_node_a_deployment_becomes_available() -> None:
         client.send(calls.create(DEPLOYMENTS, DEPLOYMENT))
         get = calls.get_raw(DEPLOYMENTS, "web", "default")
         eventually(lambda: client.send(get).get("status", {}).get("availableReplicas") == 2, "both pods are available")
+
+
+def test_the_node_reports_itself_and_completes_jobs() -> None:
+    """As a kubelet does: facts of the machine, a Lease, and pods that end."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a.b/c"}]}}
+    with started("--node") as (_, kubeconfig), client_of(kubeconfig) as client:
+        client.send(
+            calls.create(JOBS, {"metadata": {"name": "once", "namespace": "default"}, "spec": {"template": template}})
+        )
+        get = calls.get_raw(JOBS, "once", "default")
+        eventually(lambda: client.send(get).get("status", {}).get("succeeded") == 1, "the Job completes")
+        (node,) = client.send(calls.list_raw(NODES)).items
+        assert node["status"]["nodeInfo"]["kubeletVersion"].startswith("v1.")
+        lease = client.send(calls.get_raw(LEASES, node["metadata"]["name"], "kube-node-lease"))
+        assert lease["spec"]["holderIdentity"] == node["metadata"]["name"]
 
 
 def test_without_controllers_nothing_follows_from_an_object() -> None:

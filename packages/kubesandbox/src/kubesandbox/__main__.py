@@ -18,7 +18,7 @@ Start a Kubernetes API server on this machine and print the KUBECONFIG to use.
 
 It behaves as kube-apiserver 1.34 does and needs neither a container nor root. Controllers run in the same process:
 namespaces that are deleted are emptied, owned objects are collected, Deployments, ReplicaSets and Jobs get their pods.
-With --node there is a node, too, on which every pod is declared ready without being run.
+With --node there is a node, too, on which pods are declared ready, and those of Jobs completed, without being run.
 """
 _EXAMPLE = """\
 example:
@@ -40,7 +40,11 @@ def main() -> None:
            help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
     option("--audit", type=Path, metavar="FILE",
            help="audit log of every request (default: audit.log in the data folder)")  # fmt: skip
-    option("--node", action="store_true", help="add a node; pods are scheduled to it and declared ready")
+    option(
+        "--node",
+        action="store_true",
+        help="add a node; pods are scheduled to it and declared ready, those of Jobs completed",
+    )
     option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
     option("--stop-with-stdin", action="store_true",
            help="end when standard input is closed, for programs that start it")  # fmt: skip

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import platform
+import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
@@ -24,6 +28,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
 from kubesandbox.apiserver.metadata import IMPORTED
+from kubesandbox.apiserver.published.discovery_documents import VERSION
 from kubesandbox.controllers import owned_pods
 from kubesandbox.controllers.budgets_and_quotas import BUDGETS, Budgets, Quotas, watch_quotas
 from kubesandbox.controllers.controller_loop import Loop, follow_kind
@@ -36,9 +41,12 @@ from kubesandbox.controllers.scheduler import Scheduler
 from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.tasks import cancel_tasks, wait_for_first
 
+log = structlog.get_logger("cluster")
 NODE = "node-1"
 # The agent runs images of this registry and declares all others ready; it does not exist, so none is run.
 _NO_REGISTRY = "registry.invalid"
+_LEASES = Resource(group="coordination.k8s.io", version="v1", kind="Lease", plural="leases", namespaced=True)
+_LEASE_S = 40
 NODES = Resource(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"
 DEFINITIONS = Resource(
@@ -64,6 +72,8 @@ async def run_controllers(data: Path, clock: Clock, *, node: bool) -> AsyncItera
         if node:
             await _start_node(stack, client, watched, clock, data=data)
         tasks = start_controllers(stack, client, watched, clock)
+        if node:
+            tasks.append(asyncio.create_task(_renew_lease(client, clock), name="lease of the node"))
         stack.push_async_callback(cancel_tasks, tasks)
         yield tasks
 
@@ -96,7 +106,7 @@ async def _start_node(
 
     images = ImageStore(data / "images", _NO_REGISTRY)
     server, ca = client.config.server, data / "pki" / "ca.crt"
-    place = NodeSettings(data=data, runner=ProcessRunner(), images=images, server=server, ca=ca)
+    place = NodeSettings(data=data, runner=ProcessRunner(), images=images, server=server, ca=ca, completes_others=True)
     agent = NodeAgent(client, watched.pods, place, clock)
     stack.push_async_callback(agent.close)
     # As a kubelet registers itself; the Node of an earlier start stays as it is.
@@ -104,10 +114,41 @@ async def _start_node(
     now, size = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", {"cpu": "8", "memory": "32Gi", "pods": "110"}
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now,
              "reason": "KubeletReady", "message": "kubelet is posting ready status"}  # fmt: skip
-    status = {"conditions": [ready], "capacity": size, "allocatable": size}
+    addresses = [{"type": "Hostname", "address": NODE}, {"type": "InternalIP", "address": "127.0.0.1"}]
+    status = {"conditions": [ready], "capacity": size, "allocatable": size, "addresses": addresses}
+    status["nodeInfo"] = _node_info()
     with contextlib.suppress(AlreadyExists):
         await client.send(calls.create(NODES, {"metadata": {"name": NODE, "labels": labels}}))
         await client.send(calls.merge_patch(NODES, NODE, {"status": status}, subresource="status"))
+
+
+def _node_info() -> dict[str, str]:
+    """Returns the facts that a kubelet reports of its machine, with the version of the API server."""
+    version = VERSION["gitVersion"]
+    return {
+        "architecture": "amd64",
+        "bootID": str(uuid.uuid4()),
+        "containerRuntimeVersion": "kubesandbox://1",
+        "kernelVersion": platform.release(),
+        "kubeProxyVersion": "",
+        "kubeletVersion": version,
+        "machineID": uuid.uuid4().hex,
+        "operatingSystem": "linux",
+        "osImage": "kubesandbox",
+        "systemUUID": str(uuid.uuid4()),
+    }
+
+
+async def _renew_lease(client: Client, clock: Clock) -> None:
+    """Renews the node's Lease as a kubelet does (pkg/kubelet/kubelet.go: of 40 seconds, every 10)."""
+    while True:
+        spec = {"holderIdentity": NODE, "leaseDurationSeconds": _LEASE_S, "renewTime": f"{clock.now():%FT%T.%fZ}"}
+        lease = {"metadata": {"name": NODE, "namespace": "kube-node-lease"}, "spec": spec}
+        try:
+            await client.send(calls.apply(_LEASES, lease, field_manager="kubelet"))
+        except KubeError as error:
+            log.warning("the lease of the node was not renewed", error=str(error))
+        await clock.sleep(_LEASE_S / 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

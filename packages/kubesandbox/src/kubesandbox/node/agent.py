@@ -209,7 +209,10 @@ class PodWorker:
             self._stopping.set()
 
     async def _declare_running(self) -> None:
-        """Reports a pod as running without its processes, if the node is set to; then waits for its deletion."""
+        """Reports a pod as running, or completed, without its processes, if the settings ask for it.
+
+        Then waits for its deletion.
+        """
         if self._place.declare_others and not pod_status.is_ours(self._pod):
             now, uid = self._clock.now(), self._pod.metadata.uid
             for spec in podspec.init_containers(self._pod):
@@ -217,10 +220,13 @@ class PodWorker:
                 self._reporter.put(
                     record.ended(Ended(exit_code=0, reason="Completed", started_at=now, finished_at=now))
                 )
+            completes = self._place.completes_others and restart_policy(self._pod) != "Always"
             for spec in podspec.containers(self._pod):
                 container_id = f"{DECLARED}{uid}/{spec.name}"
                 record = self._reporter.record(spec.name)
-                self._reporter.put(record.started(now, image_id=spec.image, container_id=container_id, ready=True))
+                running = record.started(now, image_id=spec.image, container_id=container_id, ready=True)
+                ended = Ended(exit_code=0, reason="Completed", started_at=now, finished_at=now)
+                self._reporter.put(running.ended(ended) if completes else running)
             await self._reporter.publish()
         await self._deleted.wait()
         await self._delete_pod()

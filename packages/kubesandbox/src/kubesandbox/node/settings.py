@@ -76,6 +76,8 @@ class NodeSettings:
     host_ip: str = "127.0.0.1"
     # Whether pods of other images are declared ready, or stay pending.
     declare_others: bool = True
+    # Whether declared pods that may end (restartPolicy other than Always) are declared completed, as Jobs need it.
+    completes_others: bool = False
     backoff: Limits = KUBELET
     # Seconds between SIGTERM and SIGKILL when the agent itself ends.
     shutdown_s: float = 0.0
