@@ -7,7 +7,7 @@ A row is the check's own example with some words replaced, and what the check th
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pytest
@@ -26,6 +26,14 @@ PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
 SKEW = "ControlPlaneSkew-kube-{}"
+FRONT_PROXY = "ControlPlaneAuthorityExpires-requestheader-client-ca-file"
+BEFORE_END = with_fields(context("1.34.1", "1.35.0", "1.35.0"), now=datetime(2025, 10, 20, tzinfo=UTC))
+BITNAMI = "docker.io/bitnami/postgresql:16.3.0"
+REQUIRED_LABEL = (
+    "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: "
+    "[{key: node-role.kubernetes.io/master, operator: Exists}]}%s]}}}"
+)
+OTHER_TERM = ", {matchExpressions: [{key: a, operator: Exists}]}"
 OLD_TO_28 = context("4.14.1", "4.15.0", "1.28.4")
 TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
@@ -2367,6 +2375,47 @@ ROWS = (
     ),
     # Only the owner that controls a pod makes it again.
     *(Row(f"owned: not by a controller, {name}", name, ((", controller: true", ""),)) for name in _MADE_AGAIN),
+    Row("authority: in three months", "ControlPlaneAuthorityExpires", (), (FRONT_PROXY,), BEFORE_END),
+    Row("authority: of another ConfigMap", "ControlPlaneAuthorityExpires", (("extension-apiserver", "other"),)),
+    Row(
+        "authority: of the cluster",
+        "ControlPlaneAuthorityExpires",
+        (("extension-apiserver-authentication", "kube-root-ca.crt"), ("requestheader-client-ca-file", "ca.crt")),
+        ("ControlPlaneAuthorityExpires-ca.crt",),
+    ),
+    Row(
+        "authority: unreadable",
+        "ControlPlaneAuthorityExpires",
+        (("MIIBDTCBtaADAgECAgEB", "AAAA"),),
+        ("ControlPlaneAuthorityExpiresUnknown?",),
+    ),
+    Row("label: of the control plane", "RemovedNodeLabel", (("io/master", "io/control-plane"),)),
+    Row("label: 1.24 runs", "RemovedNodeLabel", (("from: 1.23.9, to: 1.24.0", "from: 1.24.9, to: 1.25.0"),)),
+    Row("label: not of kubeadm", "RemovedNodeLabel", (("kubeadm.alpha.kubernetes.io/cri-socket", "other"),)),
+    Row("label: no pods", "RemovedNodeLabel", (("replicas: 1", "replicas: 0"),)),
+    Row(
+        "label: by affinity",
+        "RemovedNodeLabel",
+        (('nodeSelector: {node-role.kubernetes.io/master: ""}', REQUIRED_LABEL % ""),),
+        ("RemovedNodeLabel-Deployment",),
+    ),
+    Row(
+        "label: one of two by affinity",
+        "RemovedNodeLabel",
+        (('nodeSelector: {node-role.kubernetes.io/master: ""}', REQUIRED_LABEL % OTHER_TERM),),
+    ),
+    Row("image: the newest is there", "ImageWithdrawn", ((":16.3.0", ":latest"),)),
+    Row("image: of another publisher", "ImageWithdrawn", (("docker.io/bitnami/", "docker.io/bitnamilegacy/"),)),
+    Row("image: without a registry", "ImageWithdrawn", (("docker.io/", ""),), ("ImageWithdrawn",)),
+    Row("image: a mirror", "ImageWithdrawn", (("docker.io/", "mirror.example/"),)),
+    Row(
+        "image: a proxy",
+        "ImageWithdrawn",
+        ((BITNAMI, "gcr.io/kubebuilder/kube-rbac-proxy:v0.8.0"),),
+        ("ImageWithdrawn",),
+    ),
+    Row("image: a pod that nothing makes again", "ImageWithdrawn", ((", controller: true", ""),)),
+    Row("image: not evicted", "ImageWithdrawn", (("kind: StatefulSet", "kind: DaemonSet"),)),
     Row("etcd 3.6: from 3.5.26", "EtcdVersion", (("3.5.15", "3.5.26"),)),
     Row("etcd 3.6: runs", "EtcdVersion", (("3.5.15", "3.6.5"),)),
     Row("etcd 3.6: not with 1.33", "EtcdVersion", (("from: 1.33.1, to: 1.34.0", "from: 1.32.1, to: 1.33.0"),)),

@@ -80,7 +80,7 @@ def test_releases_that_are_mixed() -> None:
     apart = (labelled("cp", "v1.34.2", **role), labelled("a", "v1.33.1"), labelled("b", "v1.33.1"))
     assert findings_of("NodeReleasesMixed", "1.35.0", *apart) == ()
     (finding,) = findings_of("NodeReleasesMixed", "1.35.0", *apart, labelled("c", "v1.32.0"))
-    assert finding.name == "NodeReleasesMixed-workers"
+    assert (finding.name, finding.severity) == ("NodeReleasesMixed-workers", "warning")
     assert "node group workers" in finding.message
 
 
@@ -96,7 +96,7 @@ def test_releases_that_are_mixed() -> None:
 def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
     """What a distribution names for a build of the same kubelet is no other release."""
     findings = findings_of("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
-    assert [each.name for each in findings] == ["NodeReleasesMixed-workers"] * mixed
+    assert [(each.name, each.severity) for each in findings] == [("NodeReleasesMixed-workers", "info")] * mixed
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,7 @@ class PodDemands(Wire, frozen=True, kw_only=True):
     in-tree plug-ins of its other volumes, and `addons` the images of its containers that belong to known add-ons.
     `undeclared` are the amounts that some container does not declare, as a quota calls them (`limits.memory`).
     `se_linux` is the label with which volumes are mounted for the pod, None if it does not matter to the pod.
+    `withdrawn` are the images that their registries no longer have.
     """
 
     cpu_milli: int = 0
@@ -309,6 +310,7 @@ class PodDemands(Wire, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()
     undeclared: tuple[str, ...] = ()
     se_linux: str | None = None
+    withdrawn: tuple[str, ...] = ()
 
 
 class ListedPod(Object, frozen=True, kw_only=True):

@@ -52,6 +52,13 @@ def is_addon(image: str) -> bool:
     return any(_has_image(image, row) for row in (*rows, *components))
 
 
+@lru_cache(4096)
+def withdrawal(image: str) -> Mapping[str, str] | None:
+    """Returns the row about an image that its registry no longer has, or None."""
+    name = image.removeprefix("index.").removeprefix("docker.io/")
+    return next((row for row in document("withdrawn-images")["images"] if re.fullmatch(row["image"], name)), None)
+
+
 def _has_image(image: str, row: Mapping[str, Any]) -> bool:
     """Returns whether the image is the row's: in any registry and below any path, under one of its other names, or as
     distributions name their mirrors (`rancher/mirrored-calico-node` of `calico/node`)."""

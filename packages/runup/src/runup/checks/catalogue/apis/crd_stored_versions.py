@@ -2,7 +2,8 @@
 
 Applies when the target's own manifests bring a CustomResourceDefinition, the cluster has one of that name, and
 `status.storedVersions` names a version that is not in the target's `spec.versions`. A release whose manifests cannot be
-read is Unknown.
+read is Unknown. Without a ClusterVersion nothing brings definitions but add-ons; there a definition counts whose own
+`spec.versions` do not have a version that it stores, as a warning.
 
 Why it matters: the API server refuses such a definition, so the update stops at it.
 
@@ -18,8 +19,11 @@ appear in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from runup.api.clusterversion_json import mapping, mappings
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, risk, unknown
 
 NAME = "CRDStoredVersionDropped"
@@ -47,6 +51,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each definition whose storedVersions has one that the target's definition lacks."""
     definitions = snapshot.all(CustomResourceDefinition)
     if not definitions:
+        return
+    if context.cluster is ClusterKind.KUBERNETES:
+        yield from _incomplete(definitions)
         return
     if context.manifests is None:
         yield unknown(NAME, "the target's manifests could not be read", fix="Check with the release's whole image.")
@@ -81,6 +88,25 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             )
 
 
+def _incomplete(definitions: Iterable[CustomResourceDefinition]) -> Findings:
+    """Yields one finding that names the definitions without a version in which objects of theirs may be stored."""
+    incomplete = [
+        (crd, missing)
+        for crd in sorted(definitions, key=lambda definition: definition.metadata.name)
+        if (missing := {*crd.status.stored_versions} - {version.name for version in crd.spec.versions})
+    ]
+    if incomplete:
+        listing = names([f"{crd.metadata.name} ({names(sorted(missing))})" for crd, missing in incomplete])
+        yield risk(
+            NAME,
+            f"Objects may be stored in a version that their definition does not have: {listing}. The API server "
+            "refuses the next update of such a definition.",
+            [crd for crd, _ in incomplete],
+            fix="Rewrite the objects in the storage version, then take the version out of status.storedVersions with "
+            "`kubectl patch crd NAME --subresource=status --type=merge -p ...`.",
+        )
+
+
 CHECK = declared(
-    run, NAME, "cluster-version-operator", reads=(DEFINITIONS,), rank=300, severity="critical", clusters="OpenShift"
+    run, NAME, "cluster-version-operator", reads=(DEFINITIONS,), rank=300, severity="critical", clusters="both"
 )

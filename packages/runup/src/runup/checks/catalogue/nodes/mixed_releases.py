@@ -3,7 +3,8 @@
 Applies when the kubelets of nodes that are updated together, as those that one pool selects are, have different
 versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) count as the same version. A node that does not
 report a version is Unknown. Which node belongs to which pool is decided as the machine-config operator does. Windows
-nodes belong to no pool: another operator updates them, to kubelets of its own.
+nodes belong to no pool: another operator updates them, to kubelets of its own. Without a ClusterVersion, patch
+releases of one minor version are for information.
 
 Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
 release behind, and the distance that Kubernetes supports counts from the oldest.
@@ -84,11 +85,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             continue
         descriptions = [f"{version} on {count(len(alike), 'node')}" for version, alike in sorted(versions.items())]
         fewest = min(versions.values(), key=len)
+        minors = {version.rpartition(".")[0] for version in versions}
+        is_patch = context.cluster is ClusterKind.KUBERNETES and len(minors) == 1
         yield risk(
             f"{NAME}-{name}",
             f"The nodes of {owner} {name} run different releases: {names(descriptions)} "
             f"(the fewest: {names_of(fewest)}).",
             fewest,
+            severity="info" if is_patch else "warning",
             fix="Let its update finish first: `oc get nodes`."
             if owner == "node group"
             else f"Let the pool finish first: `oc get mcp {name}`, and `oc describe node NAME` for what holds it up.",

@@ -23,7 +23,7 @@ from kubekit.rules.pod_requests import whole_number
 from kubekit.rules.pod_rules import BROKEN_REASONS
 from runup.checks.catalogue.shared.pod_security_levels import violations
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
-from runup.checks.decide.addon_images import is_addon
+from runup.checks.decide.addon_images import is_addon, withdrawal
 from runup.checks.writing import Slim, full_name
 
 
@@ -186,6 +186,7 @@ def _shared_demands(
         addons=addons,
         undeclared=_undeclared((*init_containers, *containers)),
         se_linux=_se_linux(containers, of_pod),
+        withdrawn=tuple(each.image for each in (*init_containers, *containers) if withdrawal(each.image)),
     )
 
 
