@@ -6,11 +6,13 @@ stop the reading. A dump without a ClusterVersion is an error, unless the reader
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kubekit.api import codec
@@ -23,8 +25,8 @@ from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.completeness import CompleteKinds, complete_kinds
 from runup.dump.documents import JSON, identity, object_name
-from runup.dump.dump_files import BadDump, Layout, find
-from runup.dump.dump_limits import Memory
+from runup.dump.dump_files import COLLECTED, BadDump, Layout, find
+from runup.dump.dump_limits import MAX_ENTRIES, Memory
 from runup.dump.dump_objects import Listed
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
@@ -231,6 +233,22 @@ def time_of_dump(dump: Dump) -> datetime | None:
         return dump.now
     times = (dump_time.newest_transition(dump.objects), dump.evidence)
     return max((time for time in times if time is not None), default=None)
+
+
+def time_of_unusable(path: Path, now: datetime) -> datetime:
+    """Returns the time of a dump that could not be evaluated, so that its history has it where it belongs.
+
+    This is when it was gathered; if that cannot be read, when its newest file was written, and at most `now`.
+    """
+    recorded = None
+    with suppress(BadDump, OSError, ValueError), archive.open_dump(path) as folder:
+        record = next((file.parent for file in folder.glob(f"*/{COLLECTED}")), folder)
+        recorded = dump_time.gathered_at(folder) or dump_time.collected_at(folder) or dump_time.collected_at(record)
+    if recorded is None:
+        files = itertools.islice((path, *path.rglob("*")) if path.is_dir() else (path,), MAX_ENTRIES)
+        times = [file.lstat().st_mtime for file in files if file.exists()]
+        recorded = datetime.fromtimestamp(max(times), UTC) if times else now
+    return min(recorded, now)
 
 
 def _path_to_name(file: Path, layout: Layout) -> str:

@@ -22,7 +22,7 @@ from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.stored_manifests import helm_checks
 from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs
 from runup.dump.dump_files import PACKED, BadDump, cluster_name
-from runup.dump.load import Dump, time_of_dump
+from runup.dump.load import Dump, time_of_dump, time_of_unusable
 from runup.dump.load import read as read_dump
 from runup.evaluation import missing as missing_kinds
 from runup.evaluation import request as update_requests
@@ -54,9 +54,10 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         name = cluster_name(path) if path.is_file() and path.name.endswith(PACKED) else evaluated.where
         return replace(evaluated, where=name, collect=collect, of_dump=True).identified()
     except BadDump as error:
-        return EvaluatedCluster(where=cluster_name(path), problem=error.message)
+        problem = error.message
     except (Terminal, InputError, codec.DecodeError) as error:
-        return EvaluatedCluster(where=cluster_name(path), problem=getattr(error, "message", "") or str(error))
+        problem = getattr(error, "message", "") or str(error)
+    return EvaluatedCluster(where=cluster_name(path), problem=problem, failed_at=time_of_unusable(path, now))
 
 
 def _time_note(moment: datetime | None) -> str:

@@ -35,7 +35,8 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
     that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
     dump does not have in full, `collect` is the command that collects a dump with them. `manifests` says what was read
-    instead of a cluster. `known_id` is the cluster's ID where `cluster` does not
+    instead of a cluster. `failed_at` is the time of a dump that has no report.
+    `known_id` is the cluster's ID where `cluster` does not
     tell it: of Kubernetes alone the uid of its namespace kube-system.
     """
 
@@ -50,6 +51,7 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
     of_dump: bool = False
     manifests: str = ""
     known_id: str = ""
+    failed_at: datetime | None = None
 
     @property
     def cluster_id(self) -> str:

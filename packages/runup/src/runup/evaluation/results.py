@@ -86,6 +86,15 @@ def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str,
     return problems
 
 
+def report_to_keep(report: Report | None, target: str, problem: str, failed_at: datetime | None) -> Report | None:
+    """Returns what is kept of a cluster: its report, else of a dump that has none the failure at the dump's time."""
+    if report is not None or failed_at is None:
+        return report
+    from runup.preflight.control import report_store
+
+    return report_store.failed_report(target, problem.encode("utf-8", "backslashreplace").decode(), failed_at)
+
+
 def results_of(
     evaluated_clusters: Sequence[EvaluatedCluster],
     rules: Sequence[suppress.Suppression],

@@ -75,7 +75,15 @@ def run(
     pairs = list(zip(members, judged, strict=True))
     problems = []
     if store is not None:
-        to_store = ((member.name, one.report, flags.to, one.problem) for member, one in pairs)
+        to_store = (
+            (
+                member.name,
+                results.report_to_keep(one.report, flags.to, one.problem, one.failed_at),
+                flags.to,
+                one.problem,
+            )
+            for member, one in pairs
+        )
         problems = results.store_reports(store, to_store, now)
     unmarked = [
         results.ClusterResult(

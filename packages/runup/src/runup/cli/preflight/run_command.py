@@ -27,7 +27,14 @@ from runup.evaluation.baseline import Baseline
 from runup.evaluation.dumps import evaluate_dump
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, images_of
-from runup.evaluation.results import ClusterResult, baseline_in, results_of, store_reports, suppressions_in
+from runup.evaluation.results import (
+    ClusterResult,
+    baseline_in,
+    report_to_keep,
+    results_of,
+    store_reports,
+    suppressions_in,
+)
 from runup.facts.of_dump import dumps_in
 from runup.facts.target_release import release_of
 from runup.preflight.decide.findings import COULD_NOT_RUN, worst_code
@@ -80,7 +87,12 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             config = connection.config()
             names = [config.context or config.address]
         reports_to_keep = [
-            (name, evaluated.report, flags.to, evaluated.problem)
+            (
+                name,
+                report_to_keep(evaluated.report, flags.to, evaluated.problem, evaluated.failed_at),
+                flags.to,
+                evaluated.problem,
+            )
             for name, evaluated in zip(names, evaluated_clusters, strict=True)
         ]
         problems = store_reports(store, reports_to_keep, now)

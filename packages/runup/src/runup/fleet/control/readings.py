@@ -36,6 +36,7 @@ class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     collect: str = ""
+    failed_at: datetime | None = None
     places: Mapping[str, tuple[str, int]] = {}
 
 
@@ -82,6 +83,7 @@ def judge(
         notes=evaluated.notes,
         lacking=evaluated.lacking,
         collect=evaluated.collect,
+        failed_at=evaluated.failed_at,
         places=places,
     )
 
