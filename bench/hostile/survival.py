@@ -75,12 +75,15 @@ NOTICED_AFTER = timedelta(seconds=30)
 
 
 class Scene(NamedTuple):
-    """A cluster, the way to its API server, the clock of all that runs, and what gives the way its next certificate."""
+    """A cluster, the way to its API server, the clock of all that runs, and what gives the way its next certificate.
+
+    `rotate(True)` gives it one of an authority that no client knows.
+    """
 
     world: Cluster
     api: FaultyApi
     clock: ManualClock
-    rotate: Callable[[], None]
+    rotate: Callable[[bool], None]
 
 
 Trouble = Callable[[Scene], Awaitable[None]]
@@ -91,7 +94,8 @@ class Row:
     """A fault: what requests and watches meet for `seconds`, or how far clocks are ahead.
 
     `fills_disk`: the disk of reports is full meanwhile. `rotates`: the API server has another certificate of the same
-    authority afterwards. `false_s`: how long a result may be shown that lacks the change.
+    authority afterwards. `foreign`: it has one of another authority meanwhile. `false_s`: how long a result may be
+    shown that lacks the change.
     """
 
     name: str
@@ -102,6 +106,7 @@ class Row:
     target_ahead: timedelta = timedelta()
     operators: int = 1
     rotates: bool = False
+    foreign: bool = False
     fills_disk: bool = False
     false_s: int = SHOWN_AFTER_S
 
@@ -169,6 +174,14 @@ ROWS = (
         watches=same(broken_off),
         rotates=True,
     ),
+    # Connections that were open before it are broken; no new one is made.
+    Row(
+        name="a certificate of another authority for five minutes",
+        seconds=300,
+        requests=same(broken_off),
+        watches=same(broken_off),
+        foreign=True,
+    ),
     Row(name="the operator's clock five hours ahead", operator_ahead=HOURS),
     Row(name="the operator's clock five hours behind", operator_ahead=-HOURS),
     Row(name="the target's clock five hours ahead", target_ahead=HOURS),
@@ -186,6 +199,8 @@ STORIES = {
     "::test_who_was_suspended_writes_nothing_when_it_goes_on",
     "a leader that hangs": "process/test_lease_alarm.py",
     "a target that is killed for its memory": "journeys/cli/test_bad_targets.py::test_a_target_that -k memory",
+    "an operator that has no memory left": "operator/test_killed_operator.py"
+    "::test_an_operator_without_memory_ends_and_the_next_one_shows_the_change",
     "tokens that are rotated and revoked": "operator/test_rotated_tokens.py::test_the_managing_operator_goes_on",
     "a lease that is stolen, and clocks that are set": "clusterversion/control/test_two_operators.py",
 }
@@ -216,12 +231,12 @@ async def outcome_of(row: Row, folder: Path, normal: Sequence[str]) -> Outcome:
     clock, outcome, started = ManualClock(SystemClock().now()), Outcome(row.name), time.perf_counter()
     ca, tls = new_ca(SystemClock().now()), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
-    def rotate() -> None:
-        pair = issue_server(ca, SystemClock().now())
+    def rotate(foreign: bool) -> None:
+        pair = issue_server(new_ca(SystemClock().now()) if foreign else ca, SystemClock().now())
         (folder / "pair").write_bytes(pair.cert + pair.key)
         tls.load_cert_chain(folder / "pair")
 
-    rotate()
+    rotate(False)
     async with (
         cluster(folder) as (world, make),
         faulty_api(config.load(str(world.kubeconfig)), tls=tls, ca_data=ca.cert) as api,
@@ -280,8 +295,8 @@ async def supervised(run: Callable[[], Awaitable[None]], clock: Clock, outcome: 
 async def suffer(row: Row, scene: Scene, outcome: Outcome) -> None:
     """Lets the fault last, and the cluster change in the midst of it."""
     world, api, clock, rotate = scene
-    if row.rotates:
-        rotate()
+    if row.rotates or row.foreign:
+        rotate(row.foreign)
     if row.fills_disk:
         fill(world.reports)
     if row.requests or row.watches:
@@ -295,6 +310,8 @@ async def suffer(row: Row, scene: Scene, outcome: Outcome) -> None:
     for _ in range(max(row.seconds - 10, SHOWN_AFTER_S) // 5):
         await pass_time(clock, api, 5)
         outcome.false_s += 5 * await is_false(world, changed_at)
+    if row.foreign:
+        rotate(False)
     api.calm()
     (world.reports / "fill").unlink(missing_ok=True)
 

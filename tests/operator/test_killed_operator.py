@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -16,16 +17,19 @@ from tests.clusterversion.control.test_two_operators import Audit, edited, event
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.lang import yaml as kyaml
+from runup.preflight.decide import preflight_deployment
 
 pytestmark = pytest.mark.slow
 
 # So long that nobody loses it because a machine is busy.
 LEASE = "--lease=100,80,0.3"
+MAPS = resource_of(ConfigMap)
 PROGRAM = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 
 
@@ -91,6 +95,48 @@ async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: P
             assert "PoolPaused" in {risk.name for risk in version.status.conditional_update_risks}
             second.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(second.wait(), 90) == 0
+
+
+def limit_memory(pid: int, room_mib: int) -> None:
+    """Let a process have so many MiB of addresses in addition to those that it has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    most = pages * os.sysconf("SC_PAGESIZE") + (room_mib << 20)
+    resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+
+
+@pytest.mark.parametrize("room_mib", [0, 70])
+async def test_an_operator_without_memory_ends_and_the_next_one_shows_the_change(tmp_path: Path, room_mib: int) -> None:
+    """A library that crashes ends it at once; where each task fails and starts again, its lease runs out and ends it.
+
+    What is shown meanwhile has the time of its report, as after any end of the process.
+    """
+    label = dict([preflight_deployment.SELECTOR.split("=", 1)])
+    async with cluster(tmp_path) as (world, _):
+        async with process(world, tmp_path, lease="--lease=24,20,0.5") as one:
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            preflight_id = await world.started("5.2.0")
+            world.report(preflight_id, "PoolPaused")
+            await world.condition("PreflightCompleted", "True", "RisksFound")
+            limit_memory(one.pid, room_mib)
+            for number in range(200):
+                # The operator keeps all objects that have its label.
+                metadata = {"name": f"large-{number}", "namespace": NAMESPACE, "labels": label}
+                await world.client.send(calls.create(MAPS, {"metadata": metadata, "data": {"x": "y" * 950_000}}))
+            world.report(preflight_id, "NodeCordoned")
+            assert await asyncio.wait_for(one.wait(), 120) != 0
+        version = await world.version()
+        assert {"PoolPaused", "NodeCordoned"} & {risk.name for risk in version.status.conditional_update_risks}
+        for number in range(200):
+            with suppress(NotFound):
+                await world.client.send(calls.delete(MAPS, f"large-{number}", NAMESPACE))
+        await run_out(world)
+        async with process(world, tmp_path):
+            await world.until(
+                lambda version: "NodeCordoned" in {risk.name for risk in version.status.conditional_update_risks}
+            )
+            await world.ask(None)
+            await world.gone()
+            await world.until(lambda version: find(version.status.conditions, "PreflightRunning") is None)
 
 
 async def test_who_was_suspended_writes_nothing_when_it_goes_on(tmp_path: Path) -> None:
