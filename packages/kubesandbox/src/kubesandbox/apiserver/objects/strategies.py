@@ -17,6 +17,7 @@ import hashlib
 from datetime import datetime
 
 from kubekit.rules.pod_requests import qos_class
+from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.metadata import JSON, meta, rfc3339
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -132,6 +133,16 @@ def _copy_member(key: str, source: JSON, target: JSON) -> None:
         target[key] = source[key]
     else:
         target.pop(key, None)
+
+
+def stamp_requester(kind: Kind, obj: JSON, user: User | None) -> None:
+    """Sets who asks for a certificate, which a request itself cannot say (the certificates strategy)."""
+    if kind.resource != "certificatesigningrequests.certificates.k8s.io" or user is None:
+        return
+    spec = obj.setdefault("spec", {})
+    for key in ("username", "uid", "groups", "extra"):
+        spec.pop(key, None)
+    obj["spec"] = {**spec, **user.to_dict()}
 
 
 def default_new(resource: str, obj: JSON, now: datetime) -> None:

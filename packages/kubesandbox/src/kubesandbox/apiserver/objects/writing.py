@@ -100,6 +100,7 @@ class Writing:
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a new object (already decoded). Raises ApiError."""
         check_place(kind, namespace, "", obj)
+        strategies.stamp_requester(kind, obj, options.user)
         metadata = meta(obj)
         if not metadata.get("name") and metadata.get("generateName"):
             suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))

@@ -12,7 +12,17 @@ from typing import Any
 from kubesandbox.apiserver.schema.crd import validate_crd, validate_crd_update
 from kubesandbox.apiserver.schema.field_errors import FieldError
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import common, core, jobs, networking, pod_updates, pods, policies, workloads
+from kubesandbox.apiserver.validation import (
+    certificates,
+    common,
+    core,
+    jobs,
+    networking,
+    pod_updates,
+    pods,
+    policies,
+    workloads,
+)
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -59,6 +69,7 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("policy", "PodDisruptionBudget"): workloads.budget_faults,
     ("coordination.k8s.io", "Lease"): core.lease_faults,
     ("networking.k8s.io", "NetworkPolicy"): networking.network_policy,
+    ("certificates.k8s.io", "CertificateSigningRequest"): certificates.request_faults,
     ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
     ("node.k8s.io", "RuntimeClass"): policies.runtime_class,
     (_RBAC, "Role"): policies.role_faults,
