@@ -52,7 +52,9 @@ OTHERS = {
     "`--prometheus-url` has not answered for a minute. Alerts that fired in the last answer remain risks under their "
     "own names, also with status Unknown.\n\nThe message contains the address and the error. Start with "
     "`kubectl get clusteroperator monitoring` and `kubectl -n openshift-monitoring get pods`. If the cluster has no "
-    "monitoring, remove `--prometheus-url` from the operator's Deployment.",
+    "monitoring, remove `--prometheus-url` from the operator's Deployment.\n\n"
+    "A preflight of a must-gather has this risk if `monitoring/prometheus/alerts.json` is missing or cannot be "
+    "parsed. Otherwise alerts that fire there are risks under their own names.",
     "PreflightCheckUnknown": "A check has no result and its name cannot be used as the name of a risk. The message "
     "names the check.",
     "RemovedAPIInHelmReleaseUnknown": "Check: [RemovedAPIInHelmRelease](RemovedAPIInHelmRelease.md). Secrets or "

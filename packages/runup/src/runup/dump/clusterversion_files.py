@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -102,7 +102,12 @@ def _read_folder(path: str, folder: str, roots: list[str], *, alerts: bool) -> R
     # An archive is unpacked elsewhere; its places are named below what the user typed.
     named = [(os.path.normpath(os.path.join(path, os.path.relpath(at, folder))), obj) for at, obj in versions_found]
     cluster_read = Read(cluster=_newest(named, path))
-    for root in (*roots, folder) if alerts else ():
+    return with_alerts_below(folder, cluster_read, roots) if alerts else cluster_read
+
+
+def with_alerts_below(folder: str, cluster_read: Read, roots: Iterable[str] = ()) -> Read:
+    """Returns `cluster_read` with the alerts that a must-gather in `folder` has, in one of its `roots`."""
+    for root in (*(roots or _roots(folder)), folder):
         file = next(filter(os.path.isfile, (os.path.join(root, name) for name in _ALERTS)), "")
         if file and cluster_read.alerts is None and not cluster_read.problem:
             cluster_read = _with_alerts(cluster_read, file)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.scheme import guess_plural
@@ -23,6 +24,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.platform_v1 import LAST_APPLIED
 from runup.dump import archive, clusters, dump_time
 from runup.dump import dump_objects as objects
+from runup.dump.clusterversion_files import Read, with_alerts_below
 from runup.dump.completeness import CompleteKinds, complete_kinds
 from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import COLLECTED, BadDump, Layout, find
@@ -61,6 +63,7 @@ class Dump:
 
     `plurals` has the resource of every (group, kind) in it. `now` is the recorded time of the dump; `evidence` is the
     newest time in its objects, if no time is recorded. `cluster_version_file` is the file that has the ClusterVersion.
+    `alerts` is Prometheus' answer in a must-gather, None without one; `alerts_problem`: why it cannot be read.
     """
 
     name: str
@@ -74,6 +77,8 @@ class Dump:
     evidence: datetime | None = None
     cluster_version_file: str = ""
     kubernetes: clusters.KubernetesVersion = field(default_factory=clusters.KubernetesVersion)
+    alerts: Any = None
+    alerts_problem: str = ""
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
@@ -179,6 +184,9 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         evidence=evidence.time,
         cluster_version_file=cluster_version_file,
     )
+    if layout.style == "inspect":
+        found = with_alerts_below(str(layout.root), Read(cluster={}))
+        dump = replace(dump, alerts=found.alerts, alerts_problem=found.problem)
     if dump.has_cluster_version:
         return dump
     return replace(dump, kubernetes=_kubernetes(layout, loaded, broken, problems=problems, expected=any_kubernetes))

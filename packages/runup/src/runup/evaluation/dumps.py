@@ -17,6 +17,7 @@ from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.control.logged_checks import run_logged
+from runup.checks.decide.alert_check import alert_check
 from runup.checks.decide.engine import CheckOutcome, could_not_tell
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.stored_manifests import helm_checks
@@ -46,6 +47,8 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         moment = time_of_dump(dump)
         outcome_of = run_logged if moment else _outcome_without_time
         extra = (*extra, *helm_checks(helm_manifests_of_dump(dump.objects)))
+        if dump.style == "inspect" and dump.has_cluster_version:
+            extra = (*extra, alert_check(dump.alerts, dump.alerts_problem))
         evaluated = evaluate_one(dump, requested, moment or now, outcome_of, extra=extra)
         if dump.now is None:
             evaluated = replace(evaluated, notes=(*evaluated.notes, _time_note(moment)))
