@@ -113,3 +113,12 @@ def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severit
     """What the steps of the way mend is no obstacle; the first step has none before it."""
     findings = findings_of("KubeletSkew", target, node("a", kubelet=kubelet))
     assert [each.severity for each in findings] == [severity] * bool(severity)
+
+
+def test_kubelets_of_fargate_are_renewed_with_their_pods() -> None:
+    """Nobody updates such a node; of several kinds, nodes are updated."""
+    fargate = labelled("fargate-ip-10-0-0-1", "v1.30.1", **{"eks_amazonaws_com__compute-type": "fargate"})
+    (finding,) = findings_of("KubeletSkew", "1.34.9", fargate)
+    assert "kubectl rollout restart" in finding.remediation
+    (finding,) = findings_of("KubeletSkew", "1.34.9", fargate, labelled("a", "v1.30.1"))
+    assert "Update these nodes first" in finding.remediation

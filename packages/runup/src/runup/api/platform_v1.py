@@ -210,8 +210,10 @@ class ServiceSpec(Wire, frozen=True):
     """`spec` of a Service; one of type ExternalName or without a selector has no pods of its own."""
 
     type: str = ""
+    cluster_ip: str = msgspec.field(name="clusterIP", default="")
     selector: dict[str, str] = {}
     ports: tuple[ServicePort, ...] = ()
+    external_ips: tuple[str, ...] = msgspec.field(name="externalIPs", default=())
 
 
 class Service(Object, frozen=True):

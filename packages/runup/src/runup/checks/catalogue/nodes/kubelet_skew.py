@@ -21,6 +21,10 @@ from runup.checks.writing import Applies, Context, Finding, Findings, Snapshot, 
 from runup.report.report import Severity
 
 NAME = "KubeletSkew"
+# A node of Fargate is made for one pod, and has the kubelet of that time
+# (https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html).
+_COMPUTE_TYPE, _FARGATE = "eks.amazonaws.com/compute-type", "fargate"
+_FARGATE_FIX = "Restart the pods of these Fargate nodes, which brings new nodes: `kubectl rollout restart`."
 # A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.
 UNKNOWN = f"{NAME}Unknown"
 
@@ -85,7 +89,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             f"The kubelets of {_count_and_names(late)} are too old for {api}, which takes kubelets up to "
             f"{count(allowed, 'minor version')} behind: {_kubelet_versions(late)}.",
             late,
-            f"Update these nodes first{first}, or choose a target in between.",
+            _FARGATE_FIX
+            if all(_FARGATE in node.metadata.labels.get(_COMPUTE_TYPE, "") for node in late)
+            else f"Update these nodes first{first}, or choose a target in between.",
         )
     if early:
         newer = "that is as new" if of_kubernetes else "whose Kubernetes is as new"
