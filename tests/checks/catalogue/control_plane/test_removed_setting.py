@@ -283,6 +283,13 @@ def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
     assert file in found.remediation
 
 
+def test_arguments_of_a_cloud_controller_manager() -> None:
+    """k3s starts one with arguments of its own (CHANGELOG-1.26, #112120)."""
+    arguments = '["server","--kube-cloud-controller-manager-arg=logtostderr=false"]'
+    (found,) = asked(node_json("cp-0", annotations={"k3s.io/node-args": arguments}), to="1.26.0").findings
+    assert "Flag logtostderr of cloud-controller-manager" in found.message
+
+
 @pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]", '["\ud800"]'], ids=ascii)
 def test_an_annotation_that_is_no_list(arguments: str) -> None:
     """It cannot tell, which is said of the annotation."""

@@ -34,7 +34,7 @@ from runup.checks.catalogue.apis.shared import written_versions as evidence
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.decide.reads import crosses
-from runup.checks.decide.removal_tables import table
+from runup.checks.decide.removal_tables import removal_of, table
 from runup.checks.writing import (
     Finding,
     Findings,
@@ -120,7 +120,7 @@ def _findings_of_kind(
             yield risk(
                 f"{NAME}-{readable.kind}{suffix}",
                 f"{count(len(about), readable.kind)} ({names_of(about)}) {'is' if len(about) == 1 else 'are'} "
-                f"written in a version that {kubernetes.target_in_words(context)} does not serve. Who writes: {who}.",
+                f"written in a version that {_not_served(readable, gone, context)}. Who writes: {who}.",
                 about,
                 fix="Change what these managers apply, and apply it once; `kubectl get -o yaml --show-managed-fields` "
                 "shows it.",
@@ -155,11 +155,19 @@ def _out_of_reach(objects: Sequence[Managed], readable: Slim, gone: Collection[s
         f"{NAME}-{readable.kind}-OutOfReach",
         f"{count(len(objects), readable.kind)} ({names_of(objects)}) would be out of reach: the cluster serves "
         f"{'it' if len(objects) == 1 else 'them'} in {names(sorted(gone))} alone, which "
-        f"{kubernetes.target_in_words(context)} does not serve.",
+        f"{_not_served(readable, gone, context)}.",
         objects,
         fix=f"Keep what is needed of `kubectl get {readable.name} -A -o yaml`, and delete these before the update.",
         kind=readable,
     )
+
+
+def _not_served(readable: Slim, gone: Collection[str], context: Context) -> str:
+    """Returns `1.37.0 does not serve`, or that this is planned if no released version of Kubernetes removes it."""
+    parts = [version.rpartition("/") for version in gone]
+    removals = [removal_of(group, version, readable.kind) or 0 for group, _, version in parts]
+    is_planned = not table("removed-apis").knows(min(removals, default=0))
+    return f"{kubernetes.target_in_words(context)} {'is planned not to serve' if is_planned else 'does not serve'}"
 
 
 def objects_and_writers(writes: Sequence[evidence.Write]) -> tuple[list[Managed], str]:

@@ -140,7 +140,7 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
         yield unknown(
             NAME,
             f"{count(len(untold), 'setting')} ({listed}): the table of what is removed ends with Kubernetes "
-            f"1.{table(_FLAGS).last}",
+            f"1.{table(_FLAGS).last} (as of {table(_FLAGS).date})",
             [untold[0].holder],
             fix="Look them up in the changelog of the target's Kubernetes.",
             kind=untold[0].kind,

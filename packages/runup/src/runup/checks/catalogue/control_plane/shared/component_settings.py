@@ -122,7 +122,7 @@ def removed_findings(
         elif not rows.knows(target):
             yield unknown(
                 name,
-                f"{is_set}, and the table of what is removed ends with Kubernetes 1.{rows.last}",
+                f"{is_set}, and the table of what is removed ends with Kubernetes 1.{rows.last} (as of {rows.date})",
                 [setting.holder],
                 fix="Look it up in the changelogs of Kubernetes, or take it out.",
             )

@@ -59,7 +59,8 @@ _NODE_ARGUMENTS = {
     "rke2.io/node-args": "/etc/rancher/rke2/config.yaml",
 }
 _NODE_FLAGS = {f"--{component}-arg": component for component in COMPONENTS} | {
-    "--kube-controller-arg": "kube-controller-manager"
+    "--kube-controller-arg": "kube-controller-manager",
+    "--kube-cloud-controller-manager-arg": "cloud-controller-manager",
 }
 
 
