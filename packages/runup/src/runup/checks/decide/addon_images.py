@@ -80,13 +80,19 @@ def running_addons(
     If the tag has no version, the pod's label `app.kubernetes.io/version` counts.
     """
     having = [pod for pod in pods if pod.demands.addons]
+    # Many pods have few images.
+    images = {image for pod in having for image in pod.demands.addons if not image.startswith(but_from)}
     addons_found: list[Running] = []
     for row in rows:
+        tags = {
+            image: image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+            for image in images
+            if _has_image(image, row)
+        }
         by_tag: dict[str, list[PlacedPod]] = {}
-        for pod in having:
+        for pod in having if tags else ():
             for image in pod.demands.addons:
-                if _has_image(image, row) and not image.startswith(but_from):
-                    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+                if (tag := tags.get(image)) is not None:
                     if not version_number(tag):
                         tag = pod.metadata.labels.get(_VERSION_LABEL, tag)
                     by_tag.setdefault(tag, []).append(pod)
