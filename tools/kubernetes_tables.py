@@ -8,7 +8,8 @@ from the sources of Kubernetes: the Go modules k8s.io/kubernetes and those of it
 This program compares each minor version with the one before. A prerelease is the source of what is planned. etcd's
 version is the one that kubeadm of the minor version starts.
 
-`BY_HAND` has facts that the sources declare in a form that the program does not read, each with its source.
+The table of removed versions of configuration files is written by hand, and compared. `BY_HAND` has facts that the
+sources declare in a form that the program does not read, each with its source.
 
 The go command must be installed; it keeps the modules in its own cache, and this program keeps what was read of them
 in `$XDG_CACHE_HOME/runup/kubernetes-facts`. The differences from the tables are printed. `--check` writes nothing, and
@@ -29,6 +30,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 DATA = Path(__file__).parents[1] / "packages/runup/src/runup/checks/decide/data"
 READER = Path(__file__).parent / "kubernetes_facts" / "main.go"
@@ -307,9 +310,24 @@ def _wrapped(head: str, names: Iterable[str]) -> Iterator[str]:
     yield line if words else f"{head}]"
 
 
-def made() -> dict[Path, str]:
-    """Returns the tables as they should be, by their files. Raises Unavailable."""
-    facts = {int(version.partition(".")[0]): facts_of(version) for version in VERSIONS}
+def all_facts() -> dict[int, Facts]:
+    """Returns what the sources of each minor version declare. Raises Unavailable."""
+    return {int(version.partition(".")[0]): facts_of(version) for version in VERSIONS}
+
+
+def config_differences(facts: Mapping[int, Facts]) -> Iterator[str]:
+    """Yields in words how the table of removed versions of configuration files, written by hand, differs."""
+    _, lost = differences({minor: set(each["configurations"]) for minor, each in facts.items()})
+    made = {(version, minor) for minor, versions in lost.items() for version in versions}
+    rows = yaml.safe_load((DATA / "removed-config-apis.yaml").read_text())["removed"]
+    told = {(f"{row['group']}/{row['version']}", row["removed"]) for row in rows if row["removed"] > min(facts)}
+    for version, minor in sorted(made ^ told):
+        word = "lacks" if (version, minor) in made else "has, and the modules do not lose,"
+        yield f"removed-config-apis.yaml {word} {version} in 1.{minor}"
+
+
+def made(facts: Mapping[int, Facts]) -> dict[Path, str]:
+    """Returns the tables as they should be, by their files."""
     planned = frozenset(int(version.partition(".")[0]) for version in VERSIONS if "-" in version)
     return {DATA / f"{name}.yaml": text for name, text in tables(facts, planned).items()}
 
@@ -320,12 +338,15 @@ def main(arguments: list[str]) -> int:
         print("usage: python tools/kubernetes_tables.py [--check]", file=sys.stderr)
         return 2
     try:
-        wanted = made()
+        facts = all_facts()
     except Unavailable as error:
         print(error, file=sys.stderr)
         return 3
-    differ = False
-    for file, content in wanted.items():
+    told = [*config_differences(facts)]
+    for line in told:
+        print(line)
+    differ = bool(told)
+    for file, content in made(facts).items():
         before = file.read_text() if file.exists() else ""
         lines = (before.splitlines(keepends=True), content.splitlines(keepends=True))
         sys.stdout.writelines(difflib.unified_diff(*lines, str(file), "made"))

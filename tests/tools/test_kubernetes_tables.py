@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.kubernetes_tables import COMPONENTS, KLOG, READER, Locked, Unavailable, differences, locked, made, tables
+from tools.kubernetes_tables import (
+    COMPONENTS,
+    KLOG,
+    READER,
+    Locked,
+    Unavailable,
+    all_facts,
+    config_differences,
+    differences,
+    locked,
+    made,
+    tables,
+)
 
 OPTIONS = """package app
 
@@ -94,6 +106,7 @@ def test_facts_of_sources(tmp_path: Path) -> None:
     assert [each["since"] for each in facts["gates"]["Swap"]] == [30, 34]
     assert facts["gates"]["Old"] == [{"since": 0, "stage": "GA", "default": True, "locked": False}]
     assert "kube-apiserver" in facts["unreadable"]
+    assert facts["configurations"] == []
 
 
 def gate(since: int = 0, *, default: bool = True, lock: bool = False) -> dict[str, Any]:
@@ -121,7 +134,15 @@ def test_a_name_that_comes_back_is_not_lost() -> None:
 
 def facts_with(*flags: str, plugins: tuple[str, ...] = ()) -> dict[str, Any]:
     by_component = {component: dict.fromkeys(flags, "") for component in (*COMPONENTS, "etcd")}
-    return {"flags": by_component, "gates": {}, "admission": plugins, "providers": [], "volumes": {"rbd": True}}
+    configurations = ["kubeadm.k8s.io/v1beta4"]
+    return {
+        "configurations": configurations,
+        "flags": by_component,
+        "gates": {},
+        "admission": plugins,
+        "providers": [],
+        "volumes": {"rbd": True},
+    }
 
 
 def test_tables_of_facts() -> None:
@@ -139,9 +160,11 @@ def test_tables_of_facts() -> None:
 def test_the_tables_are_what_the_modules_say() -> None:
     """`python tools/kubernetes_tables.py --check`, where the modules can be downloaded."""
     try:
-        wanted = made()
+        facts = all_facts()
     except Unavailable as error:
         if os.environ.get("RUNUP_E2E") == "required":
             raise
         pytest.skip(str(error))
+    wanted = made(facts)
+    assert [*config_differences(facts)] == []
     assert {file.name: text for file, text in wanted.items()} == {file.name: file.read_text() for file in wanted}

@@ -1,5 +1,5 @@
 // Command kubernetes_facts prints as JSON what the sources of one minor version of Kubernetes declare: flags, feature
-// gates, admission plug-ins, volume plug-ins, cloud providers and fields of configuration files.
+// gates, admission plug-ins, volume plug-ins, cloud providers and versions of configuration files.
 //
 // usage: go run main.go PATH=FOLDER...
 //
@@ -19,7 +19,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"sort"
 	"strings"
@@ -38,19 +37,21 @@ var commands = map[string][]string{
 	"kubeadm":                  {"k8s.io/kubernetes/cmd/kubeadm/app/cmd", "NewKubeadmCommand"},
 }
 
-// configurations has the struct of each configuration file, by package; a package of the list may be missing.
-var configurations = map[string][2]string{
-	"KubeletConfiguration kubelet.config.k8s.io/v1beta1":             {"k8s.io/kubelet/config/v1beta1", "KubeletConfiguration"},
-	"KubeProxyConfiguration kubeproxy.config.k8s.io/v1alpha1":        {"k8s.io/kube-proxy/config/v1alpha1", "KubeProxyConfiguration"},
-	"KubeSchedulerConfiguration kubescheduler.config.k8s.io/v1beta1": {"k8s.io/kube-scheduler/config/v1beta1", "KubeSchedulerConfiguration"},
-	"KubeSchedulerConfiguration kubescheduler.config.k8s.io/v1beta2": {"k8s.io/kube-scheduler/config/v1beta2", "KubeSchedulerConfiguration"},
-	"KubeSchedulerConfiguration kubescheduler.config.k8s.io/v1beta3": {"k8s.io/kube-scheduler/config/v1beta3", "KubeSchedulerConfiguration"},
-	"KubeSchedulerConfiguration kubescheduler.config.k8s.io/v1":      {"k8s.io/kube-scheduler/config/v1", "KubeSchedulerConfiguration"},
-	"ClusterConfiguration kubeadm.k8s.io/v1beta1":                    {"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta1", "ClusterConfiguration"},
-	"ClusterConfiguration kubeadm.k8s.io/v1beta2":                    {"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta2", "ClusterConfiguration"},
-	"ClusterConfiguration kubeadm.k8s.io/v1beta3":                    {"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta3", "ClusterConfiguration"},
-	"ClusterConfiguration kubeadm.k8s.io/v1beta4":                    {"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta4", "ClusterConfiguration"},
-	"ClusterConfiguration kubeadm.k8s.io/v1":                         {"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1", "ClusterConfiguration"},
+// configurations has the package of each version of a configuration file; not every minor version has each.
+var configurations = map[string]string{
+	"kubelet.config.k8s.io/v1beta1":       "k8s.io/kubelet/config/v1beta1",
+	"kubeproxy.config.k8s.io/v1alpha1":    "k8s.io/kube-proxy/config/v1alpha1",
+	"kubescheduler.config.k8s.io/v1beta1": "k8s.io/kube-scheduler/config/v1beta1",
+	"kubescheduler.config.k8s.io/v1beta2": "k8s.io/kube-scheduler/config/v1beta2",
+	"kubescheduler.config.k8s.io/v1beta3": "k8s.io/kube-scheduler/config/v1beta3",
+	"kubescheduler.config.k8s.io/v1":      "k8s.io/kube-scheduler/config/v1",
+	"kubeadm.k8s.io/v1beta2":              "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta2",
+	"kubeadm.k8s.io/v1beta3":              "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta3",
+	"kubeadm.k8s.io/v1beta4":              "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta4",
+	"kubeadm.k8s.io/v1":                   "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1",
+	"audit.k8s.io/v1alpha1":               "k8s.io/apiserver/pkg/apis/audit/v1alpha1",
+	"audit.k8s.io/v1beta1":                "k8s.io/apiserver/pkg/apis/audit/v1beta1",
+	"audit.k8s.io/v1":                     "k8s.io/apiserver/pkg/apis/audit/v1",
 }
 
 const (
@@ -69,13 +70,13 @@ type Gate struct {
 
 // Facts is what is printed.
 type Facts struct {
-	Flags      map[string]map[string]string `json:"flags"` // by component and name, with the text of the deprecation
-	Gates      map[string][]Gate            `json:"gates"`
-	Admission  []string                     `json:"admission"`
-	Volumes    map[string]bool              `json:"volumes"` // folders of plug-ins, and whether they attach
-	Providers  []string                     `json:"providers"`
-	Fields     map[string][]string          `json:"fields"`
-	Unreadable []string                     `json:"unreadable"` // what was expected and not found
+	Flags          map[string]map[string]string `json:"flags"` // by component and name, with the text of the deprecation
+	Gates          map[string][]Gate            `json:"gates"`
+	Admission      []string                     `json:"admission"`
+	Volumes        map[string]bool              `json:"volumes"` // folders of plug-ins, and whether they attach
+	Providers      []string                     `json:"providers"`
+	Configurations []string                     `json:"configurations"`
+	Unreadable     []string                     `json:"unreadable"` // what was expected and not found
 }
 
 type source struct {
@@ -99,7 +100,7 @@ func main() {
 		modules: map[string]string{}, set: token.NewFileSet(), sources: map[string]*source{},
 		bodies: map[types.Object]*ast.FuncDecl{}, from: map[types.Object]*source{}, texts: map[types.Object]string{},
 		facts: Facts{Flags: map[string]map[string]string{}, Gates: map[string][]Gate{}, Volumes: map[string]bool{},
-			Fields: map[string][]string{}, Admission: []string{}, Providers: []string{}, Unreadable: []string{}},
+			Admission: []string{}, Providers: []string{}, Unreadable: []string{}},
 	}
 	for _, argument := range os.Args[1:] {
 		module, folder, _ := strings.Cut(argument, "=")
@@ -108,15 +109,13 @@ func main() {
 	for component, at := range commands {
 		r.readFlags(component, at[0], at[1:])
 	}
-	for name, at := range configurations {
-		if from := r.read(at[0]); from != nil {
-			if found := from.types.Scope().Lookup(at[1]); found != nil {
-				fields := map[string]bool{}
-				addFields(fields, "", found.Type(), 0)
-				r.facts.Fields[name] = names(fields)
-			}
+	found := map[string]bool{}
+	for version, at := range configurations {
+		if r.read(at) != nil {
+			found[version] = true
 		}
 	}
+	r.facts.Configurations = names(found)
 	r.readAdmission()
 	// The lists of gates are in packages that the components import, and so have been read.
 	// What a list in a folder `features` says comes before what another package says (component-base/metrics).
@@ -550,40 +549,6 @@ func has(from *source, function string) bool {
 		}
 	}
 	return false
-}
-
-// addFields adds the paths of the fields of a struct, by their names in JSON.
-func addFields(fields map[string]bool, at string, of types.Type, depth int) {
-	switch of := types.Unalias(of).(type) {
-	case *types.Pointer:
-		addFields(fields, at, of.Elem(), depth)
-		return
-	case *types.Slice:
-		addFields(fields, at, of.Elem(), depth)
-		return
-	case *types.Map:
-		addFields(fields, at, of.Elem(), depth)
-		return
-	}
-	structure, is := of.Underlying().(*types.Struct)
-	if !is || depth > 6 {
-		return
-	}
-	if named, is := types.Unalias(of).(*types.Named); is && strings.HasSuffix(named.Obj().Pkg().Path(), "apis/meta/v1") {
-		return
-	}
-	for index := range structure.NumFields() {
-		name, options, _ := strings.Cut(reflect.StructTag(structure.Tag(index)).Get("json"), ",")
-		inner := at
-		if name == "-" || name == "" && !strings.Contains(options, "inline") {
-			continue
-		}
-		if name != "" {
-			inner = strings.TrimPrefix(at+"."+name, ".")
-			fields[inner] = true
-		}
-		addFields(fields, inner, structure.Field(index).Type(), depth+1)
-	}
 }
 
 func names[Value any](of map[string]Value) []string {
