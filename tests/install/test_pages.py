@@ -43,7 +43,7 @@ def test_on_openshift(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_pa
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
         like_openshift.furnish(client)
         shell = Shell(api.kubeconfig, bin_folder, with_deploy(tmp_path))
-        shell.type_all(blocks("install.md", "On OpenShift, beside its own operator"))
+        shell.type_all(blocks("install.md", "On OpenShift, next to its own operator"))
         code, said = shell.type("runup install operator --image registry.example/release@sha256:" + "5" * 64)
         assert code == 1
         assert "keeps this cluster's ClusterVersion" in said
@@ -117,7 +117,7 @@ def test_with_helm(plain: tuple[Shell, SyncClient]) -> None:
 def test_no_block_is_left_untyped() -> None:
     """Every `sh` block of these pages is in a section that a test above types."""
     typed = {
-        ("install.md", "On OpenShift, beside its own operator"),
+        ("install.md", "On OpenShift, next to its own operator"),
         ("install.md", "On any other Kubernetes"),
         ("install.md", "With kustomize"),
         ("install.md", "With Helm"),
