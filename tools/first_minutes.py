@@ -92,7 +92,8 @@ def _typed(home: Path, python: str) -> int:
         seconds, code, said = shell.run(command.replace("VERSION", version))
         total += seconds
         # These say by 2 and 3 what they found.
-        failed += code not in ((0, 2, 3) if re.search("--wait|preflight (?:run|explain)|fleet", command) else (0,))
+        reports = re.search("--wait|preflight (?:run|explain)|fleet|rehearse|forecast", command)
+        failed += code not in ((0, 2, 3) if reports else (0,))
         # `start` lists the releases that the cluster can be checked for, the newest last.
         offered = re.search(r"^Imported from .*[ ,](\S+)$", "\n".join(said), re.MULTILINE)
         version = offered[1] if offered else version
