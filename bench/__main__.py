@@ -46,6 +46,7 @@ BY_NAME = {
 PROGRAMS = {
     "faults": "hostile.survival",
     "fuzz": "fuzz.__main__",
+    "fuzz_drains": "fuzz.drains",
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",
     "random_operations": "real.random_operations",

@@ -72,7 +72,8 @@ def test_the_text() -> None:
     folded = re.sub(r"\s+", " ", text)
     for expected in (
         "The drains of 2 nodes do not finish without somebody's help: pod shop/db-0 of node a cannot be evicted: "
-        "maxUnavailable 0: 1 of 1 healthy, 1 demanded (and 1 more). With that help they take 2 h 20 min, from 2026-01-14T10:00:00Z",
+        "maxUnavailable 0: 1 of 1 healthy, 1 demanded (and 1 more). With that help they take "
+        "2 h 20 min, from 2026-01-14T10:00:00Z",
         "a: pod shop/db-0: maxUnavailable 0: 1 of 1 healthy, 1 demanded (budget shop/db)",
         "pod shop/tool of a",
         "1 pod of Deployment shop/shopfront from b: 0/2 nodes are available: 2 node(s) didn't match Pod's node "

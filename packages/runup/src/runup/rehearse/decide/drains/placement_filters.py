@@ -383,6 +383,9 @@ def best_candidate(candidates_: Sequence[Candidate]) -> Candidate | None:
 def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
     """Returns the sort key of kube-scheduler's pickOneNodeForPreemption: the least harm first."""
     priorities = [pod.shape.spec.priority for pod in candidate.victims]
+    if not priorities:
+        # Room that was kept for another pod is free again.
+        return 0, -(2**31), 0, 0, 0.0
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
     # Priorities may be negative; as in the scheduler, each pod counts beside its priority.

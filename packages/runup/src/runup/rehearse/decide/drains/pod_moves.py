@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -19,6 +19,9 @@ _COMPARED = 16
 # Pods end, and the next ones are made, so many seconds earlier or later than the grace periods say: on real nodes 0.6
 # to 1.7 s later (docs/how-to/drains.md, How far it can be trusted).
 _RACE_S = 2
+# A pod that made others end so often and got no place would do so for ever: their successors take its room again, as
+# they may where a topology spread or an affinity of its own keeps it away (kube-scheduler does not end that either).
+_MOST_PREEMPTIONS = 10
 # Pods that are looked at as rivals of one: more would only take time.
 _MOST_RIVALS = 200
 
@@ -63,6 +66,8 @@ class PodMoves:
         # The nodes on which pods end for another one, and those other pods by the name of the node.
         self._nominated: dict[int, cluster_state.NodeRoom] = {}
         self._awaited: dict[str, dict[int, cluster_state.PodState]] = {}
+        # How often each pod that waits has made others end.
+        self._preemptions: Counter[int] = Counter()
         self._hopeless: tuple[int, set[int]] = (-1, set())
         # What was placed lately, with the time, the last first.
         self._placed: deque[tuple[int, cluster_state.PodState]] = deque(maxlen=_MOST_RIVALS)
@@ -90,6 +95,22 @@ class PodMoves:
         if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
             self._make_again(pod)
 
+    def remove_with_node(self, pod: cluster_state.PodState, node: cluster_state.NodeRoom) -> None:
+        """Takes a pod off a node that is removed, and has its workload make the next one, unless it has already."""
+        before, workload, stays = pod.phase, pod.workload, pod.id in self._state.staying
+        # Budgets expect no pod of a DaemonSet on a node that is gone.
+        if before in (cluster_state.STARTING, cluster_state.RUNNING) and not stays:
+            self._pod_not_ready(pod, f"{node.name} was removed")
+        self._filters.remove(pod, node)
+        pod.phase, pod.node = cluster_state.GONE, None
+        if workload is None or stays:
+            return
+        self._state.quotas.take(pod.shape, -1)
+        if workload.on_node:
+            self._away[node.name].append(pod)
+        elif before != cluster_state.TERMINATING or workload.one_by_one:
+            self._make_again(pod, node.name)
+
     def node_is_back(self, node: cluster_state.NodeRoom) -> None:
         """Takes into account that a node takes pods again."""
         self._freed[node.name] = node
@@ -116,6 +137,11 @@ class PodMoves:
             if not waiting:
                 del self._waiting[shape.id]
         self._name_rivals_of_waiting()
+
+    def homeless_pods(self) -> Iterator[cluster_state.PodState]:
+        """Yields the pods that are on no node: they wait for one, a quota refuses them, or their node is away."""
+        for pods in (*self._waiting.values(), *self._unmade.values(), *self._away.values()):
+            yield from pods
 
     def results(self) -> tuple[tuple[Unplaced, ...], tuple[Outage, ...], tuple[Preempted, ...]]:
         """Returns what was found, with what has not ended."""
@@ -250,8 +276,8 @@ class PodMoves:
     def _try_to_place(self, pod: cluster_state.PodState, nodes: list[cluster_state.NodeRoom]) -> bool:
         """Binds the pod to a node, or begins a preemption for it; reports whether it was bound."""
         node = self._find_node(pod, nodes)
+        node = node or self._preempt_for(pod)
         if node is None:
-            self._preempt_for(pod)
             return False
         self._bind_to_node(pod, node)
         return True
@@ -297,25 +323,35 @@ class PodMoves:
                 break
         return best
 
-    def _preempt_for(self, pod: cluster_state.PodState) -> None:
-        """Makes pods of lower priority end, where that gives the pod a place."""
+    def _preempt_for(self, pod: cluster_state.PodState) -> cluster_state.NodeRoom | None:
+        """Makes pods of lower priority end, where that gives the pod a place; returns a node that has one already.
+
+        Such a node was kept for another pod that no longer waits for it.
+        """
         shape = pod.shape
         if shape.spec.priority <= self._lowest or self._waits_for_victims(pod):
-            return
+            return None
+        if self._preemptions[pod.id] >= _MOST_PREEMPTIONS:
+            self._nominate(pod, None)
+            return None
         if self._hopeless[0] != self._agenda.now:
             self._hopeless = (self._agenda.now, set())
         if shape.id in self._hopeless[1]:
             self._nominate(pod, None)
-            return
+            return None
         candidate = preemption.best_candidate(preemption.candidates(shape, self._filters, self._important_added))
         self._nominate(pod, candidate.node if candidate else None)
         if candidate is None:
             self._hopeless[1].add(shape.id)
-            return
+            return None
+        if not candidate.victims:
+            return candidate.node
+        self._preemptions[pod.id] += 1
         for victim in candidate.victims:
             if victim.phase in (cluster_state.RUNNING, cluster_state.STARTING):
                 self._preempted.append(Preempted(victim.key, _owner_name(pod), candidate.node.name, self._agenda.now))
                 self.terminate(victim, f"preempted by {_owner_name(pod)}")
+        return None
 
     def _nominate(self, pod: cluster_state.PodState, node: cluster_state.NodeRoom | None) -> None:
         """Notes on which node pods end for this one; None for no node any more."""

@@ -14,6 +14,7 @@ count against maxUnavailable).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -35,7 +36,9 @@ SEVERAL = "more than one budget is over it, which the eviction API refuses"
 
 def simulate(cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> DrainResult:
     """Returns what the drains of all pools come to, if they begin now."""
-    return _Simulation(cluster, settings, now).result()
+    simulation = Simulation(cluster, settings, now)
+    simulation.run()
+    return simulation.result()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,27 +77,37 @@ class _PoolRun:
         return not self.active and (not self.queue or bool(self.held) or self.pool.paused)
 
 
-class _Simulation:
+class Simulation:
+    """The drains of all pools: `run` plays them, `result` says what they came to. `state` and `moves` are as of now."""
+
     def __init__(self, cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> None:
         self._cluster, self._settings, self._now = cluster, settings, now
-        self._state: StartingState = starting_state(cluster, settings)
+        self.state: StartingState = starting_state(cluster, settings)
         self._agenda = EventQueue()
-        self._moves = PodMoves(self._state, self._agenda)
-        self._moves.budget_grew = self._retry_evictions
-        self._moves.pod_gone = self._pod_gone
+        self.moves = PodMoves(self.state, self._agenda)
+        self.moves.budget_grew = self._retry_evictions
+        self.moves.pod_gone = self._pod_gone
         self._drains: dict[str, _Drain] = {}
         # Pods whose eviction was refused, by the budget, in the order in which they asked.
         self._asking: dict[BudgetState, dict[int, tuple[_Drain, PodState]]] = {}
         by_name = {node.metadata.name: node for node in cluster.nodes}
         self._pools = [self._start_pool_run(pool, by_name) for pool in cluster.pools]
 
-    def result(self) -> DrainResult:
-        """Runs the simulation."""
+    def run(self, look: Callable[[], None] = lambda: None) -> None:
+        """Plays all events, and calls `look()` after those of each moment."""
+
+        def end_moment() -> None:
+            self.moves.place_waiting()
+            look()
+
         # Pods that have a place already, and only have not got it yet, get it before the first drain.
-        self._moves.place_waiting()
+        self.moves.place_waiting()
         self._begin_pools()
-        self._agenda.run(self._moves.place_waiting)
-        unplaced, outages, preempted = self._moves.results()
+        self._agenda.run(end_moment)
+
+    def result(self) -> DrainResult:
+        """Returns what the drains have come to."""
+        unplaced, outages, preempted = self.moves.results()
         pools = tuple(
             PoolTimeline(
                 name=run.pool.name,
@@ -118,10 +131,10 @@ class _Simulation:
             path=critical_path.critical_path(nodes),
             unknown=limits_of_knowledge.unknown_reasons(self._cluster),
             assumed=limits_of_knowledge.assumptions(
-                self._cluster, self._settings, self._state.without_history, self._state.never_ready
+                self._cluster, self._settings, self.state.without_history, self.state.never_ready
             ),
             trust=limits_of_knowledge.trust(unplaced),
-            evicted=self._moves.evicted,
+            evicted=self.moves.evicted,
         )
 
     def _start_pool_run(self, pool: Pool, nodes: dict[str, Node]) -> _PoolRun:
@@ -133,7 +146,7 @@ class _Simulation:
         held_text = ""
         if free_places < 1 and len(away) < len(pool.nodes):
             held_text = f"{', '.join(sorted(away)[:3])} not ready, and at most {limit} of its nodes may be unavailable"
-        queue = deque(name for name in pool.nodes if name in self._state.nodes)
+        queue = deque(name for name in pool.nodes if name in self.state.nodes)
         if not pool.surge:
             # A node that is away anyway goes first: it costs no place.
             queue = deque(sorted(queue, key=lambda name: name not in away))
@@ -164,7 +177,7 @@ class _Simulation:
                 if opens > moment:
                     self._agenda.at(self._seconds_since_start(opens), lambda: self._begin_next_drains(run))
                     return
-            node, drained_before = self._state.nodes[run.queue.popleft()], run.free.popleft()
+            node, drained_before = self.state.nodes[run.queue.popleft()], run.free.popleft()
             run.active += 1
             if run.pool.surge:
                 self._add_surge_node(run, node, drained_before)
@@ -188,13 +201,13 @@ class _Simulation:
             new = NodeRoom(copy_as_new_node, None, f"{old.name} (new)")
             new.cordoned = False
             new.limits = dict(old.limits)
-            self._state.nodes[new.name] = new
-            self._state.filters.nodes.append(new)
-            self._state.filters.nodes_changed()
+            self.state.nodes[new.name] = new
+            self.state.filters.nodes.append(new)
+            self.state.filters.nodes_changed()
             for pod in tuple(old.pods.values()):
-                if pod.id in self._state.staying:
+                if pod.id in self.state.staying:
                     self._copy_daemon_pod(pod, new)
-            self._moves.node_is_back(new)
+            self.moves.node_is_back(new)
             self._begin_drain(run, old, drained_before, begun)
 
         self._agenda.at(begun + self._settings.node_update_s, add_ready_node)
@@ -202,10 +215,10 @@ class _Simulation:
     def _copy_daemon_pod(self, pod: PodState, node: NodeRoom) -> None:
         """Places a running copy of a DaemonSet's pod on the new node."""
         # A DaemonSet's pod on the new node: it takes its room, and stays.
-        copy = PodState(-1 - len(self._state.staying), pod.name, pod.shape, None)
+        copy = PodState(-1 - len(self.state.staying), pod.name, pod.shape, None)
         copy.phase, copy.node = RUNNING, node
-        self._state.staying.add(copy.id)
-        self._state.filters.add(copy, node)
+        self.state.staying.add(copy.id)
+        self.state.filters.add(copy, node)
 
     def _begin_drain(self, run: _PoolRun, node: NodeRoom, drained_before: str, begun: int | None = None) -> None:
         """Cordons the node, and evicts its pods at the same moment of the simulation."""
@@ -214,14 +227,14 @@ class _Simulation:
             node=node, pool=run, from_s=now if begun is None else begun, after=drained_before
         )
         node.cordoned = True
-        self._state.filters.cordons_changed()
+        self.state.filters.cordons_changed()
         # All nodes that begin at one moment are cordoned before the first pod is evicted.
         self._agenda.at(now, lambda: self._evict_all(drain))
 
     def _evict_all(self, drain: _Drain) -> None:
         """Tries to evict each pod of the node; what is left after the drain's timeout is deleted."""
         now, node = self._agenda.now, drain.node
-        leaving = [pod for pod in node.pods.values() if pod.id not in self._state.staying]
+        leaving = [pod for pod in node.pods.values() if pod.id not in self.state.staying]
         drain.remaining = {pod.id: pod for pod in leaving}
         if not leaving:
             self._node_drained(drain)
@@ -242,7 +255,7 @@ class _Simulation:
             drain.evicted += 1
             if pod.workload is None:
                 drain.lost.append(pod.key)
-            self._moves.terminate(pod, f"{drain.node.name} was drained")
+            self.moves.terminate(pod, f"{drain.node.name} was drained")
             return True
         if pod.id not in drain.blocked:
             drain.blocked[pod.id] = Blocked(
@@ -297,7 +310,7 @@ class _Simulation:
                 drain.let_go[pod.id] = "deleted by hand when the time of the drain was over"
                 if pod.workload is None:
                     drain.lost.append(pod.key)
-                self._moves.terminate(pod, f"deleted by hand: {drain.node.name} could not be drained")
+                self.moves.terminate(pod, f"deleted by hand: {drain.node.name} could not be drained")
 
     def _node_drained(self, drain: _Drain) -> None:
         """Records the drain, and plans when the node comes back after its update."""
@@ -306,11 +319,11 @@ class _Simulation:
         is_lost = bool(run.pool.surge) or run.to_lose > 0
         if is_lost:
             run.to_lose -= not run.pool.surge
-            for pod in tuple(node.pods.values()):
-                self._state.filters.remove(pod, node)
             node.removed = True
-            self._state.filters.nodes.remove(node)
-            self._state.filters.nodes_changed()
+            self.state.filters.nodes.remove(node)
+            self.state.filters.nodes_changed()
+            for pod in tuple(node.pods.values()):
+                self.moves.remove_with_node(pod, node)
         back = None if is_lost else now + self._settings.node_update_s
         record = NodeDrain(
             node=node.name,
@@ -333,10 +346,10 @@ class _Simulation:
         run.free.append(node.name)
         if not is_lost:
             node.cordoned = node.was_cordoned and not self._settings.uncordons_all
-            self._state.filters.cordons_changed()
+            self.state.filters.cordons_changed()
             if not node.cordoned:
-                self._moves.node_is_back(node)
-        self._moves.place_waiting()
+                self.moves.node_is_back(node)
+        self.moves.place_waiting()
         self._begin_next_drains(run)
         if run.is_over:
             self._begin_pools()
