@@ -168,6 +168,14 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
         ),
         pytest.param("controllerManager: {extraArgs: {cloud-provider: external}}", "1.31.0", "", id="an external one"),
         pytest.param(
+            V1BETA4 % ("feature-gates", "AllAlpha=true"),
+            "1.36.0",
+            "enables its new alpha features with it",
+            id="all alpha features",
+        ),
+        pytest.param(V1BETA4 % ("feature-gates", "AllAlpha=false"), "1.36.0", "", id="no alpha feature"),
+        pytest.param(V1BETA4 % ("feature-gates", "AllBeta=true"), "1.36.0", "", id="all beta features"),
+        pytest.param(
             V1BETA4 % ("feature-gates", "SeparateTaintEvictionController=true"),
             "1.38.0",
             "Kubernetes 1.38 (planned) does not have it any more",
@@ -201,6 +209,9 @@ def test_what_kubeadm_was_told(configuration: str, target: str, why: str) -> Non
         pytest.param("kubelet-config", "kubelet", "eventRecordQPS: 50", "1.37.0", [], id="another number"),
         pytest.param("kube-proxy", "config.conf", "mode: userspace", "1.26.0", ["critical"], id="a mode that is gone"),
         pytest.param("kube-proxy", "config.conf", "mode: userspace", "1.25.0", [], id="a mode that stays"),
+        pytest.param("kube-proxy", "config.conf", "mode: ipvs", "1.35.0", ["info"], id="a mode that is deprecated"),
+        pytest.param("kube-proxy", "config.conf", "mode: ipvs", "1.34.0", [], id="a mode before it is deprecated"),
+        pytest.param("kube-proxy", "config.conf", "mode: nftables", "1.37.0", [], id="another mode"),
         pytest.param("kube-proxy", "config.conf", "mode: iptables", "1.26.0", [], id="another mode"),
     ],
 )

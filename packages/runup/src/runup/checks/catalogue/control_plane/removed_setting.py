@@ -76,6 +76,8 @@ data:
 """
 _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 _PROVIDER = "cloud-provider"
+# The columns of the table of values with the names of settings.
+_COLUMNS = {FIELD: "field", FLAG: "flag", GATE: "gate"}
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -185,7 +187,7 @@ def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], st
     for row in document("changed-values")["values"]:
         if (
             given.component in row["components"]
-            and given.name == row.get("field" if given.setting == FIELD else "flag")
+            and given.name == row.get(_COLUMNS.get(given.setting, ""))
             and given.value in row.get("values", [given.value])
             and given.holder.metadata.name == row.get("holder", given.holder.metadata.name)
             and row["since"] <= target <= row.get("until", target)
