@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,6 +200,9 @@ class Lines:
 
     def count_one(self) -> None:
         """Counts nothing."""
+
+    def show_under_way(self, names: Sequence[str]) -> None:
+        """Shows nothing."""
 
     def print_line(self, line: str) -> None:
         """Keeps the line."""

@@ -70,7 +70,7 @@ class DaskPool(Generic[T, R]):
     """The workers of a scheduler, which call `work`; a result of another type than `kind` is none.
 
     If none of them has ended a task for `limit_s` seconds, those that are left are lost. `notice` is called with a
-    sentence for each worker that is not used any more.
+    sentence for each worker that is not used any more, `under_way` each second with the items that workers have.
     """
 
     def __init__(
@@ -81,7 +81,9 @@ class DaskPool(Generic[T, R]):
         *,
         kind: type = object,
         notice: Callable[[str], None] = lambda _: None,
+        under_way: Callable[[Sequence[int]], None] = lambda _: None,
     ) -> None:
+        self._under_way = under_way
         self._work = work
         self._scheduler = scheduler
         self._limit_s = limit_s
@@ -96,7 +98,7 @@ class DaskPool(Generic[T, R]):
         with _connect(self._scheduler) as client:
             run: _Run[T, R] = _Run(client, self._work, items, kind=self._kind, notice=self._notice)
             try:
-                yield from run.answers(self._scheduler, self._limit_s)
+                yield from run.answers(self._scheduler, self._limit_s, self._under_way)
             finally:
                 run.cancel()
 
@@ -123,7 +125,9 @@ class _Run(Generic[T, R]):
         self._errors: dict[int, int] = {}
         self._usual_s = 0.0
 
-    def answers(self, scheduler: str, limit_s: float) -> Iterator[tuple[int, R | Lost]]:
+    def answers(
+        self, scheduler: str, limit_s: float, under_way: Callable[[Sequence[int]], None]
+    ) -> Iterator[tuple[int, R | Lost]]:
         """Yields the answers, as `DaskPool.run` does."""
         looked_s, answered_s, has_answers = 0.0, time.monotonic(), False
         while self._open:
@@ -147,6 +151,8 @@ class _Run(Generic[T, R]):
                 yield from self._lose_all(problem)
                 return
             self._hand_out()
+            running = {index for worker in self._workers.values() for index in worker.running}
+            under_way(sorted(running & self._open))
             try:
                 address, index = self._events.get(timeout=min(_LOOK_S, limit_s))
             except queue.Empty:

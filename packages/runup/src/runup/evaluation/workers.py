@@ -43,6 +43,8 @@ _LARGE_MIB = 320
 _LIVE_AT_ONCE = 8
 # How often an item is tried in all, if its worker is killed or runs out of memory.
 _MAX_TRIES = 2
+# Seconds after which `under_way` is called again.
+_TICK_S = 1.0
 # Seconds to wait for a worker to exit: before it is killed, if it is ending by itself, and after it was killed.
 _EXIT_TIMEOUT_S = 5.0
 
@@ -124,10 +126,21 @@ class _Worker(Generic[T]):
 
 
 class Pool(Generic[T, R]):
-    """At most `size` worker processes that call `work`; each item may take `limit_s` seconds (0: any number)."""
+    """At most `size` worker processes that call `work`; each item may take `limit_s` seconds (0: any number).
 
-    def __init__(self, work: Callable[[T], R], size: int, limit_s: float = 0.0) -> None:
+    `under_way` is called at least once a second with the indexes of the items that workers have.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[T], R],
+        size: int,
+        limit_s: float = 0.0,
+        *,
+        under_way: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
         self._work = work
+        self._under_way = under_way
         self._size = max(size, 1)
         self._limit_s = limit_s
         # Only Linux can fork safely whatever libraries are loaded; elsewhere the processes begin anew.
@@ -144,6 +157,9 @@ class Pool(Generic[T, R]):
         try:
             while waiting or any(worker.work_index is not None for worker in self._workers):
                 self._hand_out(items, waiting, tries)
+                if self._under_way is not None:
+                    indexes = (worker.work_index for worker in self._workers)
+                    self._under_way([index for index in indexes if index is not None])
                 for worker in self._wait_for_workers():
                     index = worker.work_index
                     assert index is not None
@@ -197,6 +213,8 @@ class Pool(Generic[T, R]):
         wait_s = None
         if self._limit_s:
             wait_s = max(min(worker.started_s for worker in busy) + self._limit_s - time.monotonic(), 0.0)
+        if self._under_way is not None:
+            wait_s = _TICK_S if wait_s is None else min(wait_s, _TICK_S)
         answered = set(wait([worker.pipe for worker in busy], wait_s))
         late_since_s = time.monotonic() - self._limit_s if self._limit_s else 0.0
         return [

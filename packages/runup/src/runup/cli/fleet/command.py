@@ -315,23 +315,25 @@ _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), he
 @fleet.command("status", sections=SECTIONS_WITH_HUB)
 @member_options
 @hub_options
-@_output
+@outputs_option(("json", "yaml"))
 @connection_options
 @click.pass_context
-def status(ctx: click.Context, /, hub: str, cluster_set: str, output: str | None, **members: Any) -> int:
+def status(
+    ctx: click.Context, /, hub: str, cluster_set: str, outputs: tuple[tuple[Target, ...], ...], **members: Any
+) -> int:
     """How the updates of many clusters go, and what needs attention.
 
     Exit code 1 if a cluster could not be read, or what a hub has of it is old.
 
     \b
       runup fleet status --contexts all
-      runup fleet status --dumps DIR -o json
+      runup fleet status --dumps DIR -o json=status.json
       runup fleet status --hub CONTEXT --clusterset canary
     """
     from runup.cli.fleet import status_command as runs
 
     named_members = msgspec.structs.replace(named_by(members), hub=hub, cluster_set=cluster_set, takes_status=True)
-    return run_guarded(lambda: runs.run(connection_of(ctx), named_members, output))
+    return run_guarded(lambda: runs.run(connection_of(ctx), named_members, targets_of(outputs)))
 
 
 @fleet.command("recommend", sections=SECTIONS_WITH_HUB)

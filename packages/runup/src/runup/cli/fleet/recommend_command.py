@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubekit.lang.text import count, one_line
-from runup.cli.fleet.shared import Progress, warnings
+from runup.cli.fleet.shared import Progress, grouped_problems, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
@@ -170,9 +170,8 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
         yield join_parts("\n", draw_table(Table(columns=columns, rows=[Row(line) for line in lines], gap=2), screen))
     if lost:
         yield join_parts("\nCould not be read, so nothing is known about them:\n")
-        for row in rows:
-            if row.problem:
-                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
+        for names, problem in grouped_problems((row.cluster, row.problem) for row in rows if row.problem):
+            yield wrap_text(f"{names}: {problem}", screen, first="  ", indent=4)
 
 
 def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:

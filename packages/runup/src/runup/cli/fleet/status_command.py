@@ -11,8 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.lang.text import count, one_line
-from runup.cli.fleet.shared import Progress, warnings
+from runup.cli.errors import CommandError
+from runup.cli.fleet.shared import Progress, grouped_problems, warnings
 from runup.cli.output import screen_of, write
+from runup.cli.preflight.outputs import STDOUT, Target, write_machine_files
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
@@ -49,19 +51,20 @@ class StatusRow(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[Doubt, ...] = ()
 
 
-def run(connection: Connection, named_members: NamedMembers, output: str | None) -> int:
+def run(connection: Connection, named_members: NamedMembers, outputs: Sequence[Target]) -> int:
     """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
     with resolve_members(named_members, connection) as (members, notes):
-        work = partial(status_of, connection=connection, whole=bool(output))
+        work = partial(status_of, connection=connection, whole=bool(outputs))
         lost = lambda member, why: StatusRow(cluster=member.name, problem=why)  # noqa: E731
         rows = read_all(members, work, lost, named_members, progress=Progress(len(members)))
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
-    printed = (
-        [out(machine(data(rows), output))]
-        if output
-        else [out(section) for section in text(rows, screen_of(sys.stdout))]
-    )
+    problems = write_machine_files(outputs, data(rows)) if outputs else []
+    printed = [out(machine(data(rows), form)) for form, path in outputs if path == STDOUT]
+    if not printed:
+        printed = [out(section) for section in text(rows, screen_of(sys.stdout))]
     write([*warnings(notes), *printed])
+    if problems:
+        raise CommandError("\n".join(problems))
     return 1 if any(row.problem or row.doubts for row in rows) else 0
 
 
@@ -135,9 +138,8 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
         yield join_parts("\n", draw_table(table, screen))
     if len(read_rows) < len(rows):
         yield join_parts("\nCould not be read, so nothing is known about them:\n")
-        for row in rows:
-            if row.problem:
-                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
+        for names, problem in grouped_problems((row.cluster, row.problem) for row in rows if row.problem):
+            yield wrap_text(f"{names}: {problem}", screen, first="  ", indent=4)
 
 
 def data(rows: Sequence[StatusRow]) -> dict[str, Any]:

@@ -179,13 +179,24 @@ def write_files(targets: Sequence[Target], shown: Shown) -> list[str]:
 
     What was found is still to be printed then: it may have taken an hour.
     """
+    return _write_files(targets, lambda form: render(form, shown))
+
+
+def write_machine_files(targets: Sequence[Target], value: Any) -> list[str]:
+    """Writes a value for programs to each file, as JSON or YAML; returns what went wrong."""
+    from runup.cli.render.text import machine
+
+    return _write_files(targets, lambda form: machine(value, form))
+
+
+def _write_files(targets: Sequence[Target], rendered: Callable[[str], str | bytes]) -> list[str]:
     from kubekit.lang.files import write_whole
 
     problems = []
     for form, path in targets:
         if path != STDOUT:
             try:
-                write_whole(path, render(form, shown))
+                write_whole(path, rendered(form))
             except OSError as error:
                 problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
     return problems

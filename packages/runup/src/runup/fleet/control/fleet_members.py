@@ -114,6 +114,7 @@ class Progress(Protocol):
     """Shows how many clusters are done, and which were lost on the way."""
 
     def count_one(self) -> None: ...
+    def show_under_way(self, names: Sequence[str]) -> None: ...
     def print_line(self, line: str) -> None: ...
     def clear_line(self) -> None: ...
 
@@ -147,6 +148,7 @@ def read_all(
     for batch in (live, dumps) if named.scheduler else (dumps, live):
         if not batch:
             continue
+        show = partial(_show_under_way, progress, batch)
         if batch[0].dump and named.scheduler:
             from runup.evaluation.dask_engine import DaskPool
 
@@ -156,12 +158,13 @@ def read_all(
                 float(named.timeout_s),
                 kind=type(lost(batch[0], "")),
                 notice=progress.print_line,
+                under_way=show,
             ).run(batch)
         elif named.parallel == 0:
             answers = run_here(reading, batch)
         else:
             size = workers_for(named.parallel, live=not batch[0].dump)
-            answers = Pool(reading, min(size, len(batch)), float(named.timeout_s)).run(batch)
+            answers = Pool(reading, min(size, len(batch)), float(named.timeout_s), under_way=show).run(batch)
         for index, answer in answers:
             member = batch[index]
             if isinstance(answer, Retried):
@@ -180,6 +183,10 @@ def read_all(
             progress.print_line(f"and {count(number - 1, 'more cluster')}: {why}")
     progress.clear_line()
     return [results[member.name] for member in members]
+
+
+def _show_under_way(progress: Progress, members: Sequence[Member], indexes: Sequence[int]) -> None:
+    progress.show_under_way([members[index].name for index in indexes])
 
 
 def read_on_worker(member: Member, *, work: Callable[[Member], R]) -> R:

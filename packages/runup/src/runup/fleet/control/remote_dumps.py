@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -171,7 +172,10 @@ def _fetch_folder(store: Any, path: str, into: Path, address: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     if len(sizes) == len(entries):
         with ThreadPoolExecutor(_AT_ONCE) as readers:
-            reading = [readers.submit(_fetch_sized, store, name, targets[name], entries[name][0]) for name in entries]
+            reading = [
+                readers.submit(partial(_fetch_sized, store, name, into=targets[name], size=entries[name][0]))
+                for name in entries
+            ]
             try:
                 for each in reading:
                     each.result()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.lang.text import count, one_line
+from runup.cli.fleet.shared import grouped_problems
+from runup.cli.fleet.shared import shorten_names as shorten_names
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import Matrix, RiskRow, group_alike
@@ -55,8 +57,8 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
             yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
     if table.failed:
         yield join_parts("\nCould not be evaluated, so nothing is known about them:\n")
-        for name, problem in table.failed:
-            yield wrap_text(f"{one_line(name)}: {problem.strip()}", screen, first="  ", indent=4)
+        for names, problem in grouped_problems(table.failed):
+            yield wrap_text(f"{names}: {problem.strip()}", screen, first="  ", indent=4)
 
 
 def headline(table: Matrix) -> str:
@@ -123,17 +125,6 @@ def _known_lines(table: Matrix, screen: Screen, *, whole: bool) -> Iterator[Draw
 def reasons_text(row: RiskRow) -> str:
     """Returns why a risk is accepted, in brackets; empty if that is not known."""
     return f" ({'; '.join(map(one_line, row.because))})" if row.because else ""
-
-
-def shorten_names(names: Sequence[str], room: int) -> str:
-    """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
-    printed_names = [one_line(name) for name in names]
-    for number in range(len(printed_names), 0, -1):
-        omitted = len(printed_names) - number
-        names_text = ", ".join(printed_names[:number]) + (f" and {omitted} more" if omitted else "")
-        if number == 1 or cells(names_text) <= room:
-            return names_text
-    return ""
 
 
 # As many objects as are named of a risk.
