@@ -1530,7 +1530,16 @@ ROWS = (
         (("\napiVersion", budget("other")),),
         ("SpreadOnOneNode",),
     ),
-    Row("one node: of the platform", "SpreadOnOneNode", (("namespace: shop", "namespace: openshift-console"),)),
+    Row("one node: of the platform", "SpreadOnOneNode", (("namespace: shop", "namespace: openshift-dns-operator"),)),
+    *(
+        Row(
+            f"one node: of {namespace}",
+            "SpreadOnOneNode",
+            (("namespace: shop", f"namespace: {namespace}"),),
+            ("SpreadOnOneNode",),
+        )
+        for namespace in ("openshift-console", "openshift-image-registry", "openshift-ingress")
+    ),
     Row("one node: a Job", "SpreadOnOneNode", (("kind: StatefulSet", "kind: Job"),)),
     Row("one node: they have ended", "SpreadOnOneNode", (("phase: Running", "phase: Succeeded"),)),
     Row(

@@ -78,6 +78,12 @@ API = {
     "spec": {"service": REFERENCE, "group": "example.com", "version": "v1"},
 }
 DENY = policy(namespace="vendor")
+GROUP = {"policy-group.network.openshift.io/host-network": ""}
+
+
+def rules(*peers: JSON) -> JSON:
+    """A policy that admits these peers."""
+    return policy(namespace="vendor", ingress=[{"from": [*peers]}])
 
 
 @pytest.mark.parametrize(
@@ -87,6 +93,13 @@ DENY = policy(namespace="vendor")
         pytest.param((DENY, API, HOOK), True, id="an aggregated API"),
         pytest.param((DENY, webhook(failurePolicy="Ignore"), HOOK), False, id="failures are ignored"),
         pytest.param((policy(namespace="vendor", ingress=[{}]), webhook(), HOOK), False, id="it has a rule"),
+        pytest.param((rules({"podSelector": {}}), webhook(), HOOK), True, id="pods of the namespace alone"),
+        pytest.param((rules({"ipBlock": {"cidr": "10.0.0.0/16"}}), webhook(), HOOK), False, id="an address block"),
+        pytest.param((rules({"namespaceSelector": {}}), webhook(), HOOK), False, id="all namespaces"),
+        pytest.param((rules({"namespaceSelector": {"matchLabels": GROUP}}), webhook(), HOOK), False, id="its group"),
+        pytest.param(
+            (rules({"namespaceSelector": {"matchLabels": {"team": "a"}}}), webhook(), HOOK), True, id="of a team"
+        ),
         pytest.param((policy(namespace="vendor", policyTypes=["Egress"]), webhook(), HOOK), False, id="outgoing alone"),
         pytest.param((DENY, webhook(), ON_NODE), False, id="the network of the node"),
         pytest.param((DENY, webhook()), False, id="without pods"),
@@ -94,4 +107,6 @@ DENY = policy(namespace="vendor")
 )
 def test_backends_that_receive_nothing(objects: tuple[JSON, ...], is_told: bool) -> None:
     found = messages_of(NAME, SERVICE, *objects)
-    assert ["receives no traffic: network policies of vendor deny it (deny)" in it for it in found] == [True] * is_told
+    assert ["receives no traffic of API servers: network policies of vendor deny it" in it for it in found] == [
+        True
+    ] * is_told

@@ -1,8 +1,9 @@
 """All pods of a workload are on one node, and are gone together when it is drained.
 
-Applies when a ReplicaSet or StatefulSet outside the platform's namespaces has two pods or more, all of them are on one
-node, and no PodDisruptionBudget selects them: with one, a drain takes them one after the other. All such workloads are
-one risk. A cluster of one node gets no finding.
+Applies when a ReplicaSet or StatefulSet has two pods or more, all of them are on one node, and no PodDisruptionBudget
+selects them: with one, a drain takes them one after the other. Of the platform's namespaces, those count whose pods
+serve users: routers, the image registry, the console, authentication and monitoring. All such workloads are one risk. A
+cluster of one node gets no finding.
 
 Why it matters: somebody asked for more than one pod so that one is always there; while that node is updated none is.
 
@@ -54,6 +55,17 @@ spec: {nodeName: worker-0, hostname: web-1}
 status: {phase: Running}
 """
 
+# Namespaces of the platform whose pods answer requests of users.
+_SERVING = frozenset(
+    {
+        "openshift-authentication",
+        "openshift-console",
+        "openshift-image-registry",
+        "openshift-ingress",
+        "openshift-monitoring",
+        "openshift-oauth-apiserver",
+    }
+)
 BUDGETS = resource_of(PodDisruptionBudget)
 # Kind and name of a workload; its key has the namespace in front.
 Workload = tuple[str, str]
@@ -111,7 +123,7 @@ def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedP
     A pod that has no node yet may come to another one.
     """
     namespace = pods[0].metadata.namespace
-    if is_system(namespace):
+    if is_system(namespace) and namespace not in _SERVING:
         return {}
     # The node of each workload, none if it is spread: only few of hundreds of thousands of pods need the second pass.
     # By kind and then by name, because a pair for each of them would take as long as the rest.

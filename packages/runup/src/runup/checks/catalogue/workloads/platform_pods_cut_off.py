@@ -1,9 +1,11 @@
 """Network policies cut off a webhook, an aggregated API, or an operator of the platform.
 
 Applies when network policies select the ready pods behind a webhook that an update calls (failurePolicy Fail), or
-behind an aggregated API, and none of these policies has a rule for incoming traffic; or when policies select the pods
-of a Deployment of the platform whose name ends in `operator`, and none of them has a rule for outgoing traffic.
-Policies that have rules are not evaluated further. Pods with the network of their node are not affected.
+behind an aggregated API, and no rule of these policies admits the API servers, which are on the network of their nodes:
+a rule admits them if it has no peers, an address block, or a namespaceSelector that matches the namespace
+openshift-host-network. It also applies when policies select the pods of a Deployment of the platform whose name ends in
+`operator`, and none of them has a rule for outgoing traffic. Ports of rules are not evaluated. Pods with the network of
+their node are not affected.
 
 Why it matters: the API server reaches neither the webhook nor the aggregated API, and refuses the requests of the
 update; an operator that does not reach the API server applies nothing.
@@ -21,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from kubekit.api.extension_v1 import APIService, ServiceReference
 from kubekit.api.meta_v1 import LabelSelector, Object, Wire
@@ -42,14 +46,40 @@ metadata: {name: dns-operator, namespace: openshift-dns-operator}
 spec: {template: {spec: {containers: [{name: dns-operator}]}}}
 """
 _INGRESS, _EGRESS = "Ingress", "Egress"
+# The labels of the namespace that stands for the network of nodes.
+_HOST_NETWORK = {
+    "kubernetes.io/metadata.name": "openshift-host-network",
+    "network.openshift.io/policy-group": "ingress",
+    "policy-group.network.openshift.io/host-network": "",
+    "policy-group.network.openshift.io/ingress": "",
+}
+
+
+class Peer(Wire, frozen=True):
+    """Senders of traffic: an address block, or pods; without a namespaceSelector pods of the same namespace."""
+
+    ip_block: dict[str, Any] | None = None
+    namespace_selector: LabelSelector | None = None
+
+    @property
+    def is_host(self) -> bool:
+        """Reports whether the API servers may be among the senders."""
+        selector = self.namespace_selector
+        return self.ip_block is not None or (selector is not None and selector.matches(_HOST_NETWORK))
+
+
+class IngressRule(Wire, frozen=True):
+    """Traffic that pods receive; without peers from everywhere."""
+
+    peers: tuple[Peer, ...] = msgspec.field(default=(), name="from")
 
 
 class NetworkPolicySpec(Wire, frozen=True, kw_only=True):
-    """`spec` of a NetworkPolicy; of rules only their number is read."""
+    """`spec` of a NetworkPolicy."""
 
     pod_selector: LabelSelector = LabelSelector()
     policy_types: tuple[str, ...] = ()
-    ingress: tuple[dict[str, Any], ...] = ()
+    ingress: tuple[IngressRule, ...] = ()
     egress: tuple[dict[str, Any], ...] = ()
 
 
@@ -96,7 +126,7 @@ def _backends_cut_off(snapshot: Snapshot, policies: Mapping[str, Sequence[Networ
         ]
         denying = [_denying(policies[namespace], pod.metadata.labels, _INGRESS) for pod in pods]
         if denying and all(denying):
-            yield _finding(f"the Service of {names(whats)} receives no traffic", name, denying[0])
+            yield _finding(f"the Service of {names(whats)} receives no traffic of API servers", name, denying[0])
 
 
 def _services(snapshot: Snapshot) -> Iterator[tuple[str, ServiceReference]]:
@@ -128,14 +158,16 @@ def _operators_cut_off(snapshot: Snapshot, policies: Mapping[str, Sequence[Netwo
 
 
 def _denying(policies: Iterable[NetworkPolicy], labels: Mapping[str, str], direction: str) -> list[NetworkPolicy]:
-    """Returns the policies that together deny all traffic of a pod in one direction; none if one has a rule for it."""
+    """Returns the policies that deny a pod traffic of API servers, or all that it sends; none if one allows it."""
     selecting = [
         policy
         for policy in policies
         if policy.spec.pod_selector.matches(dict(labels)) and direction in _directions(policy.spec)
     ]
-    allowed = any(policy.spec.ingress if direction == _INGRESS else policy.spec.egress for policy in selecting)
-    return [] if allowed else selecting
+    if direction == _EGRESS:
+        return [] if any(policy.spec.egress for policy in selecting) else selecting
+    rules = [rule for policy in selecting for rule in policy.spec.ingress]
+    return [] if any(not rule.peers or any(peer.is_host for peer in rule.peers) for rule in rules) else selecting
 
 
 def _directions(spec: NetworkPolicySpec) -> tuple[str, ...]:
