@@ -425,6 +425,29 @@ def test_what_is_missing_is_unknown() -> None:
     assert drained(state).unknown == ("which evictions are refused: PodDisruptionBudget: forbidden",)
 
 
+@pytest.mark.parametrize(
+    ("key", "zones", "hint"),
+    [
+        (
+            ZONE,
+            ("x", "y", "y"),
+            "topology.kubernetes.io/zone x has no other node than a, and its topology spread counts it with 0 pods.",
+        ),
+        (ZONE, ("x", "x", "y"), ""),
+    ],
+)
+def test_names_a_zone_of_one_node(key: str, zones: tuple[str, ...], hint: str) -> None:
+    """While its node is drained, such a zone still counts as the one with the fewest pods."""
+    selector = {"matchLabels": {"app": "web"}}
+    hard = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    names = ("a", "b", "c")
+    pods = tuple(pod(f"web-{name}", on=name, labels={"app": "web"}, topologySpreadConstraints=[hard]) for name in names)
+    nodes = (node(name, zone=zone) for name, zone in zip(names, zones, strict=True))
+    found = simulate(cluster(*nodes, pods=pods), DrainSettings(), NOW)
+    first = next((each for each in found.unplaced if each.from_s == 0), None)
+    assert (first.hint if first else "") == hint
+
+
 def test_zones_of_spread() -> None:
     """A constraint of spread over zones leaves only the nodes of the emptier zone."""
     constraint = {

@@ -298,7 +298,8 @@ def _unplaced_text(unplaced: Unplaced, waited: str = "") -> str:
         shown, more = unplaced.rivals[:_MAX_RIVALS], len(unplaced.rivals) - _MAX_RIVALS
         named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
         rivals_text = f" Or {named} waits instead: which of them gets the room is not known."
-    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{moved_from}{waited}: {unplaced.why}{rivals_text}"
+    hint = f" {unplaced.hint}" if unplaced.hint else ""
+    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{moved_from}{waited}: {unplaced.why}{hint}{rivals_text}"
 
 
 def _moment_text(seconds: int) -> str:

@@ -51,7 +51,8 @@ class Workload:
 
 
 class PodState:
-    """A pod. `since` is when its phase began, in seconds from the beginning; `why` the scheduler's reason if it waits.
+    """A pod. `since` is when its phase began, in seconds from the beginning; `why` the scheduler's reason if it waits,
+    and `hint` a cause that it does not name.
 
     `moved_from` is the node on which its predecessor ran ("": none), `is_new` whether the simulation created it,
     `is_pending` whether its phase in the API was Pending, `rivals` are the workloads that got the room that it
@@ -60,6 +61,7 @@ class PodState:
 
     __slots__ = (
         "begun_s",
+        "hint",
         "id",
         "is_new",
         "is_pending",
@@ -84,7 +86,7 @@ class PodState:
         self.since = 0
         # When the pod was started first, as a moment: the scheduler preempts those that started last.
         self.begun_s = 0.0
-        self.why = ""
+        self.why = self.hint = ""
         self.moved_from = ""
         self.is_new = self.is_pending = False
         self.reported = False

@@ -65,7 +65,8 @@ class Unplaced:
     """Pods of one workload for which there was no place for a time, with the scheduler's words.
 
     `rivals` are workloads that got the room: their next pods were made at about the same time, or waited, too. Which of
-    them is first is a race, and each of them may be the one that waits.
+    them is first is a race, and each of them may be the one that waits. `hint` is a cause that the scheduler's words do
+    not name, empty if there is none.
     """
 
     workload: str
@@ -76,6 +77,7 @@ class Unplaced:
     moved_from: tuple[str, ...] = ()
     before: bool = False
     rivals: tuple[str, ...] = ()
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

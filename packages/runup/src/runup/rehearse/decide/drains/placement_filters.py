@@ -288,6 +288,24 @@ class Filters:
             return APART
         return KEPT_APART if any(count.has_any(node) for count in shape.held) else ""
 
+    def lone_places(self, shape: pod_shapes.Shape) -> str:
+        """Returns a sentence about a zone, or another place of a topology spread, whose only node is cordoned.
+
+        It still counts as the place with the fewest pods, so that the others get no more. Empty if there is none.
+        """
+        for constraint, spread_count in shape.spread:
+            nodes: dict[str, list[NodeRoom]] = {}
+            for node in self.nodes:
+                if (value := node.labels.get(constraint.topology_key)) in spread_count.by_value and value is not None:
+                    nodes.setdefault(value, []).append(node)
+            for value, members in sorted(nodes.items()):
+                if len(nodes) > 1 and len(members) == 1 and members[0].cordoned:
+                    return (
+                        f"{constraint.topology_key} {value} has no other node than {members[0].name}, and its topology "
+                        f"spread counts it with {spread_count.by_value[value]} pods."
+                    )
+        return ""
+
     def why_not(self, shape: pod_shapes.Shape, node: NodeRoom) -> tuple[str, ...]:
         """Returns why the node does not take the pod: the words of the first filter that refuses it."""
         if shape.named_nodes and node.name not in shape.named_nodes:

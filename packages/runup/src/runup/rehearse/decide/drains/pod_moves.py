@@ -213,6 +213,8 @@ class PodMoves:
         alike = last if last is not None and (last.since, last.is_new) == (pod.since, pod.is_new) else None
         # Others of the shape may have begun to wait when other nodes were away.
         pod.why = alike.why if alike is not None else self._explanation(pod.shape)
+        if preemption.SPREAD in pod.why:
+            pod.hint = alike.hint if alike is not None else self._filters.lone_places(pod.shape)
         if alike is not None and alike.workload is pod.workload:
             pod.rivals = alike.rivals
         elif pod.is_new:
@@ -455,6 +457,7 @@ def _unplaced_entry(pod: cluster_state.PodState, to_s: int | None, reason: str) 
         moved_from=moved_from,
         before=not pod.is_new,
         rivals=pod.rivals,
+        hint=pod.hint,
     )
 
 
@@ -473,6 +476,7 @@ def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
             moved_from=tuple(sorted({node for each in entries for node in each.moved_from})),
             before=before,
             rivals=tuple(sorted({rival for each in entries for rival in each.rivals})),
+            hint=next((each.hint for each in entries if each.hint), ""),
         )
         for (workload, from_s, to_s, before), entries in groups.items()
     ]
