@@ -12,6 +12,7 @@ from tests.contract.api import CRDS, JSON, TABLE, Api, managed
 from tests.contract.conftest import define
 
 SPEC = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+UNDECLARED = ".spec.more: field not declared in schema"
 SCHEMA: JSON = {
     "type": "object",
     "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}, "mode": {"type": "string"}}}},
@@ -230,3 +231,26 @@ def test_an_apply_where_the_root_keeps_unknown_fields(api: Api, schema: JSON, ow
     assert {key: value for key, value in left.items() if key not in {"apiVersion", "kind", "metadata"}} == {
         "other": {"z": 2}
     }
+
+
+def test_a_manager_of_a_version_that_cannot_hold_the_object_refuses_an_apply(api: Api) -> None:
+    """Its fields cannot be compared; a manager of a version that is not served owns nothing."""
+    more = {**SCHEMA["properties"]["spec"]["properties"], "more": {"type": "string"}}
+    newer = {"type": "object", "properties": {"spec": {"type": "object", "properties": more}}}
+    path = define(api, newer)
+    group, older_path = _group(path), path.replace("/v1/", "/v1beta1/")
+    older = {"name": "v1beta1", "served": True, "storage": False, "schema": {"openAPIV3Schema": SCHEMA}}
+    _change(api, path, {"op": "add", "path": "/spec/versions/-", "value": older})
+    _eventually(lambda: api.get(older_path).code == 200, "the older version is served")
+
+    def widget(version: str, **spec: str) -> JSON:
+        return {"apiVersion": f"{group}/{version}", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec}
+
+    api.apply(f"{older_path}/a", widget("v1beta1", mode="Slow"), "one").ok()
+    refused = api.apply(f"{path}/a", widget("v1", more="x"), "two")
+    assert (refused.code, refused.message) == (500, f"failed to convert new object: {UNDECLARED}")
+    gone = {"manager": "gone", "operation": "Apply", "apiVersion": f"{group}/v9", "fieldsType": "FieldsV1"}
+    entries = [{**gone, "fieldsV1": {"f:spec": {"f:mode": {}}}}]
+    api.merge(f"{path}/a", {"metadata": {"managedFields": entries}}).ok()
+    conflict = api.apply(f"{path}/a", widget("v1", mode="Fast"), "two")
+    assert (conflict.code, "before-first-apply" in conflict.message) == (409, True)

@@ -33,6 +33,7 @@ from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.schema.field_errors import go_plain
+from kubesandbox.apiserver.schema.structural import SchemaNode
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
 
@@ -44,9 +45,16 @@ class Patching:
     """The patch verb; one instance for the whole server."""
 
     def __init__(
-        self, *, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock
+        self,
+        *,
+        kinds: KindTable,
+        schemas: Schemas,
+        decoding: Decoding,
+        reading: Reading,
+        writing: Writing,
+        clock: Clock,
     ) -> None:
-        self._schemas, self._decoding = schemas, decoding
+        self._kinds, self._schemas, self._decoding = kinds, schemas, decoding
         self._reading, self._writing, self._clock = reading, writing, clock
         # Set by the server: creating by apply needs the right to create.
         self.authorize: Callable[[Request, Target], None] | None = None
@@ -164,8 +172,15 @@ class Patching:
             subresource=part,
             empty=self._schemas.empty(kind),
             default=lambda obj: self._schemas.default(kind, stored_form(obj)),
+            tree_of=lambda version: self._tree_of(kind, version),
         )
         return stored_form(applied)
+
+    def _tree_of(self, kind: Kind, api_version: str) -> SchemaNode | None:
+        """Returns the schema of a kind in another version, or None if that is not served."""
+        group, _, version = api_version.rpartition("/")
+        other = self._kinds.find(group, version, kind.plural)
+        return self._schemas.tree(other) or SchemaNode(preserve_unknown=True) if other is not None else None
 
     def record_update(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str) -> None:
         """Records the owners of what a PUT or a patch changed in `new`."""
@@ -218,7 +233,9 @@ class Rest:
         self.writing = writing = Writing(
             store=store, schemas=schemas, admission=admission, decoding=decoding, reading=reading, clock=clock
         )
-        self.patching = Patching(schemas=schemas, decoding=decoding, reading=reading, writing=writing, clock=clock)
+        self.patching = Patching(
+            kinds=kinds, schemas=schemas, decoding=decoding, reading=reading, writing=writing, clock=clock
+        )
         self.deleting = Deleting(store=store, admission=admission, reading=reading, writing=writing, clock=clock)
         self.verbs: Mapping[str, Handler] = {
             "get": reading.get,

@@ -35,8 +35,12 @@ def apply_patch(
     subresource: str = "",
     empty: JSON | None = None,
     default: Callable[[JSON], JSON] = lambda obj: obj,
+    tree_of: Callable[[str], SchemaNode | None] | None = None,
 ) -> JSON:
     """Returns the object after `manager` applied `config`; `live` is not changed. Raises ApiError 409 on conflicts.
+
+    `tree_of` gives the schema of the kind in another version, or None if it is not served. A manager of a version that
+    is not served owns nothing, and one of a version that cannot hold the object makes the apply fail (500).
 
     In order (https://kubernetes.io/docs/reference/using-api/server-side-apply/): the fields of `config` are merged into
     `live`; fields that `manager` applied before and does not any more are removed; a change of what others own is a
@@ -48,6 +52,8 @@ def apply_patch(
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
     managers = managed_fields.read_managers(live)
+    trees = _trees_of_managers(managers, kind, tree_of)
+    managers = {m: owned for m, owned in managers.items() if trees.get(m.version, tree) is not None or tree is None}
     if live is not None and not managers:
         changes = field_sets.compare_objects(root, empty or {"metadata": {}}, live)
         managers = managed_fields.owner_of_everything(kind, changes.changed, subresource=subresource, now=now)
@@ -59,6 +65,9 @@ def apply_patch(
         owned = applied_fields.union(*(ownership.paths for ownership in managers.values()))
         new = _prune_abandoned(root, new, before.paths, owned)
     changes = field_sets.compare_objects(root, live or {}, new)
+    for version in dict.fromkeys(other.version for other in managers):
+        if version in trees:
+            _check_fits(trees[version], live or {}, new)
     conflicts = [
         (str(other), path) for other, owned in managers.items() for path in _in_order(owned.paths & changes.changed)
     ]
@@ -78,6 +87,22 @@ def apply_patch(
     managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(applied_fields, time)
     managed_fields.write_managers(new, managers)
     return new
+
+
+def _check_fits(tree: SchemaNode | None, live: JSON, new: JSON) -> None:
+    """Raises ApiError (500) if an object before or after an apply has a field that another version does not declare."""
+    for obj, prefix in ((live, ""), (new, "failed to convert new object: ")):
+        if faults := list(_value_faults(field_sets.typed_root(tree), obj, ())):
+            raise ApiError(500, "", prefix + _joined(faults))
+
+
+def _trees_of_managers(
+    managers: managed_fields.Managers, kind: Kind, tree_of: Callable[[str], SchemaNode | None] | None
+) -> dict[str, SchemaNode | None]:
+    """Returns the schemas of the managers' other versions of a custom resource, by version."""
+    if tree_of is None or not kind.custom or kind.converts:  # only a webhook knows its objects in another version
+        return {}
+    return {manager.version: tree_of(manager.version) for manager in managers if manager.version != kind.api_version}
 
 
 def _prune_abandoned(
@@ -137,8 +162,11 @@ def why_invalid(tree: SchemaNode | None, kind: Kind, config: JSON) -> str:
         return ""
     metadata, group = config.get("metadata") or {}, f"{kind.group}/{kind.version}"
     object_text = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
-    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(faults))
-    return f"failed to create typed patch object ({object_text}): {text}"
+    return f"failed to create typed patch object ({object_text}): {_joined(faults)}"
+
+
+def _joined(faults: list[str]) -> str:
+    return faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(faults))
 
 
 _NUMERIC: tuple[str, Any] = ("numeric (int or float)", int | float)
