@@ -29,6 +29,7 @@ CONTENT = {
     "removed-config-apis": "versions of configuration files that are removed",
     "removed-addon-apis": "API versions that add-ons remove",
     "minimums": "container runtimes and cgroups that Kubernetes needs",
+    "withdrawn-images": "images that no registry has any more",
     "read-only-clients": "clients whose reads are no use of an API version",
 }
 HEAD = """# Tables

@@ -68,18 +68,18 @@ ADDONS = {
         ["AddonIncompatible-cert-manager warning"],
     ),
     "between two versions, of which the older is too old": (
-        ("quay.io/cilium/cilium:v1.16.2",),
+        ("quay.io/calico/node:v3.30.2",),
         "1.33",
-        ["AddonIncompatible-Cilium info"],
+        ["AddonIncompatible-Calico warning"],
     ),
-    "between two versions, of which the older fits": (("quay.io/cilium/cilium:v1.16.2",), "1.29", []),
+    "between two versions, of which the older fits": (("quay.io/calico/node:v3.30.2",), "1.32", []),
     "too old for the newest Kubernetes with a least version": (
         ("public.ecr.aws/karpenter/controller:1.6.1",),
         "1.39",
         ["AddonIncompatible-Karpenter warning"],
     ),
     "the least version of the table, for a newer Kubernetes": (
-        ("public.ecr.aws/karpenter/controller:1.9.2",),
+        ("public.ecr.aws/karpenter/controller:1.13.0",),
         "1.39",
         ["AddonIncompatibleUnknown warning"],
     ),
