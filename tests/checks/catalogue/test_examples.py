@@ -26,6 +26,7 @@ PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
 SKEW = "ControlPlaneSkew-kube-{}"
+MIDDLEWARE = "TraefikGroupRemoved-Middleware"
 FRONT_PROXY = "ControlPlaneAuthorityExpires-requestheader-client-ca-file"
 BEFORE_END = with_fields(context("1.34.1", "1.35.0", "1.35.0"), now=datetime(2025, 10, 20, tzinfo=UTC))
 BITNAMI = "docker.io/bitnami/postgresql:16.3.0"
@@ -2429,6 +2430,10 @@ ROWS = (
     Row("external IPs: none", "ExternalIPsDeprecated", (("[203.0.113.7]", "[]"),)),
     Row("external IPs: of another name", "ExternalIPsDeprecated", (("type: ClusterIP", "type: ExternalName"),)),
     Row("external IPs: headless", "ExternalIPsDeprecated", (("type: ClusterIP", "clusterIP: None"),)),
+    Row("routes: of the new group", "TraefikGroupRemoved", (("traefik.containo.us", "traefik.io"),)),
+    Row("routes: not of k3s", "TraefikGroupRemoved", (("+k3s1", ""),)),
+    Row("routes: 1.32 runs", "TraefikGroupRemoved", (("from: 1.31.4, to: 1.32.0", "from: 1.32.4, to: 1.33.0"),)),
+    Row("routes: a middleware", "TraefikGroupRemoved", (("IngressRoute", "Middleware"),), (MIDDLEWARE,)),
     Row("etcd 3.6: from 3.5.26", "EtcdVersion", (("3.5.15", "3.5.26"),)),
     Row("etcd 3.6: runs", "EtcdVersion", (("3.5.15", "3.6.5"),)),
     Row("etcd 3.6: not with 1.33", "EtcdVersion", (("from: 1.33.1, to: 1.34.0", "from: 1.32.1, to: 1.33.0"),)),
