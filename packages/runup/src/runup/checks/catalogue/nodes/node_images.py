@@ -77,7 +77,7 @@ def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distrib
     """Yields the findings of the images that nodes run."""
     reported_names: set[str] = set()
     for row in table()["images"]:
-        if row.get("only", distribution) != distribution or (row.get("cgroupV1") and _is_cgroup_v1_allowed(snapshot)):
+        if row.get("only", distribution) != distribution:
             continue
         nodes_by_last: dict[tuple[str, int], list[Node]] = {}
         newer: list[Node] = []
@@ -88,6 +88,8 @@ def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distrib
             name, last, known = _last_kubernetes(row, match)
             if target > last:
                 (nodes_by_last.setdefault((name, last), []) if known else newer).append(node)
+        if nodes_by_last and row.get("cgroupV1") and _is_cgroup_v1_allowed(snapshot):
+            continue
         for (name, last), nodes_of_image in nodes_by_last.items():
             reported_names |= {node.metadata.name for node in nodes_of_image}
             images = sorted({node.status.node_info.os_image for node in nodes_of_image})
