@@ -132,8 +132,8 @@ def test_a_cluster_version_that_cannot_be_read(run: Run, tmp_path: Path) -> None
 
 
 FORECAST = Forecast(
-    Range(3660, 6840),
-    (
+    total=Range(3660, 6840),
+    parts=(
         ForecastPart(
             "control plane", Range(3660, 4440), ("2 earlier updates took 61 (4.15.2) and 74 (4.15.1) minutes",)
         ),
@@ -182,4 +182,4 @@ def test_ranges_in_words(time_s: Range, text: str) -> None:
 )
 def test_exit_codes(total: Range, fit: WindowFit | None, code: int) -> None:
     """As those of other commands: what cannot be told is not fine."""
-    assert exit_code(Forecast(total, ()), fit) == code
+    assert exit_code(Forecast(total=total, parts=()), fit) == code

@@ -340,3 +340,28 @@ def test_whether_it_fits(time_s: Range, guessed: bool, verdict: str) -> None:
     """Into eight hours."""
     window = next_window(time(22), time(6), UTC, NOW)
     assert fit_into_window(time_s, window, guessed=guessed).verdict == verdict
+
+
+CORDONED_KEY = "node.kubernetes.io/unschedulable"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "taints", "late_s"),
+    [
+        pytest.param(5, (), 0, id="within its time"),
+        pytest.param(40, (), 1800, id="late"),
+        pytest.param(None, (), 0, id="since when is not known"),
+        pytest.param(40, ({"key": "medik8s.io/drain", "effect": "NoSchedule"},), None, id="held by another controller"),
+    ],
+)
+def test_names_nodes_that_are_late(minutes: int | None, taints: tuple[Any, ...], late_s: int | None) -> None:
+    """A node that is drained takes ten minutes here; one that somebody else holds is not part of the update."""
+    cordon: list[Any] = [{"key": CORDONED_KEY, "effect": "NoSchedule"}]
+    if minutes is not None:
+        cordon[0]["timeAdded"] = (NOW - timedelta(minutes=minutes)).isoformat()
+    state = cluster(node("a", unschedulable=True, taints=[*cordon, *taints]), node("b"))
+    slow = simulate(state, DrainSettings(), NOW)
+    under_way = forecasts.nodes_under_way(state.pools, state.nodes, slow, NOW, openshift=False)
+    assert [(each.node, each.expected_s, each.late_s) for each in under_way] == (
+        [] if late_s is None else [("a", 600, late_s)]
+    )

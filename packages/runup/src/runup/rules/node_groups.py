@@ -24,12 +24,23 @@ MACHINE, OWNER_KIND, OWNER_NAME = (
 # Today's label of the control plane's nodes, and the older one.
 _ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 CONTROL_PLANE, WORKERS = "control-plane", "workers"
+DISRUPTED = frozenset({"karpenter.sh/disrupted", "karpenter.sh/disruption"})
+"""The keys of Karpenter's taints of a node that it is going to replace (karpenter, `pkg/apis/v1/taints.go`)."""
 
 
 def is_control_plane(node: Node) -> bool:
     """Returns whether the node runs the control plane, by today's role label or the older one."""
     labels = node.metadata.labels
     return _ROLES[0] in labels or _ROLES[1] in labels
+
+
+def is_leaving(node: Node) -> bool:
+    """Returns whether the node is cordoned, or being deleted or replaced: its pods are moved elsewhere."""
+    return (
+        node.spec.unschedulable
+        or node.metadata.deletion_timestamp is not None
+        or any(taint.key in DISRUPTED for taint in node.spec.taints)
+    )
 
 
 def service_group(node: Node) -> str:

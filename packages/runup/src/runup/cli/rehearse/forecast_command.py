@@ -17,7 +17,9 @@ from runup.cli.lazy import Command
 from runup.cli.rehearse.drain_command import WIDTH, duration_text
 
 if TYPE_CHECKING:
-    from runup.rehearse.decide.update_forecast import Forecast, Range, WindowFit
+    from collections.abc import Sequence
+
+    from runup.rehearse.decide.update_forecast import Forecast, NodeProgress, Range, WindowFit
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
 _MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
@@ -71,15 +73,20 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     now = source.now or SystemClock().now()
     version, no_version_reason = source.cluster_version, source.why_no_version
+    history = version.status.history if version is not None else ()
+    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
     result = update_forecast.forecast(
-        (version.status.history if version is not None else ()) if source.openshift else None,
+        history if source.openshift else None,
         cluster.pools,
         nodes=cluster.nodes,
         # At least: whoever has to delete a pod by hand does it at once.
         quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
-        slow=simulate(cluster, replace(settings, node_update_s=most_s), now),
+        slow=slow,
         guessed=not node_minutes,
         why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
+    )
+    under_way = update_forecast.nodes_under_way(
+        cluster.pools, cluster.nodes, slow, now, history=history, openshift=source.openshift
     )
     fit = alone = None
     if hours is not None:
@@ -90,9 +97,10 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
             control_plane = result.parts[0]
             alone = update_forecast.fit_into_window(control_plane.range, window, guessed=control_plane.guessed)
     code = exit_code(result, fit)
-    text = (
-        machine(forecast_data(result, fit, alone, code), output) if output else forecast_text(result, fit, zone, alone)
-    )
+    if output:
+        text = machine({**forecast_data(result, fit, alone, code), **progress_data(under_way)}, output)
+    else:
+        text = forecast_text(result, fit, zone, alone) + progress_text(under_way)
     write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
     return code
 
@@ -152,6 +160,35 @@ def forecast_text(
     for reason in result.unknown:
         lines += textwrap.wrap(reason, WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "".join(f"{line}\n" for line in lines)
+
+
+def progress_text(under_way: Sequence[NodeProgress]) -> str:
+    """Returns the section about nodes that are being updated now; empty if none are."""
+    lines = ["", "Under way now:"] if under_way else []
+    for each in under_way:
+        forecast = f"the forecast for it is {duration_text(each.expected_s)}"
+        elapsed = "since a time that is not known" if each.elapsed_s is None else f"for {duration_text(each.elapsed_s)}"
+        late = f"; it is late by {duration_text(each.late_s)}" if each.late_s else ""
+        text = f"node {each.node} of pool {each.pool} {elapsed}: {forecast}{late}"
+        lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def progress_data(under_way: Sequence[NodeProgress]) -> dict[str, Any]:
+    """Returns the nodes that are being updated now as JSON data."""
+    return {
+        "underWay": [
+            {
+                "node": each.node,
+                "pool": each.pool,
+                "since": timestamp(each.since) if each.since else None,
+                "elapsedSeconds": each.elapsed_s,
+                "forecastSeconds": each.expected_s,
+                "lateSeconds": each.late_s,
+            }
+            for each in under_way
+        ]
+    }
 
 
 def range_text(time_s: Range) -> str:

@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.lang.text import count
+from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import UpdateHistory
 from runup.rehearse.decide.drains.drain_result import DrainResult, PoolTimeline, stuck_texts
+from runup.rules.holders import cordon_holder
+from runup.rules.machine_config import is_drain_wanted, is_moving
+from runup.rules.node_groups import is_leaving
 
 if TYPE_CHECKING:
     from runup.rehearse.decide.drains.drained_cluster import Pool
@@ -54,7 +58,7 @@ class ForecastPart:
     guessed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """The duration of an update in all and of each part; `unknown` says what is not known, and why.
 
@@ -66,6 +70,68 @@ class Forecast:
     unknown: tuple[str, ...] = ()
     guessed: bool = False
     needs_help: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeProgress:
+    """A node that is being updated now: for how long, and how long it was to take.
+
+    `since` is when it was cordoned, None if that is not known; `late_s` is 0 while it is within its time.
+    """
+
+    node: str
+    pool: str
+    since: datetime | None
+    elapsed_s: int | None
+    expected_s: int
+    late_s: int = 0
+
+
+def nodes_under_way(
+    pools: Sequence[Pool],
+    nodes: Iterable[Node],
+    slow: DrainResult,
+    now: datetime,
+    *,
+    history: Sequence[UpdateHistory] = (),
+    openshift: bool,
+) -> tuple[NodeProgress, ...]:
+    """Returns the nodes that are being updated, those that are late first.
+
+    A node was to take what the nodes of its pool took in the last update, twice as long at most, else what its drain
+    and its update take in the simulation `slow`.
+    """
+    by_name = {node.metadata.name: node for node in nodes}
+    simulated = {drain.node: (drain.back_s or drain.drained_s) - drain.from_s for drain in slow.nodes}
+    under_way = []
+    for pool in pools:
+        rolled = find_last_roll_out(pool, by_name, history)
+        of_roll_out = range_of([rolled.pool_s * rolled.at_once // rolled.nodes]).high_s if rolled is not None else None
+        for name in pool.nodes:
+            if name not in by_name or not _is_under_way(by_name[name], openshift=openshift):
+                continue
+            taints = by_name[name].spec.taints
+            since = next((each.time_added for each in taints if each.key == CORDON.key and each.time_added), None)
+            elapsed_s = int((now - since).total_seconds()) if since is not None else None
+            expected_s = of_roll_out or simulated.get(name, 0)
+            under_way.append(
+                NodeProgress(
+                    node=name,
+                    pool=pool.name,
+                    since=since,
+                    elapsed_s=elapsed_s,
+                    expected_s=expected_s,
+                    late_s=max(0, elapsed_s - expected_s) if elapsed_s is not None and expected_s else 0,
+                )
+            )
+    return tuple(sorted(under_way, key=lambda each: (-each.late_s, each.pool, each.node)))
+
+
+def _is_under_way(node: Node, *, openshift: bool) -> bool:
+    """Returns whether an update works on the node: one that somebody else holds is not part of it."""
+    if openshift:
+        return is_drain_wanted(node) or is_moving(node)
+    return is_leaving(node) and cordon_holder(node) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +251,13 @@ def forecast(
         open_ended = any(part.range.high_s is None for part in parts.values()) or bool(slow.unknown)
         total = Range(quick.duration_s, None if open_ended else slow.duration_s)
         guesses = any(part.guessed for part in parts.values())
-        return Forecast(total, tuple(parts.values()), unknown, guesses, needs_help=slow.needs_help)
+        return Forecast(
+            total=total,
+            parts=tuple(parts.values()),
+            unknown=unknown,
+            guessed=guesses,
+            needs_help=slow.needs_help,
+        )
     # Reasons why it has no known upper end, whatever earlier updates took.
     why_open = []
     if outside := sorted(by_name.keys() - {name for pool in pools for name in pool.nodes}):
@@ -206,7 +278,9 @@ def forecast(
     all_parts = (control_plane, *parts.values())
     low = max(part.range.low_s for part in all_parts)
     guesses = any(part.guessed for part in all_parts)
-    return Forecast(Range(low, high), all_parts, unknown, guesses, needs_help=slow.needs_help)
+    return Forecast(
+        total=Range(low, high), parts=all_parts, unknown=unknown, guessed=guesses, needs_help=slow.needs_help
+    )
 
 
 def _control_plane_part(

@@ -19,9 +19,9 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import DaemonSet, Job, PodDisruptionBudget
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.rollouts_v1 import ClusterMachine, MachineDeployment, NodeClaim, NodePool, Plan
+from runup.rules.node_groups import is_leaving
 from runup.updatestatus.control.component_objects import NODES_AT_MOST, ListRead
 from runup.updatestatus.decide.alerts import Unreadable
-from runup.updatestatus.decide.kubernetes.groups import is_leaving
 from runup.updatestatus.decide.kubernetes.snapshot import (
     KUBE_SYSTEM,
     KUBEADM_CONFIG,

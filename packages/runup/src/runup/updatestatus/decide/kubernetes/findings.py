@@ -218,7 +218,7 @@ def plan_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState], no
                 level=terms.ERROR,
                 impact=terms.UPDATE_STALLED,
                 summary=f"Plan {plan.metadata.name} has no version to update to ({resolved.reason or 'not resolved'})",
-                description=f"{resolved.message or 'The Plan does not say why.'} Give it `spec.version`, or mend its "
+                description=f"{resolved.message or 'The Plan does not say why.'} Give it `spec.version`, or fix its "
                 f"channel {plan.spec.channel}.".replace(" its channel .", " its channel."),
                 reference=terms.KUBERNETES_DOCS + "plannotresolved",
                 since=resolved.last_transition_time,

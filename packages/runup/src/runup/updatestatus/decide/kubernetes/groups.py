@@ -25,7 +25,15 @@ from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.distributions import Distribution, distribution_of
 from runup.rules.holders import cordon_holder
-from runup.rules.node_groups import CONTROL_PLANE, WORKERS, is_control_plane, machine_deployment, nodes_by_group
+from runup.rules.node_groups import (
+    CONTROL_PLANE,
+    DISRUPTED,
+    WORKERS,
+    is_control_plane,
+    is_leaving,
+    machine_deployment,
+    nodes_by_group,
+)
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.kubernetes.snapshot import (
     ApiServer,
@@ -42,7 +50,6 @@ SERVICES = frozenset({"EKS", "GKE", "AKS"})
 _RECENT = timedelta(hours=1)
 # Nodes that became ready further apart were not updated in one go.
 _ONE_UPDATE = timedelta(days=1)
-_DRAINING_KINDS = frozenset({"karpenter.sh/disrupted", "karpenter.sh/disruption"})
 _KARPENTER = "karpenter.sh/nodepool"
 
 
@@ -128,15 +135,6 @@ def control_plane_of(snapshot: KubernetesSnapshot) -> ControlPlane:
         known.append(declared)
     target = max(filter(order_of, known), key=order_of, default="")
     return ControlPlane(servers=servers, target=target, distribution=distribution)
-
-
-def is_leaving(node: Node) -> bool:
-    """Returns whether the node is cordoned, or being deleted or replaced: its pods are moved elsewhere."""
-    return (
-        node.spec.unschedulable
-        or node.metadata.deletion_timestamp is not None
-        or any(taint.key in _DRAINING_KINDS for taint in node.spec.taints)
-    )
 
 
 def assess_groups(snapshot: KubernetesSnapshot, plane: ControlPlane, now: datetime) -> tuple[GroupState, ...]:
@@ -290,7 +288,7 @@ def _ready_since(node: Node) -> datetime | None:
 
 
 def _cordoned_at(node: Node) -> datetime | None:
-    times = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key or taint.key in _DRAINING_KINDS)
+    times = (taint.time_added for taint in node.spec.taints if taint.key == CORDON.key or taint.key in DISRUPTED)
     return next((moment for moment in times if moment is not None), node.metadata.deletion_timestamp)
 
 
@@ -322,7 +320,7 @@ def _node_state(
     ready_since = ready.last_transition_time if ready is not None else None
     is_ready = ready is None or ready.status == "True"
     has_version, holder = _has(node, target) and drifted is None, cordon_holder(node)
-    of_update = is_leaving(node) and (holder is None or any(t.key in _DRAINING_KINDS for t in node.spec.taints))
+    of_update = is_leaving(node) and (holder is None or any(t.key in DISRUPTED for t in node.spec.taints))
     phase, message = states.PAUSED if paused else states.PENDING, f"Drifted: {drifted}" if drifted else ""
     if not order_of(version) or not target:
         phase = states.UNKNOWN
