@@ -398,7 +398,7 @@ UNFIT = {
     ),
     "a status of a cluster that has none": (
         (*GOOD, "--platform", "kubernetes", "--to", "1.36", "--status-every", "5m"),
-        "--status-every 5m with --platform kubernetes: such a cluster has no ClusterVersion",
+        "--status-every 5m with --platform kubernetes: the add-on reports no status of such a cluster",
     ),
     "Kubernetes with OpenShift's": (
         (*GOOD, "--platform", "kubernetes", "--to", "5.1.0"),

@@ -111,7 +111,7 @@ NO_STATUS: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {
     "not an OpenShift": (
         cluster(),
         [work(takes=False, addon="runup-preflight-kubernetes")],
-        "it is not an OpenShift: without a ClusterVersion there is no update that it could report",
+        "it is not an OpenShift: the add-on reports no status of it; `runup fleet status --contexts` does",
     ),
     "silent": (
         cluster(available="Unknown"),

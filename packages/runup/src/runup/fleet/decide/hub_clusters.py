@@ -139,7 +139,7 @@ def _why_no_status(works: Sequence[hub_v1.ManifestWork]) -> str:
     if read:
         return "it has no status yet"
     if any(work.metadata.labels.get(hub_v1.ADDON_LABEL) == NAMES["kubernetes"] for work in works):
-        return "it is not an OpenShift: without a ClusterVersion there is no update that it could report"
+        return "it is not an OpenShift: the add-on reports no status of it; `runup fleet status --contexts` does"
     return "its add-on takes no status: print it again with `runup fleet addon`, not with --status-every never"
 
 
