@@ -91,6 +91,6 @@ CHECK = declared(
     NAME,
     "cluster-network-operator",
     reads=(EGRESS_IPS, Node, Infrastructure, DEFINITIONS),
-    rank=377,
+    rank=379,
     clusters="OpenShift",
 )
