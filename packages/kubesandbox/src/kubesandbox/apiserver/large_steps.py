@@ -42,5 +42,7 @@ async def run_step(step: Callable[[], T], *, large: bool) -> T:
 
 def is_large(*texts: bytes) -> bool:
     """Returns whether JSON or YAML texts have many values, without parsing them."""
-    values = sum(text.count(sign) for text in texts for sign in (b",", b"\n", b"[", b"{"))
-    return values > _MANY_VALUES or sum(map(len, texts)) > _MANY_BYTES
+    size = sum(map(len, texts))
+    if not _MANY_VALUES < size <= _MANY_BYTES:
+        return size > _MANY_BYTES
+    return sum(text.count(sign) for text in texts for sign in (b",", b"\n", b"[", b"{")) > _MANY_VALUES

@@ -41,10 +41,12 @@ def media_type(request: Request) -> str:
 
 def is_large_body(request: Request) -> bool:
     """Returns whether the body is large, or may stand for more than it has: aliases of YAML, copies of a JSON patch."""
+    if is_large(request.body):
+        return True
     type_ = media_type(request)
-    expands = type_ == PATCH_TYPES[0] or (type_.endswith("yaml") and b"*" in request.body)
     # In protobuf nothing separates values, each of which takes a few bytes.
-    return expands or is_large(request.body) or (type_ == PROTOBUF and len(request.body) > _LARGE_PROTOBUF)
+    is_dense = type_ == PROTOBUF and len(request.body) > _LARGE_PROTOBUF
+    return is_dense or type_ == PATCH_TYPES[0] or (type_.endswith("yaml") and b"*" in request.body)
 
 
 def object_type(request: Request) -> str:
