@@ -13,7 +13,6 @@ html_title = "runup"
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-exclude_patterns = ["decisions/README.md"]
 
 # Folder -> pages that were directly in docs/ before. Alerts, releases and old links contain their addresses.
 _MOVED = {

@@ -107,7 +107,8 @@ def unlisted_pages() -> Iterator[str]:
 
 def records() -> Iterator[str]:
     """Decision records are named NNNN-title.md, no number twice; number, title and status stand at the head of each."""
-    paths = files("docs/decisions/*.md")
+    index = (HERE / "docs" / "decisions" / "index.md").read_text()
+    paths = [path for path in files("docs/decisions/*.md") if path.name != "index.md"]
     numbers = Counter(path.name[:4] for path in paths)
     for path in paths:
         match = RECORD.fullmatch(path.name)
@@ -119,6 +120,8 @@ def records() -> Iterator[str]:
         title, _, rest = path.read_text().partition("\n")
         if not title.startswith(f"# {int(match[1])}. "):
             yield f"{_name(path)}: the first line must be `# {int(match[1])}. Title`"
+        if f"- [{title.removeprefix('# ')}]({path.name})" not in index:
+            yield f"docs/decisions/index.md: {_name(path)} is not listed with its title"
         if not STATUS.match(rest):
             yield f"{_name(path)}: below the title must be `Status: accepted` or `Status: replaced by [NNNN](file)`"
         yield from (
