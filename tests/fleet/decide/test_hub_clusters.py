@@ -269,7 +269,7 @@ AGES: dict[str, tuple[datetime | None, str | None, str]] = {
         "there should be one every 6 h",
     ),
     "half hours": (NOW - 2 * HOUR, "30m", "there should be one every 30 min"),
-    "no time": (None, "6h", "does not say of when it is"),
+    "no time": (None, "6h", "does not state its time"),
     "a clock ahead by minutes": (NOW + timedelta(minutes=10), "6h", ""),
     "a time to come": (NOW + timedelta(minutes=11), "6h", "which is yet to come: a clock is wrong"),
     "no interval": (NOW, None, "it is not known how often there is one"),
