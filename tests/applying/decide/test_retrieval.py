@@ -209,7 +209,7 @@ def test_what_it_waits_for() -> None:
     scheduled = {"type": "PodScheduled", "status": "True", "reason": "Done", "message": "on a"}
     silent = {"type": "Ready", "status": "False", "reason": "NotReady"}
     assert waiting_text({"status": {"phase": "Pending", "conditions": [scheduled, silent]}}) == "phase Pending"
-    assert waiting_text({}) == "phase not told"
+    assert waiting_text({}) == "phase unknown"
     begins = status("Pending", init=state("waiting", "PodInitializing"), main=state("terminated", "Completed"))
     assert waiting_text(begins) == "phase Pending"
     both = status("Pending", init=state("terminated", "Error", "x"), main=state("waiting", "Later", "y"))

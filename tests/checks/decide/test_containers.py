@@ -112,7 +112,7 @@ FOUND = {"checks": [{"name": "Widgets", "result": "Applies"}], "risks": [RISK]}
             log(checks=[{"name": "W", "result": "Unknown"}], risks=[RISK | {"applies": "Unknown"}]),
             "Unknown",
             {"WidgetsBroken": "3 widgets break."},
-            "1 could not be told",
+            "1 unknown",
             id="it could not tell, and says so",
         ),
         pytest.param(ended(), b"", "Unknown", {}, "wrote no line of JSON", id="it wrote nothing"),
@@ -245,7 +245,7 @@ def test_what_a_container_said(pod: Pod, said: bytes, result: str, risks: dict[s
     """Whatever goes wrong is Unknown for this check; what was found does not go away."""
     found = outcome(CHECK, pod, log=said, context=CONTEXT, preflight_id="p1")
     assert found.result == result if not risks or result != "Unknown" else found.result in ("Unknown", "Applies")
-    own = {each.name: each.message for each in found.findings if "could not be told" not in each.message}
+    own = {each.name: each.message for each in found.findings if "is unknown" not in each.message}
     assert own == risks
     assert words in found.message
     if result == "Unknown":

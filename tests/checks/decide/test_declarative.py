@@ -208,7 +208,7 @@ def known(**answer: Any) -> PrometheusState:
         ),
         pytest.param(known(error="parse error"), "Unknown", "could not be answered: parse error", id="a bad query"),
         pytest.param(
-            known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "too old to go by", id="an old answer"
+            known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "is too old", id="an old answer"
         ),
     ],
 )

@@ -85,12 +85,12 @@ pytestmark = pytest.mark.failing_checks
     [
         (_clear, "Clear", [], ""),
         (_applies, "Applies", [("ExampleApplies", Applies.YES)], "1 found"),
-        (_unknown, "Unknown", [("ExampleUnknown", Applies.UNKNOWN)], "1 could not be told"),
+        (_unknown, "Unknown", [("ExampleUnknown", Applies.UNKNOWN)], "1 unknown"),
         (
             _both,
             "Applies",
             [("ExampleUnknown", Applies.UNKNOWN), ("ExampleApplies", Applies.YES)],
-            "1 found, 1 could not be told",
+            "1 found, 1 unknown",
         ),
         (
             _finds_then_crashes,

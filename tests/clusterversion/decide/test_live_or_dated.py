@@ -329,7 +329,7 @@ async def test_a_silent_target_is_waited_for_as_one_that_never_reported(tmp_path
     )
     accepted = ",".join(name for name in ("PoolPaused", "PreflightIncomplete") if name not in names)
     accepted = ",".join(sorted(accepted.split(",")))
-    assert f"accept {accepted} (`runup upgrade accept {accepted}`); or go on without it" in message
+    assert f"accept {accepted} (`runup upgrade accept {accepted}`); or continue without it" in message
     await scene.wait(499)
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
     await scene.wait(1)

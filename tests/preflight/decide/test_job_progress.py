@@ -189,7 +189,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
         pytest.param(
             seen(job=job(ended("Complete")), pods=(job_pod(phase="Succeeded", terminated={"exitCode": 0}),)),
             "failed",
-            "ended without a report, so that its image is none of runup's; give runup's own image with --image",
+            "ended without a report, so its image is not one of runup's; give runup's own image with --image",
             id="an image that does something else",
         ),
         pytest.param(

@@ -166,7 +166,7 @@ UNUSABLE: list[Any] = [
     pytest.param({"tolerations": "- {keys: x}"}, "unknown field `keys`", id="a typo in a toleration"),
     pytest.param({"tolerations": "- {key: x, effect: NoRun}"}, "Invalid enum value 'NoRun'", id="no such effect"),
     pytest.param({"tolerations": "- {value: x}"}, "without key", id="a toleration of nothing"),
-    pytest.param({"tolerations": "- {key: x, operator: Exists, value: z}"}, "value beside", id="a value too many"),
+    pytest.param({"tolerations": "- {key: x, operator: Exists, value: z}"}, "value with", id="a value too many"),
     pytest.param({"tolerations": "- {key: a b}"}, "which is not valid for a taint", id="no taint's key"),
     pytest.param(
         {"tolerations": "- {key: x, effect: NoSchedule, tolerationSeconds: 1}"}, "tolerationSeconds", id="for a while"
