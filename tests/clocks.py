@@ -35,14 +35,14 @@ class Hurried(SystemClock):
 
 
 class Moved(SystemClock):
-    """The machine's clock, set forward by whoever calls `move`."""
+    """The machine's clock, set forward by anybody who calls `move`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._ahead_s = 0.0
 
     def move(self, seconds: float) -> None:
-        """Lets so much time pass at once; whoever sleeps goes on sleeping."""
+        """Lets so much time pass at once; whoever sleeps continues sleeping."""
         self._ahead_s += seconds
 
     def now(self) -> datetime:
@@ -55,7 +55,7 @@ class Moved(SystemClock):
 
 
 class Leaping(ManualClock):
-    """A clock that is moved by whoever sleeps, for one task alone; `slept` says how long each time."""
+    """A clock that is moved by anybody who sleeps, for one task alone; `slept` says how long each time."""
 
     def __init__(self) -> None:
         super().__init__()

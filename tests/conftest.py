@@ -20,7 +20,7 @@ from runup.checks.decide import engine
 # for tests of these.
 pytest_plugins = ("tests.cli.commands", "tests.unstable", "tests.spread", "pytester")
 
-# Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
+# Tests that run in a shell's background would hand down that Ctrl-C must be ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")

@@ -45,7 +45,7 @@ class Fed:
 
 @contextmanager
 def prometheus(folder: Path, rules: list[dict[str, Any]]) -> Iterator[Fed]:
-    """Run one on a port of its own; `rules` are alerting rules."""
+    """Run one on a separate port; `rules` are alerting rules."""
     fed = Fed("")
     with _exporter(fed) as target:
         (folder / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "test", "rules": rules}]}))

@@ -1,4 +1,4 @@
-"""An API server in a process of its own, as tests use it: with a client, and a ClusterVersion to set and read."""
+"""An API server in a separate process, as tests use it: with a client, and a ClusterVersion to set and read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SHORTEST_PAUSE_S, USUAL_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.1, 0.5
 def eventually(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
     """The first true value of `condition`; fails after the deadline.
 
-    It is asked for seldom enough that whoever is to make it true has the processors: half of the time at most.
+    It is asked for seldom enough that whoever must make it true has the processors: half of the time at most.
     """
     pause_s = SHORTEST_PAUSE_S
     deadline = time.monotonic() + deadline_s

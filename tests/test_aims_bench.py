@@ -80,7 +80,7 @@ def test_growth_of_what_was_not_measured() -> None:
 
 
 def test_the_page_of_growth() -> None:
-    """What was measured beside the aims stands below what the aims have; a size that lacks is said."""
+    """What was measured next to the aims stands below what the aims have; a size that lacks is said."""
     costs = [
         asdict(aims.grown("first report, by nodes", "s", {2_500: 1.0, 5_000: 2.0, 10_000: 4.0})),
         asdict(aims.grown("installed, by manifests", "s", {450: 4.0, 675: None, 900: 8.0})),
@@ -154,7 +154,7 @@ def test_programs_of_another_checkout(tmp_path: Path) -> None:
     ],
 )
 def test_the_page_of_two_checkouts(measured_at: str, row: str) -> None:
-    """What the older one did in an hour of its own, times what has changed since, is what to expect."""
+    """What the older one did in a separate hour, times what has changed since, is what to expect."""
     page = aims.page(
         measured(measured_at, 0.116, 6000), {"other": "abc", "here": "def", "rounds": 3, "figures": [GETS]}
     )

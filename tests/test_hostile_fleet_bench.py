@@ -10,14 +10,14 @@ from bench.hostile import fleet
 
 
 def _digest(folder: Path) -> str:
-    """A digest of the names and contents of the files, but for archives, which have times."""
+    """A digest of the names and contents of the files, except for archives, which have times."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".gz")
     texts = [f"{file.relative_to(folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def test_a_seed_makes_the_same_dumps(tmp_path: Path) -> None:
-    """So that what a run has found can be made again."""
+    """So that what a run has found can be recreated."""
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -26,7 +26,7 @@ def test_what_popeye_tells_of() -> None:
 
 
 def test_good_practice_is_left_out() -> None:
-    """What popeye says of nearly every object; an object of which it says something else, too, stays."""
+    """What popeye says about nearly every object; an object of which it says something else, too, stays."""
     limits = {"level": 2, "message": "[POP-107] No resource limits defined"}
     issues = {"shop/web": [limits], "shop/down": [limits, {"level": 3, "message": "[POP-501] Unhealthy"}]}
     report = {"popeye": {"sections": [{"gvr": "apps/v1/deployments", "issues": issues}]}}

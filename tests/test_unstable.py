@@ -1,4 +1,4 @@
-"""`--rerun-alone` on small runs: what is unstable, what is a failure, and what the run says of it."""
+"""`--rerun-alone` on small runs: what is unstable, what is a failure, and what the run says about it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_what_passes_alone_is_unstable(ran: Run, workers: tuple[str, ...]) -> No
 
 @BOTH
 def test_what_fails_again_is_a_failure(ran: Run, workers: tuple[str, ...]) -> None:
-    """Beside one that is unstable, which is told too."""
+    """Next to one that is unstable, which is reported too."""
     ran(
         """
     def test_chance(): once("a")
@@ -107,7 +107,7 @@ def test_what_fails_again_is_a_failure(ran: Run, workers: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize(("number", "code", "closing"), [(3, 0, "1 passed, 3 unstable"), (4, 1, "4 failed, 1 passed")])
 def test_how_many_are_chance(ran: Run, number: int, code: int, closing: str) -> None:
-    """Three; of four each is told, and the run has failed."""
+    """Three; of four each is reported, and the run has failed."""
     ran(
         f"""
     @pytest.mark.parametrize("n", range({number}))

@@ -78,7 +78,7 @@ class Again:
     why_not: str = ""
 
     def pytest_sessionstart(self) -> None:
-        """The closing line counts what it knew of before."""
+        """The closing line counts what it knew about before."""
         self._reporter.stats.setdefault(UNSTABLE, [])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -103,7 +103,7 @@ class Again:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """After the workers have ended, and the record of the run is written: run what failed, and judge."""
+        """After the workers have ended, and the record of the run is written: run what failed, and evaluate."""
         if session.exitstatus != pytest.ExitCode.TESTS_FAILED or not self.failed:
             return
         if len(self.failed) > MOST_AGAIN:
@@ -177,11 +177,11 @@ def split(nodeid: str) -> tuple[str, str]:
 
 
 def run(config: pytest.Config, names: list[str]) -> tuple[bool, str]:
-    """Whether the last of `names` passes in a process of its own, and why not."""
+    """Whether the last of `names` passes in a separate process, and why not."""
     environ = {key: value for key, value in os.environ.items() if key not in OF_THE_RUN}
     with tempfile.TemporaryDirectory(prefix="rerun-alone-") as folder:
-        told = Path(folder) / "told.xml"
-        options = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--junitxml={told}", f"--rootdir={config.rootpath}"]
+        shown = Path(folder) / "told.xml"
+        options = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--junitxml={shown}", f"--rootdir={config.rootpath}"]
         command = [sys.executable, "-m", "pytest", *kept(config), *options, *names]
         try:
             done = subprocess.run(
@@ -195,14 +195,14 @@ def run(config: pytest.Config, names: list[str]) -> tuple[bool, str]:
             )
         except subprocess.TimeoutExpired:
             return False, f"no end within {LONGEST_S} s"
-        if not told.is_file():
+        if not shown.is_file():
             return False, f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-2000:]}"
-        return verdict(told, names[-1])
+        return verdict(shown, names[-1])
 
 
-def verdict(told: Path, name: str) -> tuple[bool, str]:
+def verdict(shown: Path, name: str) -> tuple[bool, str]:
     """Whether a record of a run says that the test passed, and what it says otherwise."""
-    cases = [case for case in ElementTree.parse(told).iter("testcase") if address(case) == addressed(name)]
+    cases = [case for case in ElementTree.parse(shown).iter("testcase") if address(case) == addressed(name)]
     bad = [part for case in cases for part in case if part.tag in {"failure", "error", "skipped"}]
     if bad:
         return False, f"{bad[0].tag}: {(bad[0].get('message') or '').partition(chr(10))[0]}"

@@ -24,7 +24,7 @@ status of the risk is always Unknown.
 
 **Why it matters** an update that starts without this result can run into the problem that the check looks for.
 
-**What to do** grant the access, or fix the object, that the message names. Then rerun the preflight; the operator
+**Remedy** grant the access, or fix the object, that the message names. Then rerun the preflight; the operator
 reruns it without a request.
 
 **Accepting it** lets the update start without this result.

@@ -60,7 +60,7 @@ def chromium() -> str:
 
 
 def axe() -> Path:
-    """axe-core as the lock beside this file pins it, fetched once; skips where that cannot be."""
+    """axe-core as the lock next to this file pins it, fetched once; skips where that cannot be."""
     lock = (HERE / "package-lock.json").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runup" / "browser"
     folder = cache / hashlib.sha256(lock).hexdigest()[:16]
@@ -92,14 +92,14 @@ def _fetch(cache: Path, folder: Path) -> None:
 
 
 def run(*words: str) -> str:
-    """Run Chromium with a profile of its own; what it printed."""
+    """Run Chromium with a separate profile; what it printed."""
     with tempfile.TemporaryDirectory(prefix="runup-browser-") as profile:
         command = [chromium(), *FLAGS, f"--user-data-dir={profile}", *words]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
 
 
 def found_by_axe(script: Path, page: str, folder: Path, *, width: int = 1200) -> list[dict[str, Any]]:
-    """What axe-core (`script`) says of `page`, drawn `width` pixels wide: faults, and what it could not decide."""
+    """What axe-core (`script`) says about `page`, drawn `width` pixels wide: faults, and what it could not decide."""
     found: list[dict[str, Any]] = _asked(
         page, folder, question=AXE, library=f'<script src="{script.as_uri()}"></script>', width=width
     )
@@ -130,6 +130,6 @@ def _asked(page: str, folder: Path, question: str, library: str, width: int) -> 
     frame = folder / "frame.html"
     frame.write_text(FRAME.replace("PAGE", file.as_uri()).replace("WIDTH", str(width)))
     drawn = run("--virtual-time-budget=30000", f"--window-size={max(width, 800)},1000", "--dump-dom", frame.as_uri())
-    told = re.search(r'<pre id="answer">(.*?)</pre>', drawn, re.DOTALL)
-    assert told is not None, "the page did not answer"
-    return json.loads(unescape(told[1]))
+    shown = re.search(r'<pre id="answer">(.*?)</pre>', drawn, re.DOTALL)
+    assert shown is not None, "the page did not answer"
+    return json.loads(unescape(shown[1]))

@@ -138,13 +138,13 @@ def main() -> int:
         environment = {**os.environ, "KUBECONFIG": kubeconfig}
         serve = [*runup, "serve", "--inventory", str(folder / "clusters.yaml"), "--listen", "127.0.0.1:0"]
         says = "to change clusters, open "
-        told = ending.enter_context(_started(*serve, "--allow-actions", says=says, environment=environment))
+        shown = ending.enter_context(_started(*serve, "--allow-actions", says=says, environment=environment))
         driven = ending.enter_context(_started("chromedriver", "--port=0", says="started successfully on port"))
         port = re.search(r"on port (\d+)", driven[-1])
         assert port is not None
         browser = Browser(f"http://127.0.0.1:{port[1]}", folder / "profile")
         ending.callback(browser.close)
-        _take(browser, told[-1].removeprefix(says).strip())
+        _take(browser, shown[-1].removeprefix(says).strip())
     for file in sorted(PICTURES.glob("console-*.png")):
         print(f"wrote {file.name}, {file.stat().st_size // 1024} KiB")
     return 0

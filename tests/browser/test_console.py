@@ -89,7 +89,7 @@ def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> N
 def _is_undecided(found: dict[str, Any]) -> bool:
     """Whether axe-core could not decide about a contrast: of what reaches out of a frame, is a digit long, or is drawn.
 
-    Words in a drawing have the colour of the page's text on the page's ground, which axe-core judges elsewhere.
+    Words in a drawing have the colour of the page's text on the page's ground, which axe-core evaluates elsewhere.
     """
     undecided = found["kind"] == "incomplete" and found["id"] == "color-contrast"
     known = ("partially obscured", "content is too short", "contains an image node")
@@ -158,11 +158,11 @@ RENEWED = """new Promise(done => {
 
 
 def test_an_update_is_renewed(tmp_path: Path) -> None:
-    """What was open stays open, and the focus stays where it was; the end of the stream is told."""
+    """What was open stays open, and the focus stays where it was; the end of the stream is reported."""
     browser.chromium()
     page = _as_file(ALL["an update under way"]).replace("</body>", f"{STREAM}<script>{SCRIPT}</script></body>")
-    told = browser.asked(page, tmp_path, RENEWED, width=1280)
-    assert told == [
+    shown = browser.asked(page, tmp_path, RENEWED, width=1280)
+    assert shown == [
         "/clusters/harbour/update/events",
         "Nodessecondtwo",
         True,

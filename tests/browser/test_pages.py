@@ -76,7 +76,7 @@ def _is_of_a_table(found: dict[str, Any]) -> bool:
 
 
 def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
-    """A colour that is too pale: the judge itself works."""
+    """A colour that is too pale: the evaluate itself works."""
     pale = PAGES["a preflight with everything"].replace("--text: #1b2430", "--text: #b8bcc2")
     assert "color-contrast" in {found["id"] for found in browser.found_by_axe(axe, pale, tmp_path)}
 
@@ -84,12 +84,12 @@ def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [500, 390, 320])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_narrow_screen_is_not_moved_sideways(name: str, width: int, tmp_path: Path) -> None:
-    """Long names are folded; only tables move, in a frame of their own. 320: WCAG 2.2, 1.4.10."""
+    """Long names are folded; only tables move, in a separate frame. 320: WCAG 2.2, 1.4.10."""
     browser.chromium()
     assert browser.moved_sideways(PAGES[name], tmp_path, width=width) == 0
 
 
 def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
-    """A block of 600 pixels in 390: the judge itself works."""
+    """A block of 600 pixels in 390: the evaluate itself works."""
     wide = PAGES["a preflight with everything"].replace("</body>", '<div style="width: 600px">x</div></body>')
     assert browser.moved_sideways(wide, tmp_path, width=390) > 200

@@ -98,7 +98,7 @@ def test_a_kubeconfig_that_is_wrong(
 
 
 def test_a_kubeconfig_that_is_none(run: Run, tmp_path: Path) -> None:
-    """A folder, an empty file and one that may not be read are told apart from one that is not there."""
+    """A folder, an empty file and one that may not be read are reported apart from one that is not there."""
     (tmp_path / "empty").touch()
     for path, said in ((tmp_path, "is a directory"), (tmp_path / "empty", "Missing or incomplete configuration info")):
         ran = run("upgrade", "--kubeconfig", path)

@@ -27,7 +27,7 @@ def release(version: str) -> dict[str, str]:
 
 @pytest.fixture
 def typed(server: Server, run: Run) -> Any:
-    """The candidates for the last word, with what is said of each, and what the shell is to add by itself."""
+    """The candidates for the last word, with what is said about each, and what the shell is to add by itself."""
     conditional = {"release": release("5.2.0"), "risks": [RISK], "riskNames": ["SlowDisks"], "conditions": []}
     both = {**conditional, "release": release("5.0.3")}
     server.set_cluster_version(

@@ -257,7 +257,7 @@ def test_several_cases(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_file_alone(run: Run, tmp_path: Path) -> None:
-    """Of a ClusterVersion, of a list that has one, and of one of oc's cases with what lies beside it."""
+    """Of a ClusterVersion, of a list that has one, and of one of oc's cases with what lies next to it."""
     _flat(tmp_path)
     _case(tmp_path / "case")
     (tmp_path / "broken.yaml").unlink()
@@ -292,12 +292,12 @@ def test_what_a_dump_tells_of_preflights(
     ran = run("upgrade", "--dump", tmp_path / "cv.json")
     assert (ran.code, ran.err) == (0, "")
     assert ("Preflight of" in ran.out, said in ran.out) == (bool(said), True)
-    told = json.loads(run("upgrade", "--dump", tmp_path / "cv.json", "-o", "json").out)
-    assert (told.get("preflight") or {}).get("target") == ("5.2.0" if said else None)
+    shown = json.loads(run("upgrade", "--dump", tmp_path / "cv.json", "-o", "json").out)
+    assert (shown.get("preflight") or {}).get("target") == ("5.2.0" if said else None)
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "shown"),
     [
         pytest.param(None, True, id="nothing is asked for any more"),
         pytest.param({"version": "5.0.1", "image": "b@sha256:2"}, False, id="it is asked for"),
@@ -305,9 +305,9 @@ def test_what_a_dump_tells_of_preflights(
     ],
 )
 def test_an_update_that_the_spec_does_not_show(
-    run: Run, tmp_path: Path, asked: dict[str, str] | None, told: bool
+    run: Run, tmp_path: Path, asked: dict[str, str] | None, shown: bool
 ) -> None:
-    """It goes on, and that is said where nobody would think so."""
+    """It continues, and that is said where nobody would think so."""
     desired = {"version": "5.0.1", "image": "b@sha256:2"}
     history = [
         {**desired, "state": "Partial", "startedTime": SINCE},
@@ -317,7 +317,7 @@ def test_an_update_that_the_spec_does_not_show(
     status = VERSION["status"] | {"desired": desired, "history": history}
     _write(tmp_path / "cv.json", {**VERSION, "spec": spec, "status": status})
     ran = run("upgrade", "--dump", tmp_path / "cv.json")
-    assert (ran.code, "The update to 5.0.1 continues, whatever else is requested" in ran.out) == (0, told)
+    assert (ran.code, "The update to 5.0.1 continues, whatever else is requested" in ran.out) == (0, shown)
 
 
 def _config_map(name: str, namespace: str, kind: str = "ConfigMap") -> dict[str, Any]:
@@ -376,7 +376,7 @@ def test_alerts_that_go_too_deep(tmp_path: Path) -> None:
 
 
 def test_a_file_of_alerts_that_is_empty_is_none(tmp_path: Path) -> None:
-    """Where they would have been is told."""
+    """Where they would have been is reported."""
     _case(tmp_path)
     (tmp_path / "x-alerts.json").write_text("")
     read = clusterversion_files.mock(str(tmp_path / "x-cv.yaml"))

@@ -150,7 +150,7 @@ def test_a_bug_is_not_dressed_up() -> None:
     ids=["a message", "none", "a refused patch", "not at its beginning", "another fault"],
 )
 def test_the_bare_message_of_an_error(error: Exception, message: str) -> None:
-    """Of a refused patch the fault alone, without the object that stands before it."""
+    """Of a refused patch the fault alone, without the object that precedes it."""
     assert message_of(error) == message
 
 
@@ -231,7 +231,7 @@ def test_usage_errors_come_before_any_connection(name: str, run: Run) -> None:
 
 
 def test_a_plugin_is_called_by_its_name(run: Run) -> None:
-    """`kubectl runup upgrade x` tells where its own help is."""
+    """`kubectl runup upgrade x` shows where its own help is."""
     ran = run("upgrade", "x", prog="kubectl runup")
     assert ran.err.endswith("See 'kubectl runup upgrade -h' for help and examples\n")
 

@@ -33,5 +33,5 @@ def test_what_is_given_twice_is_refused(words: tuple[str, ...], said: str, run: 
 def test_the_same_context_twice_is_one(run: Run, tmp_path: Path) -> None:
     """As an alias of a shell may have it before the command, and its user after it."""
     (tmp_path / "config").write_text('{"contexts": []}')
-    told = run("--context", "a", "--kubeconfig", tmp_path / "config", "upgrade", "--context", "a").err
-    assert told == 'error: context "a" does not exist\n'
+    shown = run("--context", "a", "--kubeconfig", tmp_path / "config", "upgrade", "--context", "a").err
+    assert shown == 'error: context "a" does not exist\n'

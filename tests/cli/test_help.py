@@ -67,17 +67,17 @@ def test_help_about_an_unknown_command_is_an_error(run: Run) -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
 def test_a_plugin_s_help_is_by_its_name(words: tuple[str, ...], run: Run) -> None:
     """Whoever typed `kubectl runup` may have no `runup`."""
-    told = run(*words, "-h", prog="kubectl runup").out
-    assert re.findall(r"(?<!kubectl )\brunup [a-z][^\n]*", told) == []
-    assert f"Usage: {' '.join(('kubectl runup', *words))} " in told
+    shown = run(*words, "-h", prog="kubectl runup").out
+    assert re.findall(r"(?<!kubectl )\brunup [a-z][^\n]*", shown) == []
+    assert f"Usage: {' '.join(('kubectl runup', *words))} " in shown
 
 
 def test_flags_of_upgrade_are_grouped_by_what_they_do(run: Run) -> None:
     """Checking comes before updating, the dangerous ones stand together, where the cluster is comes last."""
-    told = run("upgrade", "-h").out
-    titles = re.findall(r"^([A-Z][a-z ]+):$", told, re.MULTILINE)
+    shown = run("upgrade", "-h").out
+    titles = re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE)
     assert titles == ["Check first", "Update", "Go on in spite of", "Show", "Options", "Cluster", "Commands"]
-    parts = dict(zip(titles, re.split(r"^[A-Z][a-z ]+:$", told, flags=re.MULTILINE)[1:], strict=True))
+    parts = dict(zip(titles, re.split(r"^[A-Z][a-z ]+:$", shown, flags=re.MULTILINE)[1:], strict=True))
     where = {
         flag: title
         for title, part in parts.items()

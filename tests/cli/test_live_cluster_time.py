@@ -1,4 +1,4 @@
-"""Commands that are typed against a live cluster judge by its time, here of 2023, and not by the machine's."""
+"""Commands that are typed against a live cluster evaluate by its time, here of 2023, and not by the machine's."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_report_has_the_clusters_time(openshift: Server, run: Run) -> None:
     ],
 )
 def test_support_ends_by_the_clusters_calendar(kubernetes: Server, run: Run, target: str, ended: bool) -> None:
-    """A check that goes by age says what it would have said then."""
+    """A check that uses age says what it would have said then."""
     source = f"1.{int(target.partition('.')[2]) - 1}.0"
     found = preflight(run, kubernetes, "--from", source, "--to", target)
     assert found["observedTime"].startswith(TODAY)
@@ -112,7 +112,7 @@ def test_support_ends_by_the_clusters_calendar(kubernetes: Server, run: Run, tar
 def test_an_acceptance_ends_by_the_clusters_time(
     until: Any, counts: bool, openshift: Server, run: Run, config_maps: Callable[..., object]
 ) -> None:
-    """As the operator judges it."""
+    """As the operator evaluates it."""
     name = min(risk["name"] for risk in preflight(run, openshift, "--to", "5.1.0")["risks"])
     config_maps("accepted-risks", {name: json.dumps({"name": name, "until": f"{until:%Y-%m-%dT%H:%M:%SZ}"})})
     openshift.patch_spec(desiredUpdate={"acceptRisks": [{"name": name}]})
@@ -172,7 +172,7 @@ def test_the_console_counts_ages_by_its_own_clock(openshift: Server) -> None:
 
 
 def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None:
-    """Its time is known once it has answered, which is before its clusters are judged."""
+    """Its time is known once it has answered, which is before its clusters are evaluated."""
     client = SyncClient(config.load(str(kubernetes.kubeconfig)))
     for kind in (ManagedCluster, ManifestWork):
         client.send(calls.create(DEFINITIONS, definition(resource_of(kind))))

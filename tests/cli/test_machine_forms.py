@@ -83,37 +83,37 @@ def test_what_recommend_tells_programs_of_each_update(run: Run, tmp_path: Path) 
     (tmp_path / "cv.json").write_text(json.dumps(document))
     (tmp_path / "cm.json").write_text(json.dumps(record))
     words = ("upgrade", "recommend", "--dump", tmp_path, "-o", "json")
-    told = json.loads(run(*words).out)
-    assert [(each["version"], each["recommended"], each["reason"], each["message"]) for each in told["updates"]] == [
+    seen = json.loads(run(*words).out)
+    assert [(each["version"], each["recommended"], each["reason"], each["message"]) for each in seen["updates"]] == [
         ("5.1.0", "False", "Risky", "Why."),
         ("5.0.1", "True", None, None),
     ]
-    risks = told["updates"][0]["risks"]
+    risks = seen["updates"][0]["risks"]
     assert [(risk["name"], risk["accepted"]) for risk in risks] == [("RiskA", True), ("RiskB", False)]
-    assert (told["issues"], told["unacceptedIssues"], told["error"], told["precheckProblem"]) == (
+    assert (seen["issues"], seen["unacceptedIssues"], seen["error"], seen["precheckProblem"]) == (
         ["AlertNotCollected", "Failing"],
         ["AlertNotCollected", "Failing"],
         None,
         None,
     )
-    (check,) = told["prechecks"]
+    (check,) = seen["prechecks"]
     assert (check["acceptName"], check["accepted"], check["status"]) == ("AlertNotCollected", False, "Unknown")
     ran = run(*words, "--version=5.1.0", "--accept=AlertNotCollected,Failing")
-    told = json.loads(ran.out)
-    assert [each["version"] for each in told["updates"]] == ["5.1.0"]
-    assert told["unacceptedIssues"] == ["ConditionalUpdateRisk"]
-    assert told["prechecks"][0]["accepted"] is True
-    assert ran.err == f"error: {told['error']}\n"
+    seen = json.loads(ran.out)
+    assert [each["version"] for each in seen["updates"]] == ["5.1.0"]
+    assert seen["unacceptedIssues"] == ["ConditionalUpdateRisk"]
+    assert seen["prechecks"][0]["accepted"] is True
+    assert ran.err == f"error: {seen['error']}\n"
 
 
 def test_alerts_that_cannot_be_read_are_told_to_programs(run: Run, tmp_path: Path) -> None:
-    """Why there are no prechecks, beside that there are none."""
+    """Why there are no prechecks, next to that there are none."""
     document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "status": STATUS}
     (tmp_path / "cv.json").write_text(json.dumps(document))
     (tmp_path / "alerts.json").write_text("{")
-    told = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)
-    assert told["precheckProblem"] == "parsing alerts: unexpected end of JSON input"
-    assert (told["prechecks"], told["issues"]) == ([], ["FailedToCompletePrecheck", "Failing"])
+    seen = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)
+    assert seen["precheckProblem"] == "parsing alerts: unexpected end of JSON input"
+    assert (seen["prechecks"], seen["issues"]) == ([], ["FailedToCompletePrecheck", "Failing"])
 
 
 def test_a_channel_of_a_dump(run: Run, tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_preflights_are_told_with_source_time_and_completeness(run: Run, server:
         {"type": "PreflightCompleted", "status": "True", "reason": "RisksFound", "message": "7 checks done"},
         {"type": "PreflightRunning", "status": "True", "reason": "R", "message": "7 of 7"},
     ]
-    told = [{**each, "lastTransitionTime": SINCE} for each in conditions]
-    server.set_cluster_version(spec=spec, status={**STATUS, "conditions": told})
+    seen = [{**each, "lastTransitionTime": SINCE} for each in conditions]
+    server.set_cluster_version(spec=spec, status={**STATUS, "conditions": seen})
     ran = run("upgrade", "recommend", "--kubeconfig", server.kubeconfig, "--version=5.1.0")
     assert ran.out.endswith(
         "\nPreflights:\n\n"
@@ -155,7 +155,7 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
         "spec": {},
         "status": {**STATUS, "conditionalUpdates": [offer]},
     }
-    told = ReportedCheck(name="Nodes", result="Applies"), ReportedCheck(name="Pods", result="Unknown")
+    seen = ReportedCheck(name="Nodes", result="Applies"), ReportedCheck(name="Pods", result="Unknown")
     report = Report(
         format=FORMAT,
         preflight_id="p1",
@@ -164,7 +164,7 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
         target_image=OFFER["release"]["image"],
         execution_status="completed",
         observed_time=datetime(2026, 1, 14, 9, 30, tzinfo=UTC),
-        checks=told,
+        checks=seen,
         risks=(ReportedRisk(name="RiskA", message="m"),),
     )
     earlier = replace(report, preflight_id="p0", source_version="4.9.0", target_version="5.0.0")

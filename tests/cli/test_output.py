@@ -55,7 +55,7 @@ def test_how_large_a_terminal_is(
     terminal: io.TextIOWrapper,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A wish outweighs what it says, and a usual size stands for what nobody says."""
+    """A wish outweighs what it says, and a usual size represents what nobody says."""
     sized(terminal.fileno(), *seen)
     for name, wish in (("COLUMNS", columns), ("LINES", lines)):
         if wish is not None:
@@ -106,7 +106,7 @@ def test_what_is_no_terminal_has_no_size(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_others_wrote_is_an_escape() -> None:
-    """Line by line, too; the stream is told of what it took, and is asked for everything else."""
+    """Line by line, too; the stream is reported of what it took, and is asked for everything else."""
     stream = io.StringIO()
     front = Printable(stream)
     assert front.write("a\x1b[2J\n") == 6

@@ -50,12 +50,12 @@ def test_versions_of_a_cluster(
     """Three lines, or three fields."""
     with answering(tmp_path, answers) as kubeconfig:
         ran = run("version", "--server", "--kubeconfig", kubeconfig)
-        told = run("version", "--server", "-o", "json", "--kubeconfig", kubeconfig)
+        shown = run("version", "--server", "-o", "json", "--kubeconfig", kubeconfig)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
         f"Client Version: {runup.__version__}\nCluster Version: {cluster}\nKubernetes Version: {kubernetes}\n"
     )
-    assert json.loads(told.out) == {
+    assert json.loads(shown.out) == {
         "clientVersion": runup.__version__,
         "clusterVersion": cluster,
         "kubernetesVersion": kubernetes,
@@ -160,10 +160,10 @@ def test_what_is_accepted_is_read_with_its_records(tmp_path: Path, monkeypatch: 
         assert cluster_records.read_accepted(client, cluster({"spec": {"clusterID": "x"}})) == {}
 
 
-@pytest.mark.parametrize(("told", "namespace"), [("", "openshift-cluster-version-operator"), ("ns", "ns")])
-def test_the_operators_namespace(told: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shown", "namespace"), [("", "openshift-cluster-version-operator"), ("ns", "ns")])
+def test_the_operators_namespace(shown: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty variable moves nothing."""
-    monkeypatch.setenv("CVO_NAMESPACE", told)
+    monkeypatch.setenv("CVO_NAMESPACE", shown)
     assert operator_namespace() == namespace
 
 

@@ -1,4 +1,4 @@
-"""How a server's log tells the commands apart, as it does oc's."""
+"""How a server's log shows the commands apart, as it does oc's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain HTTP to a Kubernetes API server: what was sent is what stands in the test, what came back is all of it."""
+"""Plain HTTP to a Kubernetes API server: what was sent is what is in the test, what came back is all of it."""
 
 from __future__ import annotations
 

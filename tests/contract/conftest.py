@@ -82,7 +82,7 @@ def define_widgets(api: Api) -> str:
 
 
 def define(api: Api, schema: JSON, *, scope: str = "Cluster", status: bool = False, **version: Any) -> str:
-    """Create a CRD with that schema in a group of its own; the path of its resources once they are served."""
+    """Create a CRD with that schema in a separate group; the path of its resources once they are served."""
     group = f"g{uuid.uuid4().hex[:8]}.contract.example"
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     served = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **version}

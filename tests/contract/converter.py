@@ -1,4 +1,4 @@
-"""A conversion webhook as tests need it: HTTPS on loopback, answers as it is told, remembers what it was asked."""
+"""A conversion webhook as tests need it: HTTPS on loopback, answers as it is reported, remembers what it was asked."""
 
 from __future__ import annotations
 

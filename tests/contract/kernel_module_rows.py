@@ -1,4 +1,4 @@
-"""Modules that are in order, and others with what is said of them, by the API server or by the controller."""
+"""Modules that are in order, and others with what is said about them, by the API server or by the controller."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def run(pair: Pair, sequences: int, found: Found, *, number: int | None = None, 
             counts.operations += 1
             counts.codes[first["code"]] = counts.codes.get(first["code"], 0) + 1
             if first != second:
-                # What follows would only tell of the same difference.
+                # What follows would only report the same difference.
                 self.over = True
                 found(Difference(tuple(self.history), first, second))
 

@@ -44,7 +44,7 @@ class Operation:
 
 
 class Pair:
-    """The same on two servers; each sequence has a namespace of its own."""
+    """The same on two servers; each sequence has a separate namespace."""
 
     def __init__(self, first: Api, second: Api) -> None:
         self.servers = (first, second)

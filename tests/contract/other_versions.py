@@ -27,7 +27,7 @@ class Difference(Wire, frozen=True):
 
 
 def differences(version: str) -> list[Difference]:
-    """All that is known of a version, as RUNUP_KUBERNETES names it."""
+    """All that is known about a version, as RUNUP_KUBERNETES names it."""
     file = FOLDER / f"{version}.yaml"
     return [convert(Difference, each) for each in yaml.safe_load(file.read_text())] if file.exists() else []
 

@@ -1,8 +1,8 @@
 """`python -m tests.contract.record [FILE...]`: let a real kube-apiserver say what the rows must answer.
 
 In: the names of files of rows (all where none is given; `discovery` is what the server serves). Out: the same files,
-`then` written anew. Rows whose answer
-changed are told on stderr: a row that was right and changes is a row that states what varies from run to run.
+`then` written again. Rows whose answer
+changed are reported on stderr: a row that was right and changes is a row that states what varies from run to run.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def _eventually(met: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture
 def defaulted(api: Api) -> str:
-    """Two objects that were stored before their definition had a default: `old`, and `own` with a value of its own."""
+    """Two objects that were stored before their definition had a default: `old`, and `own` with a separate value."""
     columns = [{"name": "Mode", "type": "string", "jsonPath": ".spec.mode"}]
     path = define(
         api, SCHEMA, additionalPrinterColumns=columns, selectableFields=[{"jsonPath": ".spec.mode"}], status=True
@@ -55,7 +55,7 @@ def defaulted(api: Api) -> str:
     added["value"]["properties"] = {"a": {"type": "integer"}, "b": {"type": "integer", "default": 2}}  # type: ignore[index]
     _change(api, path, default, added)
     _eventually(lambda: "mode" in api.get(f"{path}/old").ok()["spec"], "the default is served")
-    # Its storage is made anew, which a real server says by 429 for a moment.
+    # Its storage is recreated, which a real server says by 429 for a moment.
     _eventually(lambda: api.get(path, fieldSelector="spec.mode=Fast").code == 200, "the kind is listed")
     return path
 
@@ -103,7 +103,7 @@ def test_a_write_of_nothing_is_one_where_a_default_is_missing(api: Api, defaulte
 
 
 def test_the_status_and_the_end_have_the_defaults(api: Api, defaulted: str) -> None:
-    """A write of the status, and what a watch tells of a deletion."""
+    """A write of the status, and what a watch reports a deletion."""
     status = api.merge(f"{defaulted}/old/status", {"status": {}}).ok()
     assert status["spec"]["mode"] == "Fast"
     with api.watch(defaulted, resourceVersion=status["metadata"]["resourceVersion"]) as events:
@@ -126,7 +126,7 @@ def _unserved(api: Api, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "shown"),
     [
         pytest.param(
             lambda api, path: api.delete(f"{CRDS}/widgets.{_group(path)}").ok(), ["ADDED", "DELETED"], id="goes"
@@ -139,7 +139,7 @@ def _unserved(api: Api, path: str) -> None:
         ),
     ],
 )
-def test_a_watch_ends_when_its_kind(api: Api, change: Callable[[Api, str], Any], told: list[str]) -> None:
+def test_a_watch_ends_when_its_kind(api: Api, change: Callable[[Api, str], Any], shown: list[str]) -> None:
     """After what it has to tell, without an error, and long before its time: the client looks again."""
     path = define(api, SCHEMA)
     _create(api, path, "a", {})
@@ -157,7 +157,7 @@ def test_a_watch_ends_when_its_kind(api: Api, change: Callable[[Api, str], Any],
     assert first.wait(90)
     change(api, path)
     assert ended.wait(90)
-    assert seen == told
+    assert seen == shown
 
 
 def test_a_watch_of_a_kind_that_is_gone(api: Api) -> None:

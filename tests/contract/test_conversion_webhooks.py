@@ -188,7 +188,7 @@ def test_a_watch_is_in_its_version(widgets: Widgets) -> None:
 
 
 def test_a_webhook_changes_labels_and_annotations_alone(widgets: Widgets, hook: Converter) -> None:
-    """Whatever else it says of the metadata is put right."""
+    """Whatever else it says about the metadata is put right."""
 
     def other(question: JSON) -> JSON:
         made = copy.deepcopy(answer(question))
@@ -243,7 +243,7 @@ RETURNED = "conversion webhook for {group}/v1, Kind=Widget returned "
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "words"),
     [
         pytest.param(
             _response(result={"status": "Failure", "message": "no, thanks"}), FAILED + "no, thanks", id="it refuses"
@@ -300,7 +300,7 @@ RETURNED = "conversion webhook for {group}/v1, Kind=Widget returned "
     ],
 )
 def test_a_webhook_that_answers_wrongly(
-    widgets: Widgets, hook: Converter, wrong: Callable[[JSON], Any], told: str | None
+    widgets: Widgets, hook: Converter, wrong: Callable[[JSON], Any], words: str | None
 ) -> None:
     """The read fails, and says whose fault it is; in the version in which it is stored the object is there."""
     made = widgets.create("v1", "a").ok()
@@ -308,9 +308,9 @@ def test_a_webhook_that_answers_wrongly(
     hook.questions.clear()
     refused = widgets.get("v2", "a")
     assert refused.code == 500, refused.body
-    # A real server keeps a list of its own in that version, for which it asks, too.
+    # A real server keeps a separate list in that version, for which it asks, too.
     named = [{"group": widgets.group, "uid": q["uid"], "object": made["metadata"]["uid"]} for q in hook.questions]
-    assert told is None or refused.message in {told.format(**each) for each in named}
+    assert words is None or refused.message in {words.format(**each) for each in named}
     assert refused.message.startswith("conversion webhook for {group}/v1, Kind=Widget ".format(**named[0]))
     assert widgets.get("v1", "a").ok()["spec"] == {"size": 1}
     assert widgets.create("v2", "c").code == 500
@@ -327,13 +327,13 @@ def test_a_webhook_may_vouch_for_itself(api: Api, hook: Converter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conversion", "told"),
+    ("conversion", "words"),
     [
         pytest.param({"url": "https://127.0.0.1:1/convert"}, "connect: connection refused", id="nobody listens"),
         pytest.param({"caBundle": None}, "x509: certificate signed by unknown authority", id="nobody vouches for it"),
     ],
 )
-def test_a_webhook_that_cannot_be_asked(api: Api, hook: Converter, conversion: JSON, told: str) -> None:
+def test_a_webhook_that_cannot_be_asked(api: Api, hook: Converter, conversion: JSON, words: str) -> None:
     """Which, and why; the version in which objects are stored needs nobody."""
     config = hook.config(**conversion)
     config["webhook"]["clientConfig"] = {k: v for k, v in config["webhook"]["clientConfig"].items() if v is not None}
@@ -342,7 +342,7 @@ def test_a_webhook_that_cannot_be_asked(api: Api, hook: Converter, conversion: J
     refused = widgets.get("v2", "a")
     assert refused.code == 500
     assert refused.message.startswith(FAILED.format(group=widgets.group))
-    assert told in refused.message
+    assert words in refused.message
     assert widgets.get("v2").code == 500
     assert widgets.api.delete(widgets.path("v1", "a")).code == 200
     assert widgets.api.delete(f"{CRDS}/widgets.{widgets.group}").code == 200

@@ -1,4 +1,4 @@
-"""What a server says of itself beside its objects: its probes in words, and its OpenAPI documents."""
+"""What a server says about itself next to its objects: its probes in words, and its OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_probe_in_words(api: Api, probe: str) -> None:
 
 
 def test_a_probe_without_a_check(api: Api) -> None:
-    """An excluded check is told as such; one that there is not is warned of."""
+    """An excluded check is reported as such; one that there is not is warned of."""
     lines = api.get("/readyz", verbose="", exclude="etcd").body.split("\n")
     assert "[+]etcd excluded: ok" in lines
     lines = api.get("/readyz", verbose="", exclude="nothing").body.split("\n")

@@ -129,7 +129,7 @@ def test_finalizers_hold_an_object(api: Api, config_maps: str) -> None:
 
 
 def test_a_list_in_pages(api: Api, config_maps: str) -> None:
-    """`continue` goes on where the page ended, and says how many remain."""
+    """`continue` continues where the page ended, and says how many remain."""
     for name in "abc":
         api.post(config_maps, _map(name)).ok()
     first = api.get(config_maps, limit=2).ok()

@@ -58,12 +58,12 @@ def test_a_good_module_is_taken(kmm: Api, spec: JSON) -> None:
     assert made.body["spec"].keys() == spec.keys()
 
 
-@pytest.mark.parametrize(("spec", "told"), [*BAD, *SHAPELESS])
-def test_a_bad_module_is_refused(kmm: Api, spec: JSON, told: str) -> None:
+@pytest.mark.parametrize(("spec", "shown"), [*BAD, *SHAPELESS])
+def test_a_bad_module_is_refused(kmm: Api, spec: JSON, shown: str) -> None:
     """With the words of the operator's own webhook, which need not be there."""
     refused = _create(kmm, spec)
     assert refused.code == 422, refused.body
-    assert told in refused.message
+    assert shown in refused.message
 
 
 def test_a_version_neither_comes_nor_goes(kmm: Api) -> None:
@@ -88,7 +88,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
 @pytest.mark.parametrize(
-    ("kernel", "told"),
+    ("kernel", "shown"),
     [
         pytest.param("5.14.0-427.50.1.el9_4.x86_64", "", id="a release's"),
         pytest.param("6.0.15-300.fc37.x86_64+rt", "", id="a real-time one"),
@@ -100,11 +100,11 @@ KINDS = [
         pytest.param("6.1." + "0" * 61, "may not be more than 64 bytes", id="longer than a kernel's name can be"),
     ],
 )
-def test_the_kernel_of_a_validation(kmm: Api, version: str, kind: str, kernel: str, told: str) -> None:
+def test_the_kernel_of_a_validation(kmm: Api, version: str, kind: str, kernel: str, shown: str) -> None:
     """The operator crashed on one that was none; here both kinds and both versions refuse it."""
     answer = _create(kmm, {"kernelVersion": kernel, "dtkImage": "quay.io/example/dtk:1"}, kind=kind, version=version)
-    assert answer.code == (422 if told else 201), answer.body
-    assert not told or told in answer.message
+    assert answer.code == (422 if shown else 201), answer.body
+    assert not shown or shown in answer.message
 
 
 RELEASE = "quay.io/example/release@sha256:00"
@@ -112,7 +112,7 @@ RELEASE = "quay.io/example/release@sha256:00"
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "shown"),
     [
         pytest.param({"releaseImage": RELEASE, "pushBuiltImage": True}, "", id="a release"),
         pytest.param(
@@ -135,11 +135,11 @@ RELEASE = "quay.io/example/release@sha256:00"
         ),
     ],
 )
-def test_what_is_validated_for_a_release(kmm: Api, version: str, spec: JSON, told: str) -> None:
+def test_what_is_validated_for_a_release(kmm: Api, version: str, spec: JSON, shown: str) -> None:
     """Exactly one of the release and the kernel says which kernel is meant."""
     answer = _create(kmm, spec, kind="PreflightValidationOCP", version=version)
-    assert answer.code == (422 if told else 201), answer.body
-    assert not told or told in answer.message
+    assert answer.code == (422 if shown else 201), answer.body
+    assert not shown or shown in answer.message
 
 
 def test_a_kernel_is_required(kmm: Api) -> None:
@@ -154,7 +154,7 @@ OLD_ENTRY = {"verificationStatus": "False", "verificationStage": "Image", **TIME
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "shown"),
     [
         pytest.param({}, "", id="as it should be"),
         pytest.param({"verificationStatus": "Success", "verificationStage": "Done"}, "", id="verified"),
@@ -170,14 +170,14 @@ OLD_ENTRY = {"verificationStatus": "False", "verificationStage": "Image", **TIME
         pytest.param({"lastTransitionTime": "yesterday"}, "must be of type date-time", id="no time"),
     ],
 )
-def test_a_status_says_what_it_may(kmm: Api, change: JSON, told: str) -> None:
+def test_a_status_says_what_it_may(kmm: Api, change: JSON, shown: str) -> None:
     """The words of KMM 2.4, and which stage runs."""
     made = _create(kmm, {"kernelVersion": "6.1.0"}, kind="PreflightValidation", version="v1beta2").ok()
     path = f"/apis/{GROUP}/v1beta2/preflightvalidations/{made['metadata']['name']}/status"
     entry = {**copy.deepcopy(ENTRY), "namespace": "a", "name": "b", **change}
     answer = kmm.merge(path, {"status": {"modules": [entry]}})
-    assert answer.code == (422 if told else 200), answer.body
-    assert not told or told in answer.message
+    assert answer.code == (422 if shown else 200), answer.body
+    assert not shown or shown in answer.message
 
 
 @pytest.mark.parametrize("kind", ["PreflightValidation", "PreflightValidationOCP"])

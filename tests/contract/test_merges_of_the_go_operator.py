@@ -198,7 +198,7 @@ async def merged(client: Client, resource: Resource, pair: JSON, *, applied_firs
 
 
 def _heard(_warnings: Sequence[str]) -> None:
-    """What the server says of fields is no part of these pairs."""
+    """What the server says about fields is no part of these pairs."""
 
 
 async def insisting(attempt: Callable[[], Awaitable[T]]) -> T:

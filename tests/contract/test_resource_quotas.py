@@ -1,7 +1,7 @@
 """ResourceQuotas on each server: what a write uses of them, what they refuse, and in which words.
 
 No controller runs beside either server, so a test writes `status` itself. A real server's informers need a moment until
-a quota is in force: beside each there is one that has room for no ConfigMap, and refuses it from then on.
+a quota is in force: next to each there is one that has room for no ConfigMap, and refuses it from then on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def quota(
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     api.post(path, {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}).ok()
     api.merge(f"{path}/{name}/status", {"status": {"hard": hard, "used": used}}).ok()
-    # A quota with scopes counts pods alone, so another tells when the server has seen both.
+    # A quota with scopes counts pods alone, so another shows when the server has seen both.
     limit = {f"count/{mark}": "0"}
     api.post(path, {"metadata": {"name": f"{name}-mark"}, "spec": {"hard": limit}}).ok()
     api.merge(f"{path}/{name}-mark/status", {"status": {"hard": limit, "used": limit}}).ok()
@@ -244,11 +244,11 @@ def test_an_update_uses_what_it_adds(api: Api, namespace: str) -> None:
     api.merge(service, {"spec": {"type": "NodePort"}}).ok()
     assert api.get(path).ok()["status"]["used"] == {"services": "1", "services.nodeports": "2"}
     third = {"spec": {"ports": [*SERVICE["spec"]["ports"], {"port": 82, "name": "c"}]}}
-    told = (
+    shown = (
         "exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=2, limited: services.nodeports=2"
     )
     eventually(lambda: api.merge(service, third).code == 403, "the server has seen its own charge")
-    assert api.merge(service, third).message == f'services "x" is forbidden: {told}'
+    assert api.merge(service, third).message == f'services "x" is forbidden: {shown}'
 
 
 def test_every_quota_of_a_namespace_counts(api: Api, namespace: str) -> None:

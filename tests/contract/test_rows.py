@@ -29,7 +29,7 @@ def test_what_differs_is_written_down() -> None:
 
 
 def test_what_another_kubernetes_answers_otherwise_is_written_down() -> None:
-    """Each reason stands in the docs, each row in it is one."""
+    """Each reason is in the docs, each row in it is one."""
     page = " ".join(DIFFERENCES.read_text().split())
     assert [each.reason for each in other_versions.all_differences() if each.reason not in page] == []
     known = {f"{row.file}: {row.id}" for row in rows()}

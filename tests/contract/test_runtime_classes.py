@@ -49,7 +49,7 @@ def test_a_class_keeps_its_handler(api: Api, make: Make) -> None:
 
 
 def test_what_a_class_adds_to_a_pod(api: Api, namespace: str, make: Make) -> None:
-    """Its overhead, its node selector beside the pod's, its tolerations."""
+    """Its overhead, its node selector next to the pod's, its tolerations."""
     toleration = {"key": "gpu", "operator": "Exists"}
     scheduling = {"nodeSelector": {"kind": "fast"}, "tolerations": [toleration]}
     name = make(overhead={"podFixed": OVERHEAD}, scheduling=scheduling)["metadata"]["name"]

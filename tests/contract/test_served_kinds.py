@@ -1,4 +1,4 @@
-"""Every kind and subresource of a real server is served, or stands on the page of differences."""
+"""Every kind and subresource of a real server is served, or is on the page of differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kubectl says of a kind that the server does not have; it asks for discovery and for OpenAPI first."""
+"""What kubectl says about a kind that the server does not have; it asks for discovery and for OpenAPI first."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """kube-apiserver and etcd for tests: found or built once, in a folder outside the checkout.
 
 In: the environment. Out: the folder that holds both programs, or `Unavailable` with the reason and the way out.
-`KUBEBUILDER_ASSETS`, where set, names a folder that has them. Otherwise they are built from the Go module beside this
+`KUBEBUILDER_ASSETS`, where set, names a folder that has them. Otherwise they are built from the Go module next to this
 file into `$XDG_CACHE_HOME/runup/controlplane/KEY`, where KEY hashes the module: another version is another folder.
 RUNUP_KUBERNETES=1.29 takes the versions of `1.29.mod` instead of those of `go.mod`; so does the name of every other
-`.mod` beside this file, `newest` among them.
+`.mod` next to this file, `newest` among them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def build(environ: Mapping[str, str] = os.environ) -> Path:
-    """As `find`, but builds what is missing and tells the progress on stderr; raises Unavailable."""
+    """As `find`, but builds what is missing and shows the progress on stderr; raises Unavailable."""
     if environ.get("KUBEBUILDER_ASSETS"):
         return find(environ)
     folder = cache(environ)
@@ -86,7 +86,7 @@ def mod_file(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def others() -> tuple[str, ...]:
-    """What RUNUP_KUBERNETES may name beside the versions of `go.mod`: `1.29`, `newest`."""
+    """What RUNUP_KUBERNETES may name next to the versions of `go.mod`: `1.29`, `newest`."""
     return tuple(sorted(file.stem for file in HERE.glob("*.mod") if file.stem != PINNED))
 
 
@@ -178,14 +178,14 @@ def version_flags(environ: Mapping[str, str] = os.environ) -> str:
 def _run(command: list[str], module: Path, environ: dict[str, str], started: float) -> tuple[int, str]:
     """Exit code and last lines; a line of progress every few seconds, by the packages that `go build -v` names."""
     lines: list[str] = []
-    told = started
+    shown = started
     out, error = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, cwd=module, env=environ, stdout=out, stderr=error) as process:
         assert process.stderr is not None
         for raw in process.stderr:
             lines.append(raw.decode(errors="replace").rstrip())
-            if (now := time.monotonic()) - told >= 10:
-                told = now
+            if (now := time.monotonic()) - shown >= 10:
+                shown = now
                 _tell(f"{now - started:4.0f} s  {len(lines)} packages, now {lines[-1]}")
     return process.returncode, "\n".join(lines[-20:])
 

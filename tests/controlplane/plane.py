@@ -111,7 +111,7 @@ class ControlPlane:
             raise
 
     def restart_server(self, how: signal.Signals = signal.SIGTERM, programs: Path | None = None) -> None:
-        """End kube-apiserver alone, start it anew, of `programs` if given, and return once it is ready."""
+        """End kube-apiserver alone, start it again, of `programs` if given, and return once it is ready."""
         self._programs = programs or self._programs
         server = self._processes.pop()
         server.send_signal(how)

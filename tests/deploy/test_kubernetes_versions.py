@@ -15,14 +15,14 @@ ROW = re.compile(rf"^\| (?P<server>1\.[0-9.]+) \| (?P<etcd>[0-9.]+) \| {CHOSEN} 
 def test_the_table_has_what_can_be_built() -> None:
     """The versions of server and etcd that the module of each pins, under the name that chooses it."""
     page = (DOCS / "reference" / "compatibility.md").read_text()
-    told = {row["name"] or "": (row["server"], row["etcd"]) for row in ROW.finditer(page)}
+    shown = {row["name"] or "": (row["server"], row["etcd"]) for row in ROW.finditer(page)}
     pinned = {}
     for name in ("", *build.others()):
         environ = {build.KUBERNETES: name}
         etcd = re.search(r"go\.etcd\.io/etcd/server/v3 v([0-9.]+)", build.mod_file(environ).read_text())
         assert etcd is not None
         pinned[name] = (build.version(environ).removeprefix("v"), etcd[1])
-    assert told == pinned
+    assert shown == pinned
 
 
 @pytest.mark.parametrize("name", build.others())

@@ -141,8 +141,8 @@ def test_every_runbook_says_what_to_do() -> None:
     """What it means, where to look, what to do."""
     parts = re.split(r"^### ", TROUBLESHOOTING, flags=re.MULTILINE)[1:]
     # One that only leads to another has nothing to say.
-    told = [part for part in parts if "**Means**" in part or not part.split("\n", 1)[1].strip().startswith("See [")]
-    lacking = [part.splitlines()[0] for part in told if not RUNBOOK.search(part)]
+    shown = [part for part in parts if "**Means**" in part or not part.split("\n", 1)[1].strip().startswith("See [")]
+    lacking = [part.splitlines()[0] for part in shown if not RUNBOOK.search(part)]
     assert lacking == []
 
 

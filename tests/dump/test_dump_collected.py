@@ -372,5 +372,5 @@ def test_what_is_proven(files: dict[str, str], resource: tuple[str, str], held: 
     dump = load.read(tmp_path)
     assert [problem for problem in dump.problems if "b/" in problem] == []
     found = dump.collected
-    told = WHOLE if resource in found.whole else PARTLY if resource in found.partly else ABSENT
-    assert told == held
+    shown = WHOLE if resource in found.whole else PARTLY if resource in found.partly else ABSENT
+    assert shown == held

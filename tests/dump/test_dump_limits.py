@@ -66,7 +66,7 @@ def test_a_sparse_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_name_is_no_text_is_named_all_the_same(tmp_path: Path) -> None:
-    """A name may be any bytes; what is told of it can be written as UTF-8, also where nothing else is there."""
+    """A name may be any bytes; what is reported of it can be written as UTF-8, also where nothing else is there."""
     dump = write(tmp_path / "dump")
     (dump / "\udcff.yaml").write_text("a: 1\n")
     (problem,) = load.read(dump).problems
@@ -203,7 +203,7 @@ def test_objects_that_take_too_much_in_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "shown"),
     [
         pytest.param(
             ("preflight", "run", "--from=5.0.0", "--to=5.0.1"),
@@ -221,13 +221,13 @@ def test_objects_that_take_too_much_in_all() -> None:
     ],
 )
 def test_what_a_command_says_of_a_file_that_is_too_large(
-    tmp_path: Path, run: Run, words: tuple[str, ...], code: int, told: str
+    tmp_path: Path, run: Run, words: tuple[str, ...], code: int, shown: str
 ) -> None:
-    """One line that names the file and the way out: what needs no more than the rest goes on without it."""
+    """One line that names the file and the way out: what needs no more than the rest continues without it."""
     dump = write(tmp_path / "dump", sparse="")
     os.truncate(dump / "sparse.yaml", (128 << 20) + 1)
     ran = run(*words, "--dump", dump)
-    assert (ran.code, ran.err) == (code, told.format(dump / "sparse.yaml"))
+    assert (ran.code, ran.err) == (code, shown.format(dump / "sparse.yaml"))
 
 
 @pytest.mark.parametrize("words", [("preflight", "run", "--to=5.0.1"), ("upgrade", "status")], ids=" ".join)

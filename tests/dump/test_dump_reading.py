@@ -78,8 +78,8 @@ def test_it_is_named_and_costs_nothing_but_itself(text: str, said: str, tmp_path
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["the newer one last", "the newer one first"])
 def test_of_two_conditions_the_one_that_changed_last_counts(order: tuple[int, int], tmp_path: Path) -> None:
     """Whatever their order."""
-    told = (("True", TIMES[0]), ("False", TIMES[1]))
-    (tmp_path / "all.yaml").write_text(CV + "---\n" + ETCD + rows(*(told[each] for each in order)))
+    shown = (("True", TIMES[0]), ("False", TIMES[1]))
+    (tmp_path / "all.yaml").write_text(CV + "---\n" + ETCD + rows(*(shown[each] for each in order)))
     operator = load.read(tmp_path).one("config.openshift.io", "ClusterOperator", "etcd")
     assert operator is not None
     assert [condition["status"] for condition in operator["status"]["conditions"]] == ["False"]
@@ -191,7 +191,7 @@ def test_an_insights_archive_with_all_its_folders(packed: bool, tmp_path: Path) 
 
 
 def test_what_wrote_an_object_stays(tmp_path: Path) -> None:
-    """`managedFields` say in which version: evidence, but for a sandbox, whose server writes its own."""
+    """`managedFields` say in which version: evidence, except for a sandbox, whose server writes its own."""
     written = [{"manager": "old", "operation": "Update", "apiVersion": "flowcontrol.apiserver.k8s.io/v1beta2"}]
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "good", "managedFields": written}}
     (tmp_path / "node.json").write_text(json.dumps(node))

@@ -29,7 +29,7 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-0"}}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A dump whose nodes are to come by a link, and a file and a folder that are not in it."""
+    """A dump whose nodes must come by a link, and a file and a folder that are not in it."""
     dump, outside = tmp_path / "dump", tmp_path / "outside"
     dump.mkdir()
     outside.mkdir()

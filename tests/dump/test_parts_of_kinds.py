@@ -1,6 +1,6 @@
 """A must-gather with budgets of one namespace only, from its files to the target's report, in one process.
 
-The target is told nothing of dumps: what it knows comes from the API server's lists.
+The target is reported nothing of dumps: what it knows comes from the API server's lists.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ async def test_what_the_target_says(
 
 
 async def test_what_is_found_is_reported(tmp_path: Path) -> None:
-    """Beside what cannot be told."""
+    """Next to what is unknown."""
     dump = must_gather(tmp_path / "dump", least=1, namespaces=("shop", "till"))
     outcome = await outcome_on_server(dump, tmp_path / "data")
     assert [finding.name for finding in outcome.findings] == [CHECK.name, CHECK.unknown_risk]

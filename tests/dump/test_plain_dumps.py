@@ -132,7 +132,7 @@ def test_which_kubernetes_it_runs(row: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_known_to_be_such_a_cluster(files: dict[str, Any], words: str, tmp_path: Path) -> None:
-    """An OpenShift whose ClusterVersion was not collected is not judged as something else."""
+    """An OpenShift whose ClusterVersion was not collected is not evaluated as something else."""
     with pytest.raises(BadDump, match=words) as raised:
         load.read(write(tmp_path / "d", files), any_kubernetes=True)
     assert raised.value.reason == "NoClusterVersion"

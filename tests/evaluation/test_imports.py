@@ -31,7 +31,7 @@ assert result.report is not None and result.report.risks, result.problem
     ],
 )
 def test_loads_no_network_and_no_command_line(code: str, refused: set[str]) -> None:
-    """The modules are looked up in `sys.modules` of a process of its own."""
+    """The modules are looked up in `sys.modules` of a separate process."""
     code = f"{code}\nimport sys\nprint(*sorted({refused!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert (done.stdout.strip(), done.stderr) == ("", "")

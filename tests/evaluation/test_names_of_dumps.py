@@ -51,7 +51,7 @@ def test_a_baseline_of_one_fits_the_other(run: Run, archives: Path, tmp_path: Pa
 
 
 def test_dumps_of_one_name_have_their_paths(run: Run, archives: Path, tmp_path: Path) -> None:
-    """So that rows of a table can be told apart."""
+    """So that rows of a table can be distinguished."""
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
         shutil.copy(archives / "c0007.tar.gz", tmp_path / place / "dump.tar.gz")

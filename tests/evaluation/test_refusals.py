@@ -147,9 +147,9 @@ def test_a_preflight_without_the_operator_agrees_with_the_operator(situation: Si
     history = stored_reports.read(world.observed.history)
     (stored,) = history.reports
     ran = results.findings_of(EvaluatedCluster(where="c", report=stored, cluster=world.version))
-    told = [{each.name: (each.severity, each.state) for each in found.risks} for found in (shown, ran)]
+    seen = [{each.name: (each.severity, each.state) for each in found.risks} for found in (shown, ran)]
     # What the target did not find is the operator's to say: the risks of the update service and of the cluster.
-    assert {name: told[0][name] for name in told[1]} == told[1]
+    assert {name: seen[0][name] for name in seen[1]} == seen[1]
     refusals = [{each.name for each in found.refusals} for found in (shown, ran)]
     assert refusals[1] <= refusals[0]
     assert shown.exit_code == ran.exit_code

@@ -52,7 +52,7 @@ class Situation(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a view says of one cluster; None stands for what the view does not show."""
+    """What a view says about one cluster; None represents what the view does not show."""
 
     states: Mapping[str, str] | None = None
     severities: Mapping[str, str] | None = None
@@ -203,9 +203,9 @@ def _markdown(result: ClusterResult) -> Told:
     lacking = re.search(r"^Unknown: (.*)\.$", text, re.MULTILINE)
     unread = lacking[1].split(", ") if lacking else []
     # What is unknown for lack of objects is named without a severity.
-    told = {name: severity for _, name, severity, _ in items}
-    told |= {risk.name: risk.severity for risk in result.findings.risks if risk.name in unread}
-    return _split(found | dict.fromkeys(unread, "unknown"), told)
+    shown = {name: severity for _, name, severity, _ in items}
+    shown |= {risk.name: risk.severity for risk in result.findings.risks if risk.name in unread}
+    return _split(found | dict.fromkeys(unread, "unknown"), shown)
 
 
 _ROW = re.compile(r"^(critical|warning|info) +(refuses|applies|unknown|accepted) +(\S+) ", re.MULTILINE)
@@ -257,8 +257,8 @@ VIEWS: dict[str, Callable[[ClusterResult], Told]] = {
 }
 
 
-def _agrees(view: str, told: Told, expected: Told) -> None:
-    for field, said, right in zip(Told._fields, told, expected, strict=True):
+def _agrees(view: str, shown: Told, expected: Told) -> None:
+    for field, said, right in zip(Told._fields, shown, expected, strict=True):
         assert said is None or said == right, (view, field)
 
 
@@ -266,15 +266,15 @@ def _fleet_agrees(found: list[ClusterResult], expected: list[Told]) -> None:
     """In a fleet each risk is named once for all clusters."""
     table = matrix([(result.name, result.findings) for result in found])
     code = worst_code(result.findings.exit_code for result in found)
-    assert code == worst_code(told.code or 0 for told in expected)
+    assert code == worst_code(shown.code or 0 for shown in expected)
     data = fleet_forms.data(found, {}, table, code)
     assert data["exitCode"] == code
     drawn = "".join(fleet_text.text(table, Screen(400), whole=True))
     text, html = fleet_forms.markdown(table), fleet_page.page(table, found, NOW)
-    for index, (result, told) in enumerate(zip(found, expected, strict=True)):
-        assert told.states is not None and told.refused is not None
-        states = told.states | dict.fromkeys(told.refused, "refuses")
-        assert _of_data(data["clusters"][index]) == told
+    for index, (result, shown) in enumerate(zip(found, expected, strict=True)):
+        assert shown.states is not None and shown.refused is not None
+        states = shown.states | dict.fromkeys(shown.refused, "refuses")
+        assert _of_data(data["clusters"][index]) == shown
         assert {row.name: row.mark(result.name) for row in table.rows if row.mark(result.name)} == states
         for row in data["risks"]:
             state = states.get(row["name"], "")
@@ -288,7 +288,7 @@ def _fleet_agrees(found: list[ClusterResult], expected: list[Told]) -> None:
             assert column[2 + index] == marks[state]
             assert row["name"] in html or state == "accepted"
     for row in table.rows:
-        refusing = [name for name, told in zip(CLUSTERS, expected, strict=False) if row.name in (told.refused or ())]
+        refusing = [name for name, shown in zip(CLUSTERS, expected, strict=False) if row.name in (shown.refused or ())]
         assert (f"refuses the update of {len(refusing)} of" in text) or not refusing
         gravest = re.search(rf"\*\*{re.escape(row.name)}\*\* \((\w+)\)", text)
         assert not row.applies or (gravest is not None and gravest[1] == ("critical" if refusing else row.severity))

@@ -188,5 +188,5 @@ def test_another_check_lacks_what_is_left_out(fields: tuple[str, ...], missing: 
     why = why_insufficient(_read(*fields), recorded)
     expected = f"the dump leaves out fields of pods ({', '.join(missing)}); collect it with `--whole-objects`"
     assert why == (expected if missing else "")
-    # The reads of checks that are installed beside runup are known when the dump is collected.
+    # The reads of checks that are installed next to runup are known when the dump is collected.
     assert why_insufficient(_read(*fields), as_text(collected_fields(POD, [_read(*fields)]))) == ""

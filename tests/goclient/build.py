@@ -1,4 +1,4 @@
-"""The program `goclient` beside this file: found or built once, in a folder outside the checkout.
+"""The program `goclient` next to this file: found or built once, in a folder outside the checkout.
 
 In: the environment. Out: the program, or `build.Unavailable` with the reason and the way out. It is kept in
 `$XDG_CACHE_HOME/runup/goclient/KEY`, where KEY hashes its sources: another text is another folder.

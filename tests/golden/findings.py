@@ -1,4 +1,4 @@
-"""What every check says of its example, and of one in which everything is there twice.
+"""What every check says about its example, and of one in which everything is there twice.
 
 `python -m tests.golden.findings` writes it anew. Whoever does that reads the difference: whether it is right, and right
 English for one and for two.

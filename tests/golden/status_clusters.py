@@ -109,7 +109,7 @@ def ago(rng: random.Random) -> str:
 
 
 def at_a_threshold(rng: random.Random) -> str:
-    """A time at which trouble of an operator begins to count, or to count for more, or a second beside it."""
+    """A time at which trouble of an operator begins to count, or to count for more, or a second next to it."""
     age = rng.choice((300, 1200, 2400)) + rng.choice((-1, 0, 1))
     return text_of(NEWEST - timedelta(seconds=age), rng)
 
@@ -139,14 +139,14 @@ def set_condition(owner: Obj, made: Obj) -> None:
 
 
 def status_of(owner: Obj) -> Obj:
-    """The status, made where there is none."""
+    """The status, made where it does not exist."""
     made: Obj = owner.get("status") or {}
     owner["status"] = made
     return made
 
 
 def conditions_of(owner: Obj) -> list[Obj]:
-    """The conditions, made where there are none."""
+    """The conditions, made where they do not exist."""
     rows: list[Obj] = status_of(owner).get("conditions") or []
     owner["status"]["conditions"] = rows
     return rows
@@ -487,7 +487,7 @@ def change_nodes(files: Obj, rng: random.Random) -> None:
 
 
 def degrade_nodes(files: Obj, rng: random.Random) -> None:
-    """Nodes that the daemon gave up on, and what it says of them."""
+    """Nodes that the daemon gave up on, and what it says about them."""
     for one in some(files["node"], rng):
         notes = one["metadata"].get("annotations") or {}
         said = rng.choice((*MESSAGES, f"{one['metadata']['name']}: no space on {one['metadata']['name']}"))

@@ -207,7 +207,7 @@ def is_multi(history: list[Obj]) -> bool:
 
 
 def node_state(node: Obj, pool: Obj, versions: Obj, history: list[Obj], migrating: bool, real_now: int) -> Obj:
-    """All that the texts need to know of one node."""
+    """All that the texts need to know about one node."""
     name = node["metadata"]["name"]
     notes = node["metadata"].get("annotations") or {}
     spec = pool.get("spec") or {}
@@ -602,8 +602,8 @@ def alert_insights(answer: Obj | None, started: int) -> list[Obj]:
             lead = "Alert known to affect updates has been firing since before the update started."
         else:
             lead = "Alert started firing during the update."
-        told = [notes[key] for key in ("description", "message") if notes.get(key)]
-        about = f" The alert description is: {' | '.join(told)}" if told else " The alert has no description."
+        seen = [notes[key] for key in ("description", "message") if notes.get(key)]
+        about = f" The alert description is: {' | '.join(seen)}" if seen else " The alert has no description."
         summary = f"Alert is firing: {notes.get('summary') or name}"
         reference = notes.get("runbook_url") or "<alert does not have a runbook_url annotation>"
         where = f"{labels['namespace']}/{name}" if labels.get("namespace") else name

@@ -46,7 +46,7 @@ BAD_ALERTS = "Ignoring alerts in 'Update Health'. Error unmarshaling alerts: %w 
 
 @pytest.fixture(scope="module")
 def examples() -> list[dict[str, Any]]:
-    """The visible examples to change, where the corpus is beside this checkout."""
+    """The visible examples to change, where the corpus is next to this checkout."""
     return [clusters.brought_to_newest(clusters.example(CORPUS, name)) for name in EXAMPLES]
 
 

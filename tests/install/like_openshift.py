@@ -74,8 +74,8 @@ def furnish(client: SyncClient) -> None:
     done = {"state": "Completed", "verified": False, "startedTime": "2026-11-01T00:00:00Z", **desired}
     history = [{**done, "completionTime": "2026-11-01T01:00:00Z"}]
     condition = {"lastTransitionTime": "2026-11-01T00:00:00Z", "reason": "AsExpected", "message": ""}
-    told = {"Available": "True", "Failing": "False", "Progressing": "False"}
-    conditions = [{**condition, "type": name, "status": value} for name, value in told.items()]
+    shown = {"Available": "True", "Failing": "False", "Progressing": "False"}
+    conditions = [{**condition, "type": name, "status": value} for name, value in shown.items()]
     status = {
         "availableUpdates": None,
         "conditions": conditions,

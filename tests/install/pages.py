@@ -1,4 +1,4 @@
-"""Types the commands of a page: its `sh` blocks, in their order, by a shell beside a cluster."""
+"""Types the commands of a page: its `sh` blocks, in their order, by a shell next to a cluster."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Shell:
         return done.returncode, done.stdout + done.stderr
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
-        """A command that goes on until it is ended."""
+        """A command that continues until it is ended."""
         self.typed.add(command)
         for theirs, ours in self._other.items():
             command = command.replace(theirs, ours)

@@ -33,13 +33,13 @@ def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def plain(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path) -> Iterator[tuple[Shell, SyncClient]]:
-    """A shell beside a cluster that has nothing of OpenShift."""
+    """A shell next to a cluster that has nothing of OpenShift."""
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
         yield Shell(api.kubeconfig, bin_folder, with_deploy(tmp_path)), client
 
 
 def test_on_openshift(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path) -> None:
-    """The first thing that the page offers, beside the operator that is there."""
+    """The first thing that the page offers, next to the operator that is there."""
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
         like_openshift.furnish(client)
         shell = Shell(api.kubeconfig, bin_folder, with_deploy(tmp_path))
@@ -84,15 +84,15 @@ def test_what_was_saved_is_restored_on_another_cluster(
             shell.type_all(block)
             spec = client.send(calls.get_raw(VERSIONS, "version"))["spec"]
             maps = client.send(calls.list_raw(MAPS, OPERATOR_NAMESPACE)).items
-            values = {each["metadata"]["name"]: each["data"].get("told") for each in maps}
+            values = {each["metadata"]["name"]: each["data"].get("shown") for each in maps}
             found.append((spec, values["preflight-history"], values["another"]))
     assert found[0][0] == found[1][0]
     assert [each[1:] for each in found] == [("saved", "save"), ("saved", "restore")]
 
 
-def kept(name: str, told: str) -> dict[str, Any]:
-    """A ConfigMap beside the operator."""
-    return {"metadata": {"name": name, "namespace": OPERATOR_NAMESPACE}, "data": {"told": told}}
+def kept(name: str, shown: str) -> dict[str, Any]:
+    """A ConfigMap next to the operator."""
+    return {"metadata": {"name": name, "namespace": OPERATOR_NAMESPACE}, "data": {"shown": shown}}
 
 
 def test_with_kustomize(plain: tuple[Shell, SyncClient]) -> None:

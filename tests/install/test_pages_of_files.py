@@ -96,7 +96,7 @@ def release_files(folder: Path, key: SigningKey) -> None:
 
 
 def other_places(mirror: str) -> dict[str, str]:
-    """What this reader types in place of the page's names. Only skopeo cannot be told the authority by a file."""
+    """What this reader types in place of the page's names. Only skopeo is unknown the authority by a file."""
     return {
         MIRROR: mirror,
         "registry.example/runup": f"{mirror}/runup",

@@ -108,7 +108,7 @@ class Sandbox:
         self.client.send(calls.merge_patch(resource_of(ClusterVersion), "version", body))
 
     def clear_preflight(self) -> None:
-        """End the preflight, and wait until the operator has: asked for again before that, it would just go on."""
+        """End the preflight, and wait until the operator has: asked for again before that, it would just continue."""
         done = self.run("upgrade", "--clear-preflight")
         assert done.code == 0, done.err
         self.until(lambda version: find(version.status.conditions, "PreflightRunning") is None, "the preflight's end")
@@ -133,7 +133,7 @@ class Sandbox:
 
 
 def started_sandbox(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:
-    """Yields a sandbox of a scenario, in a folder of its own that goes away with it."""
+    """Yields a sandbox of a scenario, in a separate folder that goes away with it."""
     # A short path: sockets below it have a length limit.
     data = Path(tempfile.mkdtemp(prefix=f"runup-test-{Path(scenario).name}-"))
     yield from sandbox_in(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)

@@ -1,4 +1,4 @@
-"""Sandboxes that end while the tests go on."""
+"""Sandboxes that end while the tests continue."""
 
 from __future__ import annotations
 

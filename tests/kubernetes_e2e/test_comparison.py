@@ -24,13 +24,13 @@ def test_what_the_real_server_passes_is_expected() -> None:
 
 
 def test_without_the_real_server_all_are_expected() -> None:
-    """Each failure is told."""
+    """Each failure is reported."""
     report = compared({SANDBOX: {"a": GOOD, "b": BAD}})
     assert (report["pass on kubesandbox"], report["fail on the sandbox alone"]) == (1, {"b": "gone"})
 
 
 def test_nothing_ran_on_the_real_server() -> None:
-    """Then nothing is expected of the sandbox; alone it is told as well."""
+    """Then nothing is expected of the sandbox; alone it is reported as well."""
     report = compared({REAL: {}, SANDBOX: {"a": GOOD, "b": BAD}})
     assert (report["tests"], report["fail on the sandbox alone"]) == (0, {})
     assert compared({REAL: {}})["tests"] == 0

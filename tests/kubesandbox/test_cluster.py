@@ -1,4 +1,4 @@
-"""The cluster's process: it serves until it is told to stop, or until a part of it is no more."""
+"""The cluster's process: it serves until it is asked to stop, or until a part of it is no more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def _ends() -> None:
 
 
 async def test_it_serves_until_it_is_told_to_stop() -> None:
-    """And leaves its tasks to whoever started them."""
+    """And leaves its tasks to anybody who started them."""
     stop = asyncio.Event()
     task = asyncio.create_task(_for_ever())
     asyncio.get_running_loop().call_soon(stop.set)

@@ -26,7 +26,7 @@ def test_every_library_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_example_passes(name: str, tmp_path: Path) -> None:
-    """With all files of the page beside it."""
+    """With all files of the page next to it."""
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)

@@ -44,7 +44,7 @@ CLUSTER_LABEL = "open-cluster-management.io/cluster-name"
 
 
 class Process:
-    """A part of Open Cluster Management as a process; `kill` leaves no time to say goodbye, `start` begins it anew."""
+    """A part of Open Cluster Management as a process; `kill` leaves no time to say goodbye, `start` begins it again."""
 
     def __init__(self, data: Path, program: Path, name: str, *words: str) -> None:
         self._log = data / f"{name}.log"

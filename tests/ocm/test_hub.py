@@ -116,7 +116,7 @@ class Fleet:
             eventually(lambda name=name, job=job: self.ended(name, job), f"{name} has checked itself")
 
     def report_status(self, *names: str) -> None:
-        """Let clusters tell how their update goes, as their other CronJob would, and wait until they have."""
+        """Let clusters show how their update goes, as their other CronJob would, and wait until they have."""
         jobs = [(name, self.begin(name, status_schedule.NAME)) for name in names]
         for name, job in jobs:
             eventually(lambda name=name, job=job: self.ended(name, job), f"{name} has told its status")
@@ -395,7 +395,7 @@ def _agent_dead(fleet: Fleet) -> Iterator[None]:
 def test_what_is_known_of_a_cluster_that_is_gone(
     fleet: Fleet, gone: Callable[[Fleet], AbstractContextManager[None]]
 ) -> None:
-    """Its last report stays; that nobody hears of it is told, and is not accepted by a baseline that has it."""
+    """Its last report stays; that nobody hears of it is reported, and is not accepted by a baseline that has it."""
     before = fleet.observed()
     with gone(fleet):
         eventually(lambda: fleet.states(SILENT) == {"island": "Unknown"}, "the hub says that it does not hear of it")
@@ -443,7 +443,7 @@ def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[st
     harbour.until(lambda version: version.status.desired.version == "5.1.0", "the update has begun")
     began = time.monotonic()
     fleet.report_status("harbour")
-    told = time.monotonic()
+    seen = time.monotonic()
     shown = eventually(
         lambda: (
             {name: each["target"] for name, each in fleet.status().items() if each["target"] != "5.0.0"}
@@ -454,7 +454,7 @@ def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[st
     assert shown
     ended = time.monotonic()
     with capsys.disabled():
-        print(f"\na Job took {told - began:.1f} s, and the hub showed the update {ended - told:.1f} s later")
+        print(f"\na Job took {seen - began:.1f} s, and the hub showed the update {ended - seen:.1f} s later")
     # Not of island: its lease is short since its agent was killed, and it may be silent on a busy machine.
     updating = {name: each["updating"] for name, each in fleet.status("-l", "name!=island").items()}
     assert updating == {"harbour": "True", "lighthouse": "False"}
@@ -463,7 +463,7 @@ def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[st
 
 
 def test_the_page_types_the_same() -> None:
-    """What is typed here stands in docs/how-to/fleets.md."""
+    """What is typed here is in docs/how-to/fleets.md."""
     page = DOCS.read_text()
     for words in (
         "runup fleet addon --placement fleet/all --every",

@@ -196,7 +196,7 @@ class Cluster:
         await _create(self.client, resource, obj, None)
 
     def report(self, preflight_id: str, *risks: str, **changes: Any) -> None:
-        """Write a report as a target does: beside, then renamed."""
+        """Write a report as a target does: next to, then renamed."""
         fields: dict[str, Any] = {
             "format": FORMAT,
             "preflight_id": preflight_id,

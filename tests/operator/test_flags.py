@@ -59,21 +59,21 @@ EVERY = (
 
 def test_what_start_is_told() -> None:
     """Each flag has its place."""
-    told = manager_options(flags(start, *NEEDED, *EVERY))
-    assert (told.release_image, told.update_service, told.update_service_ca) == (
+    shown = manager_options(flags(start, *NEEDED, *EVERY))
+    assert (shown.release_image, shown.update_service, shown.update_service_ca) == (
         "q/r@sha256:1",
         "https://up.example",
         "up.pem",
     )
-    assert (told.prometheus_url, told.prometheus_ca, told.hypershift) == ("https://prom.example", "prom.pem", True)
-    assert (told.release_source, told.payload_folder, told.report_folder) == (
+    assert (shown.prometheus_url, shown.prometheus_ca, shown.hypershift) == ("https://prom.example", "prom.pem", True)
+    assert (shown.release_source, shown.payload_folder, shown.report_folder) == (
         "registry",
         Path("/payloads"),
         Path("/reports"),
     )
-    assert (told.applies, told.open_gates, told.always_enabled) == (False, {"A", "B"}, ("C", "D"))
-    place = told.pod_settings
-    assert (told.plain_http_registries, place.plain_http_registries) == ({"a:1", "b:2"}, ("a:1", "b:2"))
+    assert (shown.applies, shown.open_gates, shown.always_enabled) == (False, {"A", "B"}, ("C", "D"))
+    place = shown.pod_settings
+    assert (shown.plain_http_registries, place.plain_http_registries) == ({"a:1", "b:2"}, ("a:1", "b:2"))
     assert (place.namespace, place.node_name, place.operator_service_account) == ("ns", "node-1", "me")
     assert (place.service_account, place.report_sink, place.timeout_s) == ("dedicated", "configmap", 5.0)
     assert (place.prometheus_url, place.prometheus_hosted) == ("https://prom.example", True)
@@ -84,11 +84,11 @@ def test_what_start_does_where_it_is_told_no_more_than_it_needs(monkeypatch: pyt
     """It applies releases, asks nobody for numbers, and keeps to the cluster's gates."""
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
     monkeypatch.delenv("CVO_NAME", raising=False)
-    told = manager_options(flags(start, *NEEDED))
-    assert (told.applies, told.open_gates, told.always_enabled, told.hypershift) == (True, frozenset(), (), False)
-    assert (told.prometheus_url, told.update_service, told.pod_settings.prometheus_hosted) == ("", "", False)
-    assert (told.plain_http_registries, told.pod_settings.plain_http_registries) == (frozenset(), ())
-    assert (told.pod_settings.namespace, told.pod_settings.quantities) == (
+    shown = manager_options(flags(start, *NEEDED))
+    assert (shown.applies, shown.open_gates, shown.always_enabled, shown.hypershift) == (True, frozenset(), (), False)
+    assert (shown.prometheus_url, shown.update_service, shown.pod_settings.prometheus_hosted) == ("", "", False)
+    assert (shown.plain_http_registries, shown.pod_settings.plain_http_registries) == (frozenset(), ())
+    assert (shown.pod_settings.namespace, shown.pod_settings.quantities) == (
         "openshift-cluster-version-operator",
         Quantities(),
     )
@@ -119,11 +119,11 @@ def test_what_every_process_is_told(command: click.Command) -> None:
         "--health-listen=:2",
     )
     tls = ("--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
-    told = common(flags(command, *needed, *served, *tls, "--no-leader-elect", "--lease=3,2,1"))
-    assert (told["listen"], told["serving_cert_file"], told["serving_key_file"]) == ("127.0.0.1:1", "c", "k")
-    assert told["health_listen"] == ":2"
-    assert (told["metrics_auth"], told["leader_elect"], told["election"]) == (False, False, Election(3, 2, 1))
-    assert (told["serving_tls"].min_version, told["serving_tls"].ciphers) == (
+    shown = common(flags(command, *needed, *served, *tls, "--no-leader-elect", "--lease=3,2,1"))
+    assert (shown["listen"], shown["serving_cert_file"], shown["serving_key_file"]) == ("127.0.0.1:1", "c", "k")
+    assert shown["health_listen"] == ":2"
+    assert (shown["metrics_auth"], shown["leader_elect"], shown["election"]) == (False, False, Election(3, 2, 1))
+    assert (shown["serving_tls"].min_version, shown["serving_tls"].ciphers) == (
         "VersionTLS13",
         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",),
     )
@@ -152,9 +152,9 @@ def test_what_the_update_status_controller_is_told() -> None:
         "--write-interval=5",
         "--mock-now=2026-01-14T10:00:00Z",
     )
-    told = options_of_update_status(flags(update_status_controller, *words))
-    assert (told.namespace, told.alerts_url, told.alerts_ca, told.timing.interval_s) == ("ns", "u", "c", 5.0)
-    assert told.fixed_now == datetime(2026, 1, 14, 10, tzinfo=UTC)
+    shown = options_of_update_status(flags(update_status_controller, *words))
+    assert (shown.namespace, shown.alerts_url, shown.alerts_ca, shown.timing.interval_s) == ("ns", "u", "c", 5.0)
+    assert shown.fixed_now == datetime(2026, 1, 14, 10, tzinfo=UTC)
     unsaid = options_of_update_status(flags(update_status_controller))
     assert (unsaid.timing.interval_s, unsaid.fixed_now, unsaid.alerts_url) == (0.3, None, "")
     assert unsaid.namespace == "openshift-update-status-controller"
@@ -180,12 +180,15 @@ def test_what_the_kernel_module_preflight_is_told(monkeypatch: pytest.MonkeyPatc
     words = ("--namespace=ns", "--build-image=b", "--sign-image=s", "--sign-file=/f", "--build-deadline=1")
     plain = ("--plain-http=a:1", "--plain-http=b:2", "--inner-registry=r.svc:5000", "--inner-registry=s")
     plain += ("--service-network=10.96.0.0/12", "--service-network=fd00::/112", "--certificate-authority=/ca")
-    told = options_of_kernel_modules(flags(kernel_module_preflight, *words, "--build-with=jobs", *plain))
-    builder = told.builder
+    shown = options_of_kernel_modules(flags(kernel_module_preflight, *words, "--build-with=jobs", *plain))
+    builder = shown.builder
     assert (builder.image, builder.sign_image, builder.sign_file, builder.deadline_s) == ("b", "s", "/f", 1)
-    assert told.certificate_authority == "/ca"
-    assert (told.inner, [str(each) for each in told.services]) == ({"r.svc:5000", "s"}, ["10.96.0.0/12", "fd00::/112"])
-    assert (told.namespace, told.builds, told.plain_http) == ("ns", False, {"a:1", "b:2"})
+    assert shown.certificate_authority == "/ca"
+    assert (shown.inner, [str(each) for each in shown.services]) == (
+        {"r.svc:5000", "s"},
+        ["10.96.0.0/12", "fd00::/112"],
+    )
+    assert (shown.namespace, shown.builds, shown.plain_http) == ("ns", False, {"a:1", "b:2"})
     unsaid = options_of_kernel_modules(flags(kernel_module_preflight))
     assert (unsaid.builder.sign_file, unsaid.builder.deadline_s) == ("/usr/local/bin/sign-file", 3600)
     assert (unsaid.builds, unsaid.plain_http, unsaid.builder.image) == (True, frozenset(), "")
@@ -195,9 +198,9 @@ def test_what_the_kernel_module_preflight_is_told(monkeypatch: pytest.MonkeyPatc
         options_of_kernel_modules(flags(kernel_module_preflight, "--service-network=10.96"))
     for name in ("RELATED_IMAGE_BUILD", "RELATED_IMAGE_SIGN", "POD_NAMESPACE"):
         monkeypatch.setenv(name, name)
-    told = options_of_kernel_modules(flags(kernel_module_preflight))
-    assert (told.builder.image, told.builder.sign_image) == ("RELATED_IMAGE_BUILD", "RELATED_IMAGE_SIGN")
-    assert told.namespace == "POD_NAMESPACE"
+    shown = options_of_kernel_modules(flags(kernel_module_preflight))
+    assert (shown.builder.image, shown.builder.sign_image) == ("RELATED_IMAGE_BUILD", "RELATED_IMAGE_SIGN")
+    assert shown.namespace == "POD_NAMESPACE"
     with pytest.raises(click.BadParameter, match="1"):
         flags(kernel_module_preflight, "--build-deadline=0")
 
@@ -233,9 +236,9 @@ def served(error: Exception | None, seen: list[Any]) -> Callable[..., Coroutine[
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        pytest.param(None, 0, "", id="it was told to stop"),
+        pytest.param(None, 0, "", id="it was shown to stop"),
         pytest.param(LeaseLost("gone"), 1, "", id="its lease is lost, which was said when it happened"),
-        pytest.param(Terminal("do this", reason="R"), 1, "error: do this\n", id="it must be told otherwise"),
+        pytest.param(Terminal("do this", reason="R"), 1, "error: do this\n", id="it must be shown otherwise"),
         pytest.param(
             KubeError("the server is away", reason="Away"), 1, "error: the server is away\n", id="the server is away"
         ),
@@ -256,16 +259,16 @@ def test_how_a_process_ends(
 ) -> None:
     """One line on stderr where it cannot run, none where there is nothing to say."""
     seen: list[Any] = []
-    told = {"kubeconfig": str(kubeconfig)}
-    assert run_process(told, lambda given: given["kubeconfig"], served(error, seen), asyncio.run) == code
+    shown = {"kubeconfig": str(kubeconfig)}
+    assert run_process(shown, lambda given: given["kubeconfig"], served(error, seen), asyncio.run) == code
     assert capsys.readouterr().err == said
     assert seen == [("http://127.0.0.1:1", str(kubeconfig))]
 
 
 def test_a_bug_is_a_traceback_in_json(kubeconfig: Path, logs: None, capsys: pytest.CaptureFixture[str]) -> None:
     """And the exit code is 1."""
-    told = {"kubeconfig": str(kubeconfig)}
-    assert run_process(told, lambda given: given, served(KeyError("x"), []), asyncio.run) == 1
+    shown = {"kubeconfig": str(kubeconfig)}
+    assert run_process(shown, lambda given: given, served(KeyError("x"), []), asyncio.run) == 1
     event = json.loads(capsys.readouterr().err)
     assert (event["event"], event["level"]) == ("ended by a bug", "error")
     assert "KeyError: 'x'" in event["exception"]

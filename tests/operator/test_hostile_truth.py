@@ -1,4 +1,4 @@
-"""What judges a cluster after kills: it finds each fault that it is there for, and none in an undisturbed round."""
+"""What evaluates a cluster after kills: it finds each fault that it is there for, and none in an undisturbed round."""
 
 from __future__ import annotations
 

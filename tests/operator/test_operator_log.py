@@ -59,7 +59,7 @@ def test_a_bug_shows_calls_and_no_variables(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_what_libraries_say_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """asyncio tells of a task that failed unheard by the standard library's logging."""
+    """asyncio reports a task that failed unheard by the standard library's logging."""
     import logging
 
     configure_logging()
@@ -94,9 +94,9 @@ def test_times_are_utc_and_say_so_whatever_the_machines_zone(
     finally:
         structlog.reset_defaults()
     event = json.loads(capsys.readouterr().err)
-    told = datetime.fromisoformat(event["timestamp"])
-    assert told.utcoffset() == timedelta(0)
-    assert before <= told <= datetime.now(UTC)
+    shown = datetime.fromisoformat(event["timestamp"])
+    assert shown.utcoffset() == timedelta(0)
+    assert before <= shown <= datetime.now(UTC)
 
 
 def _recurse(token: str, depth: int) -> None:

@@ -130,16 +130,16 @@ def test_what_is_asked_for(operator: Operator, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("CLUSTER_PROFILE", raising=False)
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
     monkeypatch.delenv("PREFLIGHT_PROMETHEUS_HOSTED", raising=False)
-    told = request_of(REQUEST, "5.1.0")
-    assert (told.target_version, told.source_version, told.engine_version) == ("5.1.0", "5.0.0", __version__)
-    assert (told.profile, told.namespace) == ("self-managed-high-availability", "openshift-cluster-version-operator")
-    assert (told.prometheus_url, told.prometheus_ca, told.prometheus_hosted) == ("https://prom.example", "", False)
-    assert (told.preflight_id, told.target_image, told.reads_catalogs) == ("", "", True)
+    shown = request_of(REQUEST, "5.1.0")
+    assert (shown.target_version, shown.source_version, shown.engine_version) == ("5.1.0", "5.0.0", __version__)
+    assert (shown.profile, shown.namespace) == ("self-managed-high-availability", "openshift-cluster-version-operator")
+    assert (shown.prometheus_url, shown.prometheus_ca, shown.prometheus_hosted) == ("https://prom.example", "", False)
+    assert (shown.preflight_id, shown.target_image, shown.reads_catalogs) == ("", "", True)
     monkeypatch.setenv("CLUSTER_PROFILE", "single-node-developer")
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_HOSTED", "true")
-    told = request_of({**REQUEST, "to": "5.2.0", "catalogs": "skip", "prometheus_ca": "ca.pem"}, "5.1.0")
-    assert (told.target_version, told.profile, told.reads_catalogs) == ("5.2.0", "single-node-developer", False)
-    assert (told.prometheus_hosted, told.prometheus_ca) == (True, "ca.pem")
+    shown = request_of({**REQUEST, "to": "5.2.0", "catalogs": "skip", "prometheus_ca": "ca.pem"}, "5.1.0")
+    assert (shown.target_version, shown.profile, shown.reads_catalogs) == ("5.2.0", "single-node-developer", False)
+    assert (shown.prometheus_hosted, shown.prometheus_ca) == (True, "ca.pem")
     assert request_of({**REQUEST, "inner_registry": ("a:1", "b")}, "5.1.0").inner_registries == {"a:1", "b"}
     assert request_of({**REQUEST, "plain_http": ("a:1", "b")}, "5.1.0").plain_http == {"a:1", "b"}
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_HOSTED", "false")
@@ -154,12 +154,12 @@ def test_authorities_come_as_text_and_are_taken_from_a_file(
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_CA", "-----BEGIN CERTIFICATE-----\n")
-    told = Path(request_of(REQUEST, "5.1.0").prometheus_ca)
-    assert told.read_text() == "-----BEGIN CERTIFICATE-----\n"
-    assert told.name.startswith("prometheus-ca-")
-    assert told.suffix == ".pem"
+    shown = Path(request_of(REQUEST, "5.1.0").prometheus_ca)
+    assert shown.read_text() == "-----BEGIN CERTIFICATE-----\n"
+    assert shown.name.startswith("prometheus-ca-")
+    assert shown.suffix == ".pem"
     assert request_of({**REQUEST, "prometheus_ca": "ca.pem"}, "5.1.0").prometheus_ca == "ca.pem"
-    assert list(tmp_path.iterdir()) == [told]
+    assert list(tmp_path.iterdir()) == [shown]
 
 
 @pytest.mark.parametrize(

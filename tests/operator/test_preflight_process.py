@@ -65,8 +65,8 @@ def test_the_profile_decides_which_checks_count(
 @pytest.mark.slow
 def test_what_the_operator_says_of_itself_is_in_the_report(server: Server, tmp_path: Path) -> None:
     """Whose preflight it is and of which image; with a file's name nothing is on stdout."""
-    told = {"PREFLIGHT_ID": "p7", "PREFLIGHT_TARGET_IMAGE": "registry.example/release@sha256:1"}
-    done = checked(server, tmp_path, "--report", str(tmp_path / "report.json"), **told)
+    shown = {"PREFLIGHT_ID": "p7", "PREFLIGHT_TARGET_IMAGE": "registry.example/release@sha256:1"}
+    done = checked(server, tmp_path, "--report", str(tmp_path / "report.json"), **shown)
     assert (done.returncode, done.stdout) == (0, "")
     report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["preflightID"], report["targetImage"], report["targetVersion"]) == (*told.values(), "5.2.0")
+    assert (report["preflightID"], report["targetImage"], report["targetVersion"]) == (*shown.values(), "5.2.0")

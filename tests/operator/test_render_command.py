@@ -118,7 +118,7 @@ def test_what_is_refused(operator: Operator, tmp_path: Path, words: tuple[str, .
 
 
 def test_the_image_of_a_component(operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pull spec; references that cannot be read are told with their file."""
+    """Its pull spec; references that cannot be read are reported with their file."""
     assert operator("image", "tool").out == "registry.example/tool@sha256:1\n"
     references = tmp_path / "release" / "release-manifests" / "image-references"
     references.write_text("{")
@@ -166,5 +166,5 @@ def test_what_holds_where_a_flag_is_left_out(operator: Operator, command: str, m
     """The help says so: manifests that leave a flag out mean just that."""
     monkeypatch.setenv("COLUMNS", "200")
     words = " ".join(operator(command, "--help").out.split())
-    told = dict(re.findall(r"(--[a-z-]+)(?: (?!--[a-z])\S+)*? \[default: ([^\]]+)\]", words))
-    assert {flag: told.get(flag) for flag in DEFAULTS[command]} == DEFAULTS[command]
+    shown = dict(re.findall(r"(--[a-z-]+)(?: (?!--[a-z])\S+)*? \[default: ([^\]]+)\]", words))
+    assert {flag: shown.get(flag) for flag in DEFAULTS[command]} == DEFAULTS[command]

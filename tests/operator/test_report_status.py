@@ -44,7 +44,7 @@ ENTRY = {"state": "Completed", "startedTime": "2026-01-10T01:00:00Z", "completio
 
 @pytest.fixture(scope="module")
 def reading_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of its own, with all kinds that are read of an OpenShift."""
+    """A separate server, with all kinds that are read of an OpenShift."""
     folder = tmp_path_factory.mktemp("reporting")
     with api_server(folder) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
         for file in crds.definition_files(generally_available=True):
@@ -121,7 +121,7 @@ def test_both_halves(reporting: Server) -> None:
 
 
 def test_a_half_that_cannot_be_read(reporting: Server, capfd: pytest.CaptureFixture[str]) -> None:
-    """A cluster without operators has no status, as `upgrade status` says; its updates are told all the same."""
+    """A cluster without operators has no status, as `upgrade status` says; its updates are reported all the same."""
     reporting.client.send(calls.create(CONFIG_MAP, newest_status.empty_config_map()))
     reporting.client.send(calls.delete(resource_of(ClusterOperator), DNS))
     assert main(["report-status", "--kubeconfig", str(reporting.kubeconfig)]) == 0
@@ -148,8 +148,8 @@ def test_what_a_server_says_acts_on_no_terminal(
     url = config.load(str(reporting.kubeconfig)).server
     (tmp_path / "eve").write_bytes(certs.build_kubeconfig(url, ca, "eve", certs.client_credentials(pair)))
     assert main(["report-status", "--kubeconfig", str(tmp_path / "eve")]) == 0
-    told = capfd.readouterr().err
-    assert ("eve\\x1b[31m" in told, "\x1b" in told) == (True, False), told
+    shown = capfd.readouterr().err
+    assert ("eve\\x1b[31m" in shown, "\x1b" in shown) == (True, False), shown
 
 
 def test_a_cluster_without_a_clusterversion(reporting: Server) -> None:

@@ -168,7 +168,7 @@ async def test_a_coroutine_needs_a_thread(server: Server) -> None:
 
 
 def test_a_release_in_a_folder_brings_its_checks(dump: Path, tmp_path: Path) -> None:
-    """Beside the built-in ones; a file that cannot be used is a finding, too."""
+    """Next to the built-in ones; a file that cannot be used is a finding, too."""
     checks = tmp_path / "release" / "preflight-checks"
     checks.mkdir(parents=True)
     (checks / "mine.yaml").write_text("kind: [")

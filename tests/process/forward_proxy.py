@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 DEADLINE_S = 90.0
-# proxy.py with a resolver of its own, as a proxy in a network with its own DNS has.
+# proxy.py with a separate resolver, as a proxy in a network with its own DNS has.
 PROGRAM = """
 import socket
 resolve = socket.getaddrinfo

@@ -1,4 +1,4 @@
-"""The way out of a cluster: Proxy `cluster`, the trusted authorities, and what goes by them."""
+"""The way out of a cluster: Proxy `cluster`, the trusted authorities, and what uses them."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ async def test_an_answer_is_kept_for_a_short_time(scene: Scene, account: str, la
 
 
 async def test_health_alone_is_answered_in_plain_http_by_a_loop_that_turns() -> None:
-    """Before there is a certificate, and by nobody while the event loop stands still: a liveness probe notices."""
+    """Before there is a certificate, and by nobody while the event loop stops: a liveness probe notices."""
     address, held, stop = "", threading.Event(), threading.Event()
     started, blocked = threading.Event(), threading.Event()
 
@@ -330,8 +330,8 @@ async def test_the_log_names_what_waits_for_a_certificate(tmp_path: Path, health
                     assert (await session.get(f"{endpoint.health_address}/healthz")).status == 200
         finally:
             await endpoint.stop()
-    told = f"no serving certificate yet: {unserved} are not served until there is one"
-    assert [line["event"] for line in logged] == [told]
+    shown = f"no serving certificate yet: {unserved} are not served until there is one"
+    assert [line["event"] for line in logged] == [shown]
 
 
 async def test_a_certificate_may_come_later_and_is_replaced(tmp_path: Path) -> None:
@@ -477,25 +477,25 @@ def test_a_bad_tls_flag_is_named(flags: tuple[str, str], said: str) -> None:
 
 async def test_the_cluster_s_profile_is_followed(tmp_path: Path) -> None:
     """From the object APIServer, when it is there, when it changes, and when it goes."""
-    told: list[str] = []
+    shown: list[str] = []
     async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
         await define_api_servers(client)
-        reflector = profile_reflector(client, SystemClock(), lambda p: told.append(p.min_version if p else "ours"))
+        reflector = profile_reflector(client, SystemClock(), lambda p: shown.append(p.min_version if p else "ours"))
         following = asyncio.create_task(reflector.run())
         try:
             await create_api_server(client, tlsAdherence=STRICT, tlsSecurityProfile=MODERN)
-            await _until(told, "VersionTLS13")
+            await _until(shown, "VersionTLS13")
             await client.send(calls.merge_patch(API_SERVER, "cluster", {"spec": {"tlsSecurityProfile": OLD}}))
-            await _until(told, "VersionTLS10")
+            await _until(shown, "VersionTLS10")
             await client.send(calls.delete(API_SERVER, "cluster"))
-            await _until(told, "ours")
+            await _until(shown, "ours")
         finally:
             await cancel([following])
 
 
-async def _until(told: list[str], wanted: str) -> None:
+async def _until(shown: list[str], wanted: str) -> None:
     async with asyncio.timeout(90):
-        while told[-1:] != [wanted]:  # noqa: ASYNC110 -- what is told is no event
+        while shown[-1:] != [wanted]:  # noqa: ASYNC110 -- what is reported is no event
             await asyncio.sleep(0.02)
 
 

@@ -23,7 +23,7 @@ def note(**data: str) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "told"),
+    ("answers", "shown"),
     [
         pytest.param(
             {OWN: note(version="5.0.0", invoker="user")}, ("openshift-install", "5.0.0", "user"), id="its own"
@@ -37,17 +37,17 @@ def note(**data: str) -> tuple[int, Any]:
         pytest.param({}, ("", "", ""), id="nobody left a note"),
     ],
 )
-async def test_who_installed(answers: Answers, told: tuple[str, str, str]) -> None:
+async def test_who_installed(answers: Answers, shown: tuple[str, str, str]) -> None:
     """At once, and once."""
     heard: list[tuple[str, str, str]] = []
     async with cluster(answers) as client:
         async with asyncio.timeout(90):
             await Installer(client, ManualClock(), lambda *said: heard.append(said)).run()
-    assert heard == [told]
+    assert heard == [shown]
 
 
 async def test_a_note_that_may_not_be_read_yet_is_asked_for_again() -> None:
-    """Not knowing is not that there is none: nothing is told until there is an answer."""
+    """Not knowing is not that there is none: nothing is reported until there is an answer."""
     heard: list[tuple[str, str, str]] = []
     answers: Answers = {OWN: FORBIDDEN}
     clock = ManualClock()

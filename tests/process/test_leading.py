@@ -61,7 +61,7 @@ async def test_an_elector_that_breaks_before_it_leads_ends_the_process(api: Scri
 
 
 async def test_giving_up_the_lease_gives_up_the_work(api: ScriptedApi) -> None:
-    """Who is cancelled lets go of the lease; what went on working would write beside the next one."""
+    """Who is cancelled lets go of the lease; what continued working would write next to the next one."""
     at_work, ended = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
@@ -90,7 +90,7 @@ async def test_giving_up_the_lease_gives_up_the_work(api: ScriptedApi) -> None:
 
 
 async def test_what_was_decided_under_a_lease_is_not_written_after_it(api: ScriptedApi) -> None:
-    """Work that goes on after a pause, before anybody has noticed how long that was, writes nothing."""
+    """Work that continues after a pause, before anybody has noticed how long that was, writes nothing."""
     leases, written = LeaseServer(), list[str]()
     clock = ManualClock()
 

@@ -292,7 +292,7 @@ async def test_prometheus_is_told_of_by_its_flag() -> None:
 
 @pytest.mark.parametrize(("size", "fits"), [(MAX_BYTES, True), (MAX_BYTES + 1, False)])
 def test_how_long_a_bundle_may_be(tmp_path: Path, size: int, fits: bool) -> None:
-    """As long as the limit; a longer one is told with its size."""
+    """As long as the limit; a longer one is reported with its size."""
     file = tmp_path / "ca.crt"
     file.write_text("x" * size)
     with capture_logs() as logs:
@@ -355,12 +355,12 @@ def package(name: str) -> bytes:
 
 
 def unread(path: str) -> str:
-    """What is said of a file that may have any package."""
+    """What is said about a file that may have any package."""
     return f"its file {path} was not read and may have a part of any package, so that what it has of a is not known"
 
 
 def leaves_out(path: str) -> str:
-    """What is said of a file whose patterns are not followed."""
+    """What is said about a file whose patterns are not followed."""
     return (
         f"its file {path} has patterns of what to leave out, which are not followed here, so that what it has of a is "
         "not known"
@@ -659,7 +659,7 @@ def test_what_is_said_of_what_is_no_report(tmp_path: Path, make: Any, said: str)
 
 
 async def test_a_report_that_is_followed_is_looked_at_25_times_a_second(tmp_path: Path) -> None:
-    """Whoever waits is told of a new one, and of no other look."""
+    """Whoever waits is reported of a new one, and of no other look."""
     clock, told = ManualClock(), list[float]()
     reader = ReportReader(tmp_path, clock, lambda: told.append(clock.monotonic()))
     reader.follow("id")

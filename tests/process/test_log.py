@@ -35,33 +35,33 @@ def test_a_traceback_has_a_limit_of_its_own() -> None:
     try:
         raise ValueError("y" * 2001)
     except ValueError as error:
-        told = with_traceback(None, "", {"event": "e", "exc_info": error})
-    assert "characters ..." in told["exception"]
-    assert told["exception"].startswith("Traceback (most recent call last):\n")
-    assert len(told["exception"]) < 2600
+        seen = with_traceback(None, "", {"event": "e", "exc_info": error})
+    assert "characters ..." in seen["exception"]
+    assert seen["exception"].startswith("Traceback (most recent call last):\n")
+    assert len(seen["exception"]) < 2600
     chained: Exception = ValueError("first")
     for place in range(40):
         following = ValueError(f"{place:03} " + "z" * 400)
         following.__cause__ = chained
         chained = following
-    told = with_traceback(None, "", {"exc_info": chained})
+    seen = with_traceback(None, "", {"exc_info": chained})
     assert MAX_TRACEBACK == 6000
-    cut = told["exception"].partition("... ")[2].partition(" characters ...")
-    assert len(told["exception"]) == 6000 + len("...  characters ...") + len(cut[0])
-    assert told["exception"].startswith("ValueError: first\n")
-    assert told["exception"].endswith(f"ValueError: 039 {'z' * 400}\n")
+    cut = seen["exception"].partition("... ")[2].partition(" characters ...")
+    assert len(seen["exception"]) == 6000 + len("...  characters ...") + len(cut[0])
+    assert seen["exception"].startswith("ValueError: first\n")
+    assert seen["exception"].endswith(f"ValueError: 039 {'z' * 400}\n")
 
 
 @pytest.mark.parametrize("given", ["an error", "a triple", "True"])
 def test_an_exception_is_given_in_three_ways(given: str) -> None:
-    """All are told alike, and the field that gave it is gone."""
+    """All are reported alike, and the field that gave it is gone."""
     try:
         raise KeyError("it")
     except KeyError as error:
         info: Any = {"an error": error, "a triple": sys.exc_info(), "True": True}[given]
-        told = with_traceback(None, "", {"event": "e", "exc_info": info})
-    assert told.keys() == {"event", "exception"}
-    assert told["exception"].endswith("KeyError: 'it'\n")
+        seen = with_traceback(None, "", {"event": "e", "exc_info": info})
+    assert seen.keys() == {"event", "exception"}
+    assert seen["exception"].endswith("KeyError: 'it'\n")
 
 
 @pytest.mark.parametrize("given", [None, False])

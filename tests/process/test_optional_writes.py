@@ -27,7 +27,7 @@ NO_CONTAINERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("optional", [True, False], ids=["nothing hangs on it", "the rest hangs on it"])
 async def test_a_refused_write(tmp_path: Path, optional: bool) -> None:
-    """The plan goes on after an optional one, and ends with any other."""
+    """The plan continues after an optional one, and ends with any other."""
     plan = Plan(
         (
             Apply(resource=resource_of(Pod), object=NO_CONTAINERS, optional=optional),

@@ -34,7 +34,7 @@ DELETE = Delete(MAPS, NamespacedName("ns", "m"), uid="u")
 EVENT = Event(
     resource=VERSIONS, key=NamespacedName("", "version"), type="Normal", reason="Reason", message="It happened."
 )
-# What tells whether a plan went on.
+# What shows whether a plan continued.
 AFTER = Delete(MAPS, NamespacedName("ns", "after"))
 
 

@@ -71,9 +71,9 @@ def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:
     assert over(exits) == [7]
 
 
-async def stopped(told: asyncio.Event) -> None:
-    """Work until it is told to stop."""
-    await told.wait()
+async def stopped(shown: asyncio.Event) -> None:
+    """Work until it is asked to stop."""
+    await shown.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -81,9 +81,9 @@ def test_a_signal_stops_it_in_order(exits: list[int], number: int) -> None:
     """And ends it with 0 a little later, whatever its threads do."""
 
     async def story() -> None:
-        told = asyncio.Event()
+        shown = asyncio.Event()
         asyncio.get_running_loop().call_soon(signal.raise_signal, number)
-        await run_until_told(stopped(told), told.set)
+        await run_until_told(stopped(shown), shown.set)
 
     asyncio.run(story())
     assert over(exits) == [0]
@@ -93,18 +93,18 @@ def test_a_second_signal_ends_it_at_once(exits: list[int]) -> None:
     """With 1: somebody is in a hurry."""
 
     async def story() -> None:
-        told = asyncio.Event()
+        shown = asyncio.Event()
         loop = asyncio.get_running_loop()
         for _ in range(2):
             loop.call_soon(signal.raise_signal, signal.SIGTERM)
-        await run_until_told(stopped(told), told.set)
+        await run_until_told(stopped(shown), shown.set)
 
     asyncio.run(story())
     assert exits[0] == 1
 
 
 def test_what_does_not_end_in_order_is_cut_off(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 0 where it was told to, with 1 where it ends for a reason of its own."""
+    """With 0 where it was asked to, with 1 where it ends for a separate reason."""
     monkeypatch.setattr(shutdown, "GRACEFUL_STOP_S", 0.05)
 
     async def story(of_its_own: bool) -> None:
@@ -176,8 +176,8 @@ def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, A
     """Above the flags; nothing of it where it is empty."""
     options = Options(release_image=OWN, pod_settings=PLACE, payload=Path("/here"), profile="q", exclude="y")
     found = options_from_environment(options, environ)
-    told = {"payload": found.payload, "profile": found.profile, "exclude": found.exclude}
-    assert told == {"payload": Path("/here"), "profile": "q", "exclude": "y"} | changes
+    shown = {"payload": found.payload, "profile": found.profile, "exclude": found.exclude}
+    assert shown == {"payload": Path("/here"), "profile": "q", "exclude": "y"} | changes
     assert found.pod_settings.profile == changes.get("profile", ""), "a target chooses as its operator does"
 
 

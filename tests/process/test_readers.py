@@ -34,7 +34,7 @@ from runup.process.tls_profile import TlsProfile
 
 
 class Reviews:
-    """An API server that knows every token but one, and lets its owners read as it is told."""
+    """An API server that knows every token but one, and lets its owners read as it is reported."""
 
     def __init__(self, api: ScriptedApi) -> None:
         self.api = api
@@ -288,7 +288,7 @@ def test_what_is_posted_and_what_is_followed() -> None:
 
 
 async def test_what_was_never_started_can_be_stopped() -> None:
-    """An error on the way to the start is told, not another one."""
+    """An error on the way to the start is reported, not another one."""
     await Endpoint(Metrics()).stop()
 
 

@@ -105,8 +105,8 @@ async def test_a_missing_namespace_is_named(make: Make, lease: str, tmp_path: Pa
     why = f"Lease away/{lease} cannot be acquired: {NO_NAMESPACE}"
     async with ApiServer(tmp_path / "data") as server:
         process = make(config.load(str(server.kubeconfig)), tmp_path, clock=SystemClock())
-        told = await probed_once(process)
-    assert told == (why, 503, f"{why}\n", [why])
+        shown = await probed_once(process)
+    assert shown == (why, 503, f"{why}\n", [why])
 
 
 @pytest.mark.parametrize(("make", "lease"), PROGRAMS)

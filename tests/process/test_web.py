@@ -80,7 +80,7 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("place", FORBIDDEN)
 async def test_nobody_leads_inwards(here: ScriptedApi, place: str) -> None:
-    """A redirect to there is told, and nothing is asked there."""
+    """A redirect to there is reported, and nothing is asked there."""
     here.answers(to(place.format(port=here.url.rpartition(":")[2])), sent(b"a password"))
     with pytest.raises((aiohttp.ClientError, OSError)):
         await http_fetch.fetch(f"{named(here)}/first", within_s=5, limit=100)
@@ -91,7 +91,7 @@ async def test_nobody_leads_inwards(here: ScriptedApi, place: str) -> None:
 async def test_nobody_leads_to_the_proxys_own_machine(
     here: ScriptedApi, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    """The proxy would look the name up, so it must not be told."""
+    """The proxy would look the name up, so it must not be reported."""
     monkeypatch.setenv("http_proxy", here.url)
     monkeypatch.delenv("no_proxy", raising=False)
     here.answers(to(f"http://{host}:9/inward"), sent(b"a password"))

@@ -20,7 +20,7 @@ MODULE = Path(__file__).parent / "programs"
 DNS = Path(__file__).parent / "coredns"
 PROGRAMS = ("kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet", "pause")
 IMAGE = "RUNUP_REAL_IMAGE"
-"""Names another image of the operator than this checkout's: oci:DIR:TAG, such as one that is to be released."""
+"""Names another image of the operator than this checkout's: oci:DIR:TAG, such as one that must be released."""
 PYTHON = (3, 11)
 """Of the base image."""
 PLUGINS = Path("/usr/lib/cni")

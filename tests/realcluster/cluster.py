@@ -50,7 +50,7 @@ class RealCluster:
     """`with RealCluster() as cluster`: both nodes are Ready at the beginning; nothing is left at the end."""
 
     def __init__(self, names: Sequence[str] = ("node-1", "node-2"), *, audit_rules: Sequence[JSON] = ()) -> None:
-        """`audit_rules` say of what the API server's audit log has the contents, too."""
+        """`audit_rules` say about what the API server's audit log has the contents, too."""
         self.folder = Path()
         self.names = names
         self._audit_rules = audit_rules

@@ -24,7 +24,7 @@ WELL = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgra
 
 
 def main(wanted: dict[str, str]) -> None:
-    """Keeps the operators' status until the process is told to end."""
+    """Keeps the operators' status until the process is asked to end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         for name, version in wanted.items():

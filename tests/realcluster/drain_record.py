@@ -1,7 +1,7 @@
 """What became of the pods of a namespace, in the order in which the API server did it: its audit log, read.
 
 Each line is a request that changed something: an eviction asked for and granted or refused, a pod made, placed, found
-ready or gone, and what the scheduler said of one that has no place.
+ready or gone, and what the scheduler said about one that has no place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 JSON = dict[str, Any]
-# The names of pods that a controller makes, and what the scheduler said of them, are in the answers alone.
+# The names of pods that a controller makes, and what the scheduler said about them, are in the answers alone.
 RULES: tuple[JSON, ...] = (
     {
         "level": "RequestResponse",
@@ -45,7 +45,7 @@ class Step:
 
 
 def steps(lines: Iterable[str], namespace: str) -> Iterator[Step]:
-    """The steps that an audit log tells of a namespace's pods and of all cordons, what is said again left out."""
+    """The steps that an audit log reports a namespace's pods and of all cordons, what is said again left out."""
     said: dict[str, str] = {}
     answered = (event for event in map(json.loads, lines) if event["stage"] == "ResponseComplete")
     for event in sorted(answered, key=lambda each: str(each["stageTimestamp"])):
@@ -58,7 +58,7 @@ def steps(lines: Iterable[str], namespace: str) -> Iterator[Step]:
 
 
 def _object_and_text(event: JSON, about: JSON) -> tuple[str, str]:
-    """Whom an event is about and what it tells, "" of one that tells nothing here."""
+    """Whom an event is about and what it tells, "" of one that shows nothing here."""
     match about.get("resource"), about.get("subresource", ""), event["verb"]:
         case "nodes", "", "patch":
             return about["name"], _cordon(event)

@@ -1,4 +1,4 @@
-"""A rehearsed drain of both nodes beside the real one: `runup rehearse drain` first, then every eviction for real.
+"""A rehearsed drain of both nodes next to the real one: `runup rehearse drain` first, then every eviction for real.
 
 Compared are, node by node, which pods could not be evicted at once and by which budgets, which had to be deleted by
 hand, which had no place while the node was away and in which words of the scheduler's; in the end, which have none. The
@@ -30,7 +30,7 @@ from kubekit.kube.api_errors import ApiError, NotFound
 
 JSON = dict[str, Any]
 SEVERAL = "more than one budget"
-"""What stands for the budgets of a pod that has several."""
+"""What represents the budgets of a pod that has several."""
 ANSWERS = (
     "could not be evicted at once, and by which budget",
     "had to be deleted by hand",
@@ -116,7 +116,7 @@ class DrainTruth:
                 agreement.as_it_was[self._drain.namespace] = _recorded(log, drained_from, self._drain.namespace)
 
     def rehearsed(self) -> JSON:
-        """What `runup rehearse drain` says of the cluster as it is, as data."""
+        """What `runup rehearse drain` says about the cluster as it is, as data."""
         environ = {**os.environ, "KUBECONFIG": str(self._cluster.kubeconfig), "NO_COLOR": "1"}
         words = ("rehearse", "drain", "--force", f"--drain-minutes={_DRAIN_MINUTES}", "--node-minutes=1", "-o", "json")
         done = subprocess.run(
@@ -277,7 +277,7 @@ class DrainTruth:
             return False
         budgets = self._kube.listed("policy/v1", "PodDisruptionBudget", self._drain.namespace)
         over = Counter(map(_app_under, budgets))
-        # Of several budgets over a pod the disruption controller counts one anew when the pod changes (getPdbForPod),
+        # Of several budgets over a pod the disruption controller counts one again when the pod changes (getPdbForPod),
         # and the others' numbers decide nothing: the eviction API refuses whatever they are.
         if not all(_has_counted(budget, pods) for budget in budgets if over[_app_under(budget)] == 1):
             return False
@@ -370,7 +370,7 @@ def _reason(pod: JSON) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Without what the scheduler says of preemption after it."""
+    """Without what the scheduler says about preemption after it."""
     return text.partition(". ")[0].rstrip(".")
 
 

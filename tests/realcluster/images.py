@@ -1,6 +1,6 @@
 """Images for the nodes, made from Debian's packages and this checkout; and the registry that nodes pull from.
 
-Nothing is fetched but packages. What takes long, the base with Python, is kept as an OCI layout beside the programs.
+Nothing is fetched but packages. What takes long, the base with Python, is kept as an OCI layout next to the programs.
 """
 
 from __future__ import annotations

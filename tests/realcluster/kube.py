@@ -64,7 +64,7 @@ class Kube:
                 self._await_served(each["spec"])
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> JSON:
-        """An object; empty if there is none, or nobody answers."""
+        """An object; empty without one, or nobody answers."""
         try:
             return self.client.send(calls.get_raw(self.resource(api_version, kind), name, namespace))
         except KubeError:
@@ -114,7 +114,7 @@ class Kube:
         """The first true value of `condition`; what the server cannot answer meanwhile is not yet true.
 
         Fails once the cluster's `signs` have not changed for `stalled_s`: on a busy machine everything takes longer,
-        and nothing is wrong as long as it goes on. What goes on for ever is ended by the test's own time limit.
+        and nothing is wrong as long as it continues. What continues for ever is ended by the test's own time limit.
         """
 
         def looked() -> Any:

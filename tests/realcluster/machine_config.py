@@ -49,7 +49,7 @@ class MachineConfig:
         self._tell(version)
 
     def begin(self, node: str, version: str) -> None:
-        """The node is to get the configuration: it is cordoned and will be drained."""
+        """The node must get the configuration: it is cordoned and will be drained."""
         config = rendered(version)
         self._annotate(node, desiredConfig=config, state="Working", desiredDrain=f"drain-{config}")
         self._cordon(node, cordoned=True)
@@ -81,7 +81,7 @@ class MachineConfig:
         self._annotate(node, lastAppliedDrain=f"drain-{config}")
         self._cluster.reboot(node)
         boot = self._kube.get("v1", "Node", node)["status"]["nodeInfo"]["bootID"]
-        assert boot  # of the machine, which did not reboot; the node's own lease tells that its kubelet is back
+        assert boot  # of the machine, which did not reboot; the node's own lease shows that its kubelet is back
         self._kube.until(lambda: ready(self._kube.get("v1", "Node", node)), f"{node} is Ready")
         self._annotate(node, currentConfig=config, state="Done", desiredDrain=f"uncordon-{config}")
         self._cordon(node, cordoned=False)
@@ -114,7 +114,7 @@ class MachineConfig:
         )
 
     def _tell(self, version: str) -> None:
-        """What the pool says of itself."""
+        """What the pool says about itself."""
         count, updated = len(self._cluster.names), len(self._updated)
         pool = self._kube.get(API, "MachineConfigPool", POOL)
         done = updated == count

@@ -36,7 +36,7 @@ _SUPERVISOR = 'while :; do "$@"; echo "$0 ended with $?; it is started again"; s
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a node knows of its cluster."""
+    """What a node knows about its cluster."""
 
     name: str
     address: str
@@ -124,7 +124,7 @@ class Node:
             )
 
     def kill(self, name: str) -> None:
-        """Kills one of its programs as `kill -9` does; it is started again, pods go on meanwhile."""
+        """Kills one of its programs as `kill -9` does; it is started again, pods continue meanwhile."""
         os.kill(_child_of(_child_of(self._running[name].pid)), signal.SIGKILL)
 
     def run(self, *command: str, check: bool = True) -> str:
@@ -218,7 +218,7 @@ def _controllers() -> list[Path]:
 
 
 def _child_of(pid: int) -> int:
-    """The only child of a program that waits for it. Raises ProcessLookupError if there is none."""
+    """The only child of a program that waits for it. Raises ProcessLookupError if it does not exist."""
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:
         try:
@@ -292,7 +292,7 @@ def _kubelet(place: Place) -> JSON:
         "clusterDomain": "cluster.local",
         "clusterDNS": [place.dns],
         "resolvConf": "",
-        # The machine's disk is not the cluster's to judge.
+        # The machine's disk is not the cluster's to evaluate.
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,

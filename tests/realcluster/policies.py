@@ -1,8 +1,8 @@
 """A stand-in for a network policy engine: iptables' rules on each node, from the NetworkPolicies that there are.
 
 It is our own reading of https://kubernetes.io/docs/concepts/services-networking/network-policies/, for what ours use:
-selectors of pods and namespaces, ports and ranges of ports; addresses are judged after kube-proxy has translated a
-Service's. A node's own connections to its pods are never refused, as the API says of kubelets.
+selectors of pods and namespaces, ports and ranges of ports; addresses are evaluated after kube-proxy has translated a
+Service's. A node's own connections to its pods are never refused, as the API says about kubelets.
 """
 
 from __future__ import annotations

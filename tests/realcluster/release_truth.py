@@ -1,8 +1,8 @@
-"""A rehearsed release beside the real one, on nodes that run it: `runup rehearse` first, then every object is applied.
+"""A rehearsed release next to the real one, on nodes that run it: `runup rehearse` first, then every object is applied.
 
 Compared are, object by object, whether it is refused, created, changed or left alone, the words of a refusal, and the
 fields of a change with their values; then, once controllers and nodes have done their part, whether the objects still
-are as the release left them. What it says of each difference is the cluster's truth.
+are as the release left them. What it says about each difference is the cluster's truth.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ async def _applied(world: World, task: Task, uid: str, kinds: ResourceDiscovery)
 
 
 def _rehearsed(cluster: RealCluster, root: Path) -> JSON:
-    """What `runup rehearse` says of the release in a folder, as data."""
+    """What `runup rehearse` says about the release in a folder, as data."""
     environ = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "runup", "rehearse", f"--release-dir={root}", "-o", "json"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
@@ -137,8 +137,8 @@ def _compare_object(agreement: Agreement, release: SeededRelease, said: JSON, ta
     named, where = str(task.identity), f"seed {release.number}, {task.identity}"
     refused = {each["object"]: each for each in said["refused"]}
     changed = {each["object"]: each for each in said["changes"]}
-    told = "refused" if named in refused else changed.get(named, {}).get("action", "left alone")
-    told = {"create": "created", "update": "changed", "nothing": "left alone"}.get(told, told)
+    shown = "refused" if named in refused else changed.get(named, {}).get("action", "left alone")
+    shown = {"create": "created", "update": "changed", "nothing": "left alone"}.get(shown, shown)
     fields = _fields(task, answer)
     real = "left alone" if answer.verdict == "changed" and not fields else answer.verdict
     agreement.verdicts[real] += 1
@@ -146,14 +146,14 @@ def _compare_object(agreement: Agreement, release: SeededRelease, said: JSON, ta
         agreement.not_known.append(f"{where}: {refused[named]['message']}; really {real}")
         return
     words = refused[named]["message"] if named in refused else answer.refusal.message if answer.refusal else ""
-    agreement.compare(ANSWERS[0], f"{where} ({words})" if told != real else where, told, real)
-    if told == real == "refused" and answer.refusal is not None:
+    agreement.compare(ANSWERS[0], f"{where} ({words})" if shown != real else where, shown, real)
+    if shown == real == "refused" and answer.refusal is not None:
         # A refused change of a spec ends with its difference, line by line, which the copy's server does not print.
-        # It may be one of several faults, which stand in brackets.
+        # It may be one of several faults, which are in brackets.
         both = (refused[named]["message"], answer.refusal.message)
         first_lines = (text.partition("\n")[0].rstrip("]") for text in both)
         agreement.compare(ANSWERS[1], where, *first_lines)
-    if told == real == "changed":
+    if shown == real == "changed":
         rehearsed = {each["path"]: [each["before"], each["after"]] for each in changed[named]["fields"]}
         agreement.compare(ANSWERS[2], where, rehearsed, fields)
 

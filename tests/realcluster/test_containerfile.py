@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900), pytest.mark.xdist_grou
 
 
 class Buildah:
-    """`buildah` with a storage of its own."""
+    """`buildah` with a separate storage."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -83,7 +83,7 @@ def connects(cluster: RealCluster, source: str, target: str, port: int) -> bool:
 def test_a_component_under_its_policies(
     cluster: RealCluster, kube: Kube, namespace: str, image: str, python_image: str, component: Component
 ) -> None:
-    """It is installed, leads and goes on leading; others do not reach it, nor it others."""
+    """It is installed, leads and continues leading; others do not reach it, nor it others."""
     kube.apply(*web(namespace, python_image))
     other = kube.running(namespace, "app=web", count=2)[0]["status"]["podIP"]
     try:

@@ -84,7 +84,7 @@ def test_a_pod_knows_services_by_their_names(kube: Kube, namespace: str, python_
 def test_a_node_that_loses_its_power_comes_back_with_its_pods(
     cluster: RealCluster, kube: Kube, namespace: str, python_image: str
 ) -> None:
-    """Containers are started anew in the same pods, as after a reboot."""
+    """Containers are started again in the same pods, as after a reboot."""
     kube.apply(*web(namespace, python_image))
     before = {pod["spec"]["nodeName"]: pod for pod in kube.running(namespace, "app=web", count=2)}
     cluster.nodes["node-2"].power_off()

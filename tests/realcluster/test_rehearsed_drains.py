@@ -1,4 +1,4 @@
-"""A rehearsed drain beside the real one, on seeded workloads: `python -m bench real_drains` has more seeds."""
+"""A rehearsed drain next to the real one, on seeded workloads: `python -m bench real_drains` has more seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rehearsed release beside the real one, on real nodes: `python -m bench real_releases` has more seeds."""
+"""A rehearsed release next to the real one, on real nodes: `python -m bench real_releases` has more seeds."""
 
 from __future__ import annotations
 

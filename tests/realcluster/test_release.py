@@ -62,7 +62,7 @@ def test_a_preflight_reports_through_a_folder_of_the_node(story: Story, python_i
 
 
 def test_an_update_waits_for_the_risks_to_be_accepted(story: Story) -> None:
-    """What was not accepted by name stands in ReleaseAccepted, and nothing is applied."""
+    """What was not accepted by name is in ReleaseAccepted, and nothing is applied."""
     done = story.type("upgrade", f"--to={SECOND}", "--allow-not-recommended")
     assert done.returncode == 0, done.stdout + done.stderr
     story.until(lambda: story.condition("ReleaseAccepted").get("status") == "False", "the update is refused")
@@ -87,6 +87,6 @@ def test_an_accepted_update_is_applied_and_verified(story: Story) -> None:
 
 
 def conditional(story: Story, version: str) -> JSON:
-    """What ClusterVersion says of an update that is not simply recommended."""
+    """What ClusterVersion says about an update that is not simply recommended."""
     (found,) = (each for each in story.status["conditionalUpdates"] if each["release"]["version"] == version)
     return dict(found)

@@ -84,7 +84,7 @@ def test_an_api_server_that_is_killed_while_a_target_checks(story: Story) -> Non
 
 
 def test_a_node_whose_programs_are_killed(story: Story) -> None:
-    """Pods outlive their kubelet and container runtime: the operator is not even started anew."""
+    """Pods outlive their kubelet and container runtime: the operator is not even started again."""
     node = story.cluster.nodes[story.operator_node()]
     (before,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
     for program in ("kubelet", "containerd"):
@@ -98,7 +98,7 @@ def test_a_node_whose_programs_are_killed(story: Story) -> None:
 
 
 def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> None:
-    """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led.
+    """It leaves after two minutes, takes the lease over, and continues; the node comes back to a cluster that is led.
 
     The preflight's pod was on that node: its end is waited for with a word, and the preflight continues afterwards.
     """

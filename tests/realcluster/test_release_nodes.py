@@ -1,4 +1,4 @@
-"""Nodes are drained and rebooted one after the other; what is told of it meanwhile."""
+"""Nodes are drained and rebooted one after the other; what is reported of it meanwhile."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m tests.rehearse.example examples/rehearsal
 
-The cluster has what users add to one: Widgets, a binding, a policy, a webhook, and a value of their own.
+The cluster has what users add to one: Widgets, a binding, a policy, a webhook, and a separate value.
 """
 
 from __future__ import annotations

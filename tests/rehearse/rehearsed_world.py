@@ -148,7 +148,7 @@ async def populated(kubeconfig: Path, *objects: JSON) -> AsyncIterator[World]:
 
 
 def release_files(*objects: JSON) -> dict[str, list[JSON]]:
-    """The files of a release that has its namespace and an operator beside `objects`, in that order."""
+    """The files of a release that has its namespace and an operator next to `objects`, in that order."""
     named = {f"release-manifests/0000_20_a_{number:02}.yaml": [obj] for number, obj in enumerate(objects)}
     return {
         "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],

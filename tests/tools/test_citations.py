@@ -40,7 +40,7 @@ def write(folder: Path, name: str, text: str) -> None:
 
 
 def faults(folder: Path, name: str, text: str) -> list[str]:
-    """What is said of `text` as the file `name`, without its place."""
+    """What is said about `text` as the file `name`, without its place."""
     write(folder, name, text)
     checkout = Checkout(folder)
     vars(checkout)["commands"] = {"runup": runup}
@@ -139,7 +139,7 @@ def test_data_in_code_is_no_citation(folder: Path) -> None:
 
 
 def test_a_page_without_its_section_leads_to_nothing_in_particular(folder: Path) -> None:
-    """Nor does one whose section stands in the next line: nobody could follow it."""
+    """Nor does one whose section is in the next line: nobody could follow it."""
     fault = "docs/reference/upstream.md is cited without a section, or with one in another line"
     assert faults(folder, "tools/one.py", "# docs/reference/upstream.md\n# 6.1\n") == [fault]
 
@@ -169,7 +169,7 @@ def test_what_is_printed_and_the_exit_code(folder: Path, capsys: pytest.CaptureF
 
 
 def test_a_file_that_is_not_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named with its line, and nothing is said of the others."""
+    """It is named with its line, and nothing is said about the others."""
     write(folder, "tools/half.py", "X = 1\ndef half(:\n")
     assert main([str(folder)]) == 2
     said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The table of removed API versions is what Kubernetes' modules say of themselves."""
+"""The table of removed API versions is what Kubernetes' modules say about themselves."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ def test_what_a_module_says(tmp_path: Path) -> None:
 
 def test_what_is_planned_stands_apart() -> None:
     """Each minor version up to the newest has a row."""
-    told = text({OLD: 20, NEW: 43}, 37).partition("planned:")
-    assert told[0].count('  "1.') == 37 - 16 + 1
-    assert "New" not in told[0]
-    assert "New" in told[2]
+    shown = text({OLD: 20, NEW: 43}, 37).partition("planned:")
+    assert shown[0].count('  "1.') == 37 - 16 + 1
+    assert "New" not in shown[0]
+    assert "New" in shown[2]
 
 
 def test_without_go_it_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

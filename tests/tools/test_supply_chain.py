@@ -20,9 +20,9 @@ LOCK = "Some_Package==1.4.0 \\\n    --hash=sha256:aa\n    # via other\nother==2.
 def test_every_licence_is_told_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
     """Of each package of the lock file."""
     assert licences.main() == 0
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) - 1 == (licences.ROOT / "requirements.lock").read_text(encoding="utf-8").count("==")
-    assert "aiohttp                      Apache-2.0 AND MIT" in told
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) - 1 == (licences.ROOT / "requirements.lock").read_text(encoding="utf-8").count("==")
+    assert "aiohttp                      Apache-2.0 AND MIT" in shown
 
 
 @pytest.mark.parametrize(

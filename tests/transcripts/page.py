@@ -1,7 +1,7 @@
 """The page `docs/reference/what-it-looks-like.md`: real commands on real terminals of three widths, and in a pipe.
 
 Each is typed on a pseudo-terminal of that size; what came is the transcript. So the page shows what is, and the test
-beside this file fails when it no longer does.
+next to this file fails when it no longer does.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
 from runup.report.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
-# The time at which the commands are typed, to the hour: what they say of ages does not depend on how fast they are.
+# The time at which the commands are typed, to the hour: what they say about ages does not depend on how fast they are.
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 IMAGE = "registry.example/ocp/release@sha256:" + "5a" * 32
 TIME = "2026-11-21T07:30:00Z"

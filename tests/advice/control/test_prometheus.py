@@ -92,7 +92,7 @@ async def test_a_hundred_at_once_within_the_budget() -> None:
 
 
 async def test_what_is_closed_in_the_middle_asks_no_more() -> None:
-    """Neither the queries that are open nor those that wait for their turn go on."""
+    """Neither the queries that are open nor those that wait for their turn continue."""
     async with asking() as (played, asks, _clock, _changed):
         before = asyncio.all_tasks()
         asks.want([f"q{number}" for number in range(2 * AT_ONCE)])

@@ -175,7 +175,7 @@ NODE = {"version": "5.0.0", "payload": "registry.example/r"}
 async def test_an_answer_that_cannot_be_used_replaces_none_that_can(
     api: ScriptedApi, document: Any, reason: str, says: str
 ) -> None:
-    """It is judged before it takes the place of the last good one."""
+    """It is evaluated before it takes the place of the last good one."""
     service = UpdateService(SystemClock(), lambda: None)
     api.answers(graph("5.0.0"), reply(document))
     for _ in range(2):
@@ -188,7 +188,7 @@ async def test_an_answer_that_cannot_be_used_replaces_none_that_can(
 
 
 async def test_a_graph_without_the_current_release_is_one(api: ScriptedApi) -> None:
-    """What follows from that is decided by whoever reads it."""
+    """What follows from that is decided by anybody who reads it."""
     service = UpdateService(SystemClock(), lambda: None)
     api.answers(graph("5.0.3"))
     service.ask(query(api, "5.0.0"))

@@ -47,13 +47,13 @@ def test_a_record_under_a_hash_that_cannot_be_read() -> None:
 
 def test_a_record_comes_back_as_it_was_written() -> None:
     """Also for a name that no key can be."""
-    told = Acceptance(
+    shown = Acceptance(
         name="Größe: 1 <b>", reason="weil\n'es' so ist", by="kube:admin", at=NOW, until=NOW + timedelta(days=1)
     )
-    key = acceptance.key_of(told.name)
+    key = acceptance.key_of(shown.name)
     assert key.isascii()
     assert " " not in key
-    assert acceptance.read({key: acceptance.encode_record(told)}) == {told.name: told}
+    assert acceptance.read({key: acceptance.encode_record(shown)}) == {shown.name: shown}
 
 
 def test_a_record_alone_accepts_nothing() -> None:
@@ -70,6 +70,6 @@ def test_the_next_end_is_the_soonest_that_is_to_come() -> None:
 
 
 def test_unused_names_get_the_nearest() -> None:
-    """A misspelt name is told with the one that was probably meant."""
+    """A misspelt name is reported with the one that was probably meant."""
     found = acceptance.unused_names(["DualStackIncompatibel", "Elsewhere", "Known"], ["DualStackIncompatible", "Known"])
     assert found == {"DualStackIncompatibel": "DualStackIncompatible", "Elsewhere": ""}

@@ -14,8 +14,8 @@ ALWAYS = [{"type": "Always"}]
 
 
 def _risk(to: str, origin: str, name: str = "R", **changes: Any) -> dict[str, Any]:
-    told = {"name": name, "message": "m", "url": "https://u", "matchingRules": ALWAYS}
-    return {"to": to, "from": origin, **told, **changes}
+    shown = {"name": name, "message": "m", "url": "https://u", "matchingRules": ALWAYS}
+    return {"to": to, "from": origin, **shown, **changes}
 
 
 def _built(blocked: list[Any], *, raw: Any = None, versions: tuple[str, ...] = (), arch: str = "amd64") -> Any:
@@ -108,7 +108,7 @@ def test_a_name_may_mean_one_architecture() -> None:
 
 
 def test_releases_that_the_channels_have_and_nobody_gave() -> None:
-    """They are told, and are no nodes."""
+    """They are reported, and are no nodes."""
     data = build_graph.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
     built = build_graph.build(data, [KnownRelease(version="4.1.0")], "amd64")
     assert built.notes == ("the channels have 1 more release, such as 4.1.1",)
@@ -182,7 +182,7 @@ def test_a_release_that_several_ways_lead_to_is_gone_on_from_once() -> None:
     ],
 )
 def test_the_list_of_releases(document: Any, found: Any) -> None:
-    """As somebody wrote it; what is wrong is told by its place."""
+    """As somebody wrote it; what is wrong is reported by its place."""
     if isinstance(found, str):
         with pytest.raises(BadReleases, match=found):
             read_releases(document)

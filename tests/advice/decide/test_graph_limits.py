@@ -21,7 +21,7 @@ JSON = dict[str, Any]
 
 
 def version(number: int) -> str:
-    """A version of its own for each number."""
+    """A separate version for each number."""
     return f"5.{number // 1000}.{number % 1000}"
 
 

@@ -107,7 +107,7 @@ def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bo
     ],
 )
 def test_what_holds_an_update_up(one: tuple[str, bool], other: tuple[str, bool], expected: bool) -> None:
-    """A risk that applies or cannot be told, and is no mere information."""
+    """A risk that applies or is unknown, and is no mere information."""
     first, second = (judged_risk("R", status, holds_up=holds) for status, holds in (one, other))
     assert join(first, second).holds_up is expected
     assert join(second, first).holds_up is expected
@@ -157,7 +157,7 @@ def test_what_only_informs_is_left_out() -> None:
     ],
 )
 def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """By name; what is to be accepted is what holds the update up."""
+    """By name; what must be accepted is what holds the update up."""
     assert unaccepted_names(update("5.1.0", risk), accepted) == expected
 
 
@@ -285,7 +285,7 @@ _QUERIES: dict[str, tuple[ClusterVersionSpec, Release]] = {
 def test_the_answer_to_another_query_offers_nothing(
     spec: ClusterVersionSpec, current: Release, *, failed: bool
 ) -> None:
-    """Neither the stored offers nor the graph in memory count for it, and the condition says why there are none."""
+    """Neither the stored offers nor the graph in memory count for it, and the condition says why they are missing."""
     graph = parse_graph(codec.encode({"nodes": [{"version": "5.0.0", "payload": "i@5.0.0"}]}))
     before = ServiceState(query=QUERY, graph=graph, attempted_at=NOW, succeeded_at=NOW)
     asked: dict[str, Any] = {"current": current, "configured_url": "", "architecture": "amd64"}

@@ -56,7 +56,7 @@ def test_operators_that_could_not_be_listed() -> None:
 
 
 def test_an_operator_that_is_not_as_it_should_be() -> None:
-    """It is told by its name, beside those that can be read."""
+    """It is reported by its name, next to those that can be read."""
     bad = Undecodable("", "dns", "status is a text")
     text = f"Failed to check its Upgradeable condition: ClusterOperator {bad}"
     found = risk_texts(operators=(operator_upgradeable("False", "m"),), unread=(bad,))

@@ -43,7 +43,7 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], PrometheusState, str, str]] = {
     "an error": ((_rule("a"),), _known(a=_answer(None, error="it is away")), "Unknown", "(it is away)"),
     "an error, then a rule that is known": ((_rule("a"), ALWAYS), _known(a=_answer(None, error="x")), "True", ""),
     "the first that is known decides": ((_rule("a"), ALWAYS), _known(a=_answer(False)), "False", ""),
-    "both errors are told": (
+    "both errors are shown": (
         (_rule("a"), _rule("b")),
         _known(a=_answer(None, error="x"), b=_answer(None, error="y")),
         "Unknown",
@@ -66,7 +66,7 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], PrometheusState, str, str]] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_rules(name: str) -> None:
-    """The first rule that can be evaluated decides; what could not be told is Unknown, with its reason."""
+    """The first rule that can be evaluated decides; what is unknown is Unknown, with its reason."""
     matching, known, status, text = RULES[name]
     found = evaluate_rules(
         ConditionalUpdateRisk(name="R", message="m", url="https://u", matching_rules=matching), known, NOW
@@ -295,7 +295,7 @@ def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: AlertState
     ],
 )
 def test_an_answer_that_tells_no_alerts(body: bytes, words: str) -> None:
-    """It is told from one that says that none fires."""
+    """It is reported from one that says that none fires."""
     with pytest.raises(codec.DecodeError, match=words):
         read_alerts(body)
     assert read_alerts(b'{"status": "success", "data": {"alerts": []}}') == ()
@@ -308,18 +308,18 @@ def _critical(number: int, **annotations: str) -> Alert:
 
 @pytest.mark.parametrize(("count", "more"), [pytest.param(200, False, id="all"), pytest.param(201, True, id="more")])
 def test_as_many_alerts_become_risks_as_an_update_can_have(count: int, more: bool) -> None:
-    """That there are more is a risk of its own, and not silence."""
+    """That there are more is a separate risk, and not silence."""
     found = list(alert_risks.risks(AlertState(NOW, tuple(map(_critical, range(count)))), NOW))
     names = [risk.name for risk in found if risk.name != alert_risks.UNKNOWN]
     assert names == [f"Alert{number:03}" for number in range(200)]
-    told = [risk.unknown for risk in found if risk.name == alert_risks.UNKNOWN]
-    assert told == (["alerts of 201 names fire, and 200 are listed"] if more else [])
+    shown = [risk.unknown for risk in found if risk.name == alert_risks.UNKNOWN]
+    assert shown == (["alerts of 201 names fire, and 200 are listed"] if more else [])
 
 
 def test_what_alerts_tell_is_short_enough_for_every_update() -> None:
     """Whatever their annotations say: each update has the risk, and is written with it."""
-    told = [_critical(0, summary="s" * 100_000, description=f"{number}" * 40_000) for number in range(3)]
-    (risk,) = alert_risks.risks(AlertState(NOW, tuple(told)), NOW)
+    shown = [_critical(0, summary="s" * 100_000, description=f"{number}" * 40_000) for number in range(3)]
+    (risk,) = alert_risks.risks(AlertState(NOW, tuple(shown)), NOW)
     assert risk.found is not None
     assert max(len(risk.message), len(risk.found.message)) <= 32_768
 
@@ -343,8 +343,8 @@ def test_a_time_without_a_zone_costs_no_pass() -> None:
     """It is taken for UTC; compared with another's as it is, it would raise out of every pass while the alert fires."""
     labels = {"alertname": "EtcdDown", "severity": "critical"}
     times = ("2026-03-01T11:00:00", "2026-03-01T11:30:00Z")
-    told = [{"labels": labels, "state": "firing", "activeAt": time} for time in times]
-    found = read_alerts(json.dumps({"status": "success", "data": {"alerts": told}}).encode())
+    shown = [{"labels": labels, "state": "firing", "activeAt": time} for time in times]
+    found = read_alerts(json.dumps({"status": "success", "data": {"alerts": shown}}).encode())
     (risk,) = alert_risks.risks(AlertState(NOW, found), NOW)
     assert risk.found is not None
     assert risk.found.last_transition_time == datetime(2026, 3, 1, 11, tzinfo=UTC)

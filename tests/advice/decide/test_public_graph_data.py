@@ -43,8 +43,8 @@ def test_the_public_data_against_an_independent_count() -> None:
     raw = yaml.safe_load((CORPUS / "raw" / "metadata.json").read_text())
     added = {
         (old, new)
-        for new, told in raw.items()
-        for old in told.get("io.openshift.upgrades.graph.previous.add", "").split(",")
+        for new, shown in raw.items()
+        for old in shown.get("io.openshift.upgrades.graph.previous.add", "").split(",")
     }
 
     data = build_graph.read(
@@ -60,7 +60,7 @@ def test_the_public_data_against_an_independent_count() -> None:
 
     @cache
     def judged(old: str, new: str) -> set[str | None] | None:
-        """What is said of a hop; None where it is none."""
+        """What is said about a hop; None where it is none."""
         near = _key(old) in (_key(new), (_key(new)[0], _key(new)[1] - 1))
         if not (near and order[old] < order[new]) and (old, new) not in added:
             return None

@@ -75,8 +75,8 @@ def _series(query: str) -> list[str]:
                 labels[label] = _example(value)
             else:
                 labels.setdefault(label, "other")
-        told = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()) if value)
-        found.setdefault(f"{metric}{{{told}}}")
+        shown = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()) if value)
+        found.setdefault(f"{metric}{{{shown}}}")
     for metric in [*(metric for metric, _ in SELECTOR.findall(query)), *BARE.findall(query)]:
         found.setdefault(f"{metric}{{}}")
     return list(found)
@@ -88,8 +88,8 @@ def _sets(size: int) -> Iterator[dict[int, int]]:
     for count in range(1, min(size, 3) + 1):
         values = (1, 0, BIG) if count == 1 else (1, 0) if count == 2 else (1,)
         for chosen in itertools.combinations(range(size), count):
-            for told in itertools.product(values, repeat=count):
-                yield dict(zip(chosen, told, strict=True))
+            for shown in itertools.product(values, repeat=count):
+                yield dict(zip(chosen, shown, strict=True))
             yield {**dict.fromkeys(chosen, 1), chosen[-1]: BIG}
     for value in (1, 0, BIG):
         yield dict.fromkeys(range(size), value)
@@ -107,7 +107,7 @@ def _test_of(number: int, query: str) -> dict[str, Any]:
         for function in ("sum", "count")
     ]
     values = [" ".join(str(one.get(index, "_")) for one in sets) for index in range(len(series))]
-    inputs = [{"series": name, "values": told} for name, told in zip(series, values, strict=True)]
+    inputs = [{"series": name, "values": shown} for name, shown in zip(series, values, strict=True)]
     return {"interval": f"{STEP}d", "input_series": inputs, "promql_expr_test": asked}
 
 

@@ -299,6 +299,6 @@ def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], e
 
 
 def test_recommended_joins_messages_in_risk_order() -> None:
-    """Parts are separated by a blank line; one that is accepted says nothing beside one that is not."""
+    """Parts are separated by a blank line; one that is accepted says nothing next to one that is not."""
     found = recommended_condition(Candidate(Release(), (A, C, UNKNOWN)), ("C",))
     assert found.message == "A. https://e/\n\nU?"

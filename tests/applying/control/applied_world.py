@@ -47,7 +47,7 @@ def first(version: str, **changed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 async def operator_is_at(world: Cluster, name: str, version: str, **conditions: str) -> None:
-    """What a component's operator says of itself, once there is something to say it on."""
+    """What a component's operator says about itself, once there is something to say it on."""
     wanted = {"Available": "True", "Progressing": "False", "Degraded": "False"} | conditions
     said = [
         {"type": type_, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -113,7 +113,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], what: str) -> Any:
 
 
 async def there(world: Cluster, resource: Resource, name: str, namespace: str = "") -> dict[str, Any] | None:
-    """The object, None where there is none."""
+    """The object, or None."""
     try:
         return await world.client.send(calls.get_raw(resource, name, namespace))
     except NotFound:

@@ -69,7 +69,7 @@ def config_map(name: str, data: dict[str, str], **fields: Any) -> JSON:
 
 
 def operator(name: str, version: str, **fields: Any) -> JSON:
-    """A ClusterOperator that is to come to `version`."""
+    """A ClusterOperator that must come to `version`."""
     status = {
         "versions": [{"name": "operator", "version": version}],
         "relatedObjects": [{"group": "", "resource": "namespaces", "name": NAMESPACE}],

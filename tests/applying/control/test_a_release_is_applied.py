@@ -34,7 +34,7 @@ async def test_a_cluster_is_installed(tmp_path: Path) -> None:
         await operator_is_at(world, "b", "5.0.0")
         found = await world.until(completed("5.0.0"))
         widget = await exists(world, WIDGETS, "w", NAMESPACE)
-        told = await exists(world, OPERATORS, "b")
+        shown = await exists(world, OPERATORS, "b")
     said = {c.type: (c.status, c.reason, c.message) for c in found.status.conditions}
     assert said["Progressing"] == ("False", "", "Cluster version is 5.0.0")
     assert said["Available"] == ("True", "", "Done applying 5.0.0")
@@ -46,7 +46,7 @@ async def test_a_cluster_is_installed(tmp_path: Path) -> None:
     owner = widget["metadata"]["ownerReferences"][0]
     assert (owner["kind"], owner["controller"], owner["uid"]) == ("ClusterVersion", True, found.metadata.uid)
     assert widget["spec"] == {"size": 3}
-    assert told["status"]["relatedObjects"] == [{"group": "", "resource": "namespaces", "name": NAMESPACE}]
+    assert shown["status"]["relatedObjects"] == [{"group": "", "resource": "namespaces", "name": NAMESPACE}]
     assert find(found.status.conditions, "ReleaseAccepted") is not None
 
 
@@ -138,13 +138,13 @@ HISTORY = {
 
 
 async def _waiting(world: Cluster, why: str) -> str:
-    """What Progressing says of an update that is not completed, once it says that."""
+    """What Progressing says about an update that is not completed, once it says that."""
     found = await world.until(lambda found: message(found, "Progressing").endswith(why))
     assert [entry.state for entry in found.status.history][:1] == ["Partial"]
     return message(found, "Progressing")
 
 
 async def _reports(world: Cluster, **status: int) -> None:
-    """What the Deployment's controller says of it."""
+    """What the Deployment's controller says about it."""
     patch = calls.merge_patch(DEPLOYMENTS, "b", {"status": status}, NAMESPACE, subresource="status")
     await world.client.send(patch)

@@ -54,7 +54,7 @@ def applier(
     memory: Memory,
     operators: Cache[ClusterOperator] | None = None,
 ) -> ObjectApplier:
-    """What puts `found`, with a clock that stands still."""
+    """What puts `found`, with a clock that stops."""
     return ObjectApplier(
         found,
         client=client,
@@ -135,7 +135,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
 
 async def test_what_needs_something_later_is_applied_after_it(tmp_path: Path) -> None:
     """In its own place it would wait for ever; meanwhile it says what for, and that is no failure."""
-    told: list[Problem] = []
+    shown: list[Problem] = []
     async with cluster(tmp_path) as (world, _):
         tracking = ObjectWatches(world.client, ManualClock(NOON), lambda _: None)
         early, later = found = tasks(config_map("a", {"of": "1"}), namespace())
@@ -145,7 +145,7 @@ async def test_what_needs_something_later_is_applied_after_it(tmp_path: Path) ->
             applier=applier(world.client, tracking, found, Memory()),
             clock=ManualClock(NOON),
             since={},
-            on_result=lambda _: told.extend(run.problems),
+            on_result=lambda _: shown.extend(run.problems),
             served=lambda *_: None,
         )
         going = asyncio.create_task(run.go())
@@ -155,7 +155,7 @@ async def test_what_needs_something_later_is_applied_after_it(tmp_path: Path) ->
         finally:
             await cancel([going])
             await tracking.close()
-    assert set(told) == {
+    assert set(shown) == {
         Problem(reason="WaitingForObject", message=f"waiting on {later}, which comes after {early}", effect=Effect.NONE)
     }
     assert run.problems == ()
@@ -220,7 +220,7 @@ async def _opened(count: int) -> bool:
 
 
 async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) -> None:
-    """One object after the other is applied anew, however well it looks, a day's share of time between two of them."""
+    """One object after the other is applied again, however well it looks, a day's share of time between two of them."""
     clock = ManualClock(NOON)
     async with cluster(tmp_path) as (world, _), faulty_api(config.load(str(world.kubeconfig))) as api:  # noqa: SIM117
         async with Client(api.config, clock=clock) as through:

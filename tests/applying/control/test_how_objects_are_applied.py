@@ -162,8 +162,8 @@ async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None
             await world.until(lambda found: message(found, "Progressing").endswith("waiting on b"))
             assert await there(world, CONFIG_MAPS, "c", NAMESPACE) is None
             await operator_is_at(world, "b", "5.0.0", Degraded="True")
-            told = await world.until(lambda found: "waiting up to 40 minutes on b" in message(found, "Progressing"))
-            assert state(told, "Failing") == ("False", "")
+            shown = await world.until(lambda found: "waiting up to 40 minutes on b" in message(found, "Progressing"))
+            assert state(shown, "Failing") == ("False", "")
             await operator_is_at(world, "b", "5.0.3")
             await world.until(completed("5.0.3"))
             await operator_is_at(world, "b", "5.0.3", Available="False")
@@ -307,7 +307,7 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
 
 
 async def _until_none_is_left(before: set[asyncio.Task[Any]]) -> None:
-    """Wait for the end of all tasks since then; fails with the names of those that go on."""
+    """Wait for the end of all tasks since then; fails with the names of those that continue."""
     left: list[str] = []
     for _ in range(1000):
         names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]
@@ -341,7 +341,7 @@ async def test_a_workload_that_cannot_roll_out_is_told(tmp_path: Path) -> None:
 
 
 async def test_the_proxy_reaches_whom_it_is_for(tmp_path: Path) -> None:
-    """In the containers that ask for it, and anew when the cluster's proxy changes."""
+    """In the containers that ask for it, and again when the cluster's proxy changes."""
     wants = {"config.openshift.io/inject-proxy": "a"}
     files = FIRST | {
         "release-manifests/0000_10_a_00_crd.yaml": [_proxy_definition()],
@@ -390,9 +390,9 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
         running(make(applies=True, payload=folder)) as manager,
     ):
         failing = await world.condition("Failing", "True", "UpdatePayloadResourceTypeMissing")
-        told = manager.metrics.registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.0"})
-        assert told is not None
-        assert told >= REPORT_AFTER_ATTEMPTS
+        shown = manager.metrics.registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.0"})
+        assert shown is not None
+        assert shown >= REPORT_AFTER_ATTEMPTS
         assert message(failing, "Failing").startswith(
             f'Could not update widget "{NAMESPACE}/w" (2 of 3): the server does not recognize this resource'
         )
@@ -423,7 +423,7 @@ async def test_what_the_server_drops_is_written_once(tmp_path: Path) -> None:
 
 
 async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> None:
-    """An object whose kind is defined behind a Job, or behind itself: it is told, and done when it can be."""
+    """An object whose kind is defined behind a Job, or behind itself: it is reported, and done when it can be."""
     files = FIRST | {
         "manifests/0000_90_cvo_02_monitor.yaml": [manifest("example.org/v1", "Widget", "w", NAMESPACE, spec={})],
         "manifests/0000_90_cvo_03_gadget.yaml": [manifest("example.org/v1", "Gadget", "g", NAMESPACE, spec={})],
@@ -447,7 +447,7 @@ async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> No
 
 
 async def test_operators_that_are_there_are_not_created_again(tmp_path: Path) -> None:
-    """What one says of itself survives the release that brings it."""
+    """What one says about itself survives the release that brings it."""
     files = FIRST | {"release-manifests/0000_20_a_01_x.yaml": [operator("a", "5.0.0")]}
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with cluster(tmp_path / "world", times=5) as (world, make):
@@ -506,8 +506,8 @@ async def test_a_field_that_the_server_does_not_know_is_left_out(tmp_path: Path)
             return "paused" not in (await exists(world, DEPLOYMENTS, "a", NAMESPACE))["spec"]
 
         await eventually(back, "it is put back without a patch, too")
-        (told,) = await events(world, "ReleaseFieldsDropped")
-    assert told == (
+        (shown,) = await events(world, "ReleaseFieldsDropped")
+    assert shown == (
         f'deployment "{NAMESPACE}/a" (2 of 2) is not as the release has it, because this API server does not know or '
         'keep all of it: unknown field "spec.template.spec.ofTheNextRelease"'
     )
@@ -544,7 +544,7 @@ async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
         "back ever later, at most once a minute. End what changes it, or take the object away from the operator: "
         "spec.overrides"
     )
-    assert 5 <= changes <= 6, "told with the fifth repair in a row"
+    assert 5 <= changes <= 6, "shown with the fifth repair in a row"
     assert condition is not None
     assert condition.status == "False"
 

@@ -27,7 +27,7 @@ CORE = [
 
 @pytest.fixture
 async def api() -> AsyncIterator[ScriptedApi]:
-    """A server that serves the core group, and `apps` as it is told."""
+    """A server that serves the core group, and `apps` as it is reported."""
     async with scripted_api() as found:
         found.answers(reply({"resources": CORE}))
         yield found

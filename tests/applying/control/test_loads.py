@@ -24,7 +24,7 @@ OWN = "own"
 
 
 class Source:
-    """Gives releases, or fails as it is told; `held` waits first."""
+    """Gives releases, or fails as it is reported; `held` waits first."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -42,7 +42,7 @@ class Source:
 
 
 class Scene:
-    """Releases beside the operator's own, and how often somebody was woken."""
+    """Releases next to the operator's own, and how often somebody was woken."""
 
     def __init__(self) -> None:
         self.source, self.clock, self.woken = Source(), ManualClock(), 0

@@ -89,7 +89,7 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 def seen(name: str = "a", *, label: str = DIGEST, version: str = "7", fields: Any = None, **metadata: Any) -> Owned:
-    """An object of ours as its watch tells of it."""
+    """An object of ours as its watch reports it."""
     entries = (
         (
             ManagedFields(

@@ -1,4 +1,4 @@
-"""The parts of a run one by one: what each task waits for, what is told of it, and how long nobody tries again."""
+"""The parts of a run one by one: what each task waits for, what is reported of it, and how long nobody tries again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Parts:
 
     def progress(self, *found: Task, state: ApplyReason = ApplyReason.UPDATING) -> RunProgress:
         """How far a run of these tasks is: at its beginning."""
-        # Watches have a clock of their own: who sleeps on ours is what a test looks at.
+        # Watches have a separate clock: who sleeps on ours is what a test looks at.
         tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
         puts = applier(self.client, tracking, found, Memory(), self.operators)
         return RunProgress(found, state, applier=puts, clock=self.clock, on_result=self.told.append)
@@ -73,7 +73,7 @@ class Parts:
         return TaskRetrier(progress, lambda: None)
 
     def health_checker(self, progress: RunProgress) -> HealthChecker:
-        """What judges."""
+        """What evaluates."""
         return HealthChecker(progress, self.retrier(progress), self.contention(progress), self.since)
 
     def contention(self, progress: RunProgress) -> Contention:
@@ -249,7 +249,7 @@ async def test_what_is_not_there_yet_is_waited_for_ten_seconds_before_the_server
 
 @pytest.fixture
 async def served() -> AsyncIterator[tuple[Parts, Server]]:
-    """Parts that ask a server of ConfigMaps, which refuses as it is told."""
+    """Parts that ask a server of ConfigMaps, which refuses as it is reported."""
     async with scripted_api() as api:
         server = Server(api)
         async with Client(ClusterConfig(server=api.url)) as client:
@@ -291,7 +291,7 @@ async def test_after_how_many_attempts_a_failure_is_told(
 
 
 async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served: tuple[Parts, Server]) -> None:
-    """Its namespace is not there yet: no attempt that failed, and nothing that is told once it is put."""
+    """Its namespace is not there yet: no attempt that failed, and nothing that is reported once it is put."""
     parts, server = served
     space, task = found = tasks(namespace(), config_map("a", {}))
     progress, failed = parts.progress(*found), list[int]()
@@ -321,7 +321,7 @@ async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:
 
 @pytest.mark.parametrize("state", list(ApplyReason))
 async def test_only_an_update_removes(served: tuple[Parts, Server], state: ApplyReason) -> None:
-    """Whoever installs or keeps a release leaves alone what it removes; nothing that succeeds at once is told."""
+    """Whoever installs or keeps a release leaves alone what it removes; nothing that succeeds at once is reported."""
     parts, server = served
     (task,) = tasks(config_map("a", {}, annotations=GONE))
     server.refusal = (404, "NotFound", {"name": "a"})
@@ -377,7 +377,7 @@ async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
 
 
 async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
-    """Every object once, evenly, but for what is removed and what is just being put back; a failure is no end."""
+    """Every object once, evenly, except for what is removed and what is just being put back; a failure is no end."""
     parts, server = served
     _, gone, busy, _ = found = tasks(
         config_map("a", {}), config_map("gone", {}, annotations=GONE), config_map("busy", {}), config_map("z", {})
@@ -484,7 +484,7 @@ async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Part
     ],
 )
 async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pauses: int, told: int) -> None:
-    """Before the pause of eight seconds; who is told decides how often that is news."""
+    """Before the pause of eight seconds; who is reported decides how often that is news."""
     (task,) = tasks(config_map("a", {}))
     heard: list[Task] = []
 

@@ -1,4 +1,4 @@
-"""A run against a server that is played, request by request: adoption, what is related, who goes on, who waits."""
+"""A run against a server that is played, request by request: adoption, what is related, who continues, who waits."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ OURS = entry("cluster-version-operator", "Apply", k="")
 async def test_what_earlier_writers_set_becomes_ours(
     server: Server, managers: list[dict[str, Any]], requests: list[str]
 ) -> None:
-    """First, and then it is applied once more: what the release has no longer goes by that."""
+    """First, and then it is applied once more: what the release has no longer uses that."""
     server.managers = managers
     async with Client(ClusterConfig(server=server.api.url)) as client:
         found = await object_requests.apply(client, MAPS, config_map("a", {"k": "v"}), warned=lambda _: None)
@@ -151,7 +151,7 @@ async def test_what_earlier_writers_set_becomes_ours(
 
 @pytest.mark.parametrize("there", [True, False])
 async def test_what_is_there_or_not(server: Server, there: bool) -> None:
-    """Created where it is not; whether there was something to delete is told."""
+    """Created where it is not; whether there was something to delete is reported."""
     server.there = there
     async with Client(ClusterConfig(server=server.api.url)) as client:
         assert (await object_requests.create(client, MAPS, config_map("a", {})) is None) is there
@@ -231,7 +231,7 @@ async def test_what_a_list_says_of_a_workload_counts() -> None:
 async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
     server: Server, logs: list[Any], state: ApplyReason, waits: bool
 ) -> None:
-    """Two of them would write the same in turns; where none comes this one goes on."""
+    """Two of them would write the same in turns; where none comes this one continues."""
     found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
     async with Client(ClusterConfig(server=server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
@@ -303,7 +303,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
 
 
 async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> None:
-    """And kept by nobody; the clock goes on by days."""
+    """And kept by nobody; the clock continues by days."""
     async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, (), Cache(ClusterOperator))
         going = asyncio.create_task(at.run.go())
@@ -313,7 +313,7 @@ async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> N
 
 
 async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: Server, logs: list[Any]) -> None:
-    """However often its watch tells of it meanwhile; what never was done is nobody's to put back."""
+    """However often its watch reports it meanwhile; what never was done is nobody's to put back."""
     found = tasks(config_map("a", {"k": "v"}), manifest("v1", "ConfigMap", "b", NAMESPACE))
     async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))

@@ -27,7 +27,7 @@ def bad(name: str) -> dict[str, Any]:
 
 
 async def write_conditions(world: Cluster, name: str, *conditions: dict[str, str], ahead: int = 0) -> None:
-    """What the controller says of a Deployment; with `ahead` already, of what will be put next."""
+    """What the controller says about a Deployment; with `ahead` already, of what will be put next."""
     found = await exists(world, DEPLOYMENTS, name, NAMESPACE)
     moment = {"lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}
     said = [{**each, **moment} for each in conditions]
@@ -77,7 +77,7 @@ async def test_components_that_fail_side_by_side(tmp_path: Path) -> None:
 
 
 async def test_one_that_is_left_is_told_by_itself(tmp_path: Path) -> None:
-    """With its own reason and no heading; when it is mended, too, the update goes on."""
+    """With its own reason and no heading; when it is fixed, too, the update continues."""
     own = files(
         "5.0.0", **{"20_d_01_run": [deployment("d", "registry.example/d:1"), deployment("e", "registry.example/e:1")]}
     )
@@ -111,8 +111,8 @@ async def test_more_failures_than_a_condition_holds(tmp_path: Path) -> None:
     target = files("5.0.3", **{f"20_m{name[:3]}_01_x": [bad(name)] for name in names})
     async with at_first(tmp_path, files("5.0.0"), target) as (world, _):
         await world.ask({"version": "5.0.3"})
-        told = await world.until(lambda found: len(message(found, "Failing").encode()) > MAX_MESSAGE_BYTES * 0.9)
-    said = message(told, "Failing")
+        shown = await world.until(lambda found: len(message(found, "Failing").encode()) > MAX_MESSAGE_BYTES * 0.9)
+    said = message(shown, "Failing")
     heading, *lines = said.split("\n* ")
     assert heading == HEADING
     assert len(said.encode()) <= MAX_MESSAGE_BYTES

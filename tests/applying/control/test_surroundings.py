@@ -67,7 +67,7 @@ def test_what_a_release_has_followed(obj: dict[str, Any], followed: set[Any]) ->
 
 
 class Singletons:
-    """An API server with such objects `cluster`; what is added is told by its watches."""
+    """An API server with such objects `cluster`; what is added is reported by its watches."""
 
     def __init__(self, api: ScriptedApi) -> None:
         self.api = api
@@ -135,14 +135,14 @@ async def test_the_internal_address(singletons: Singletons, uri: Any, address: t
 
 
 async def test_what_is_given_is_followed(singletons: Singletons) -> None:
-    """The first lists are waited for; what changes is told once, and what changes nothing of it is not."""
+    """The first lists are waited for; what changes is reported once, and what changes nothing of it is not."""
     singletons.objects["proxies"] = cluster(status={"httpProxy": "http://p:1", "noProxy": 7})
     singletons.objects["apiservers"] = {}
     changed = asyncio.Event()
-    told: list[str] = []
+    shown: list[str] = []
 
     def hear() -> None:
-        told.append(gives.cluster_values.proxy.http)
+        shown.append(gives.cluster_values.proxy.http)
         changed.set()
 
     async with Client(ClusterConfig(server=singletons.api.url)) as client, asyncio.timeout(90):
@@ -150,14 +150,14 @@ async def test_what_is_given_is_followed(singletons: Singletons) -> None:
         gives.wanted(ALL, "u")
         await gives.settled()
         assert gives.cluster_values.proxy == Proxy(http="http://p:1")
-        assert told == ["http://p:1"]
+        assert shown == ["http://p:1"]
         await eventually(lambda: "proxies" in singletons.watches)
         changed.clear()
         for version, http in (("2", "http://p:1"), ("3", "http://q:1")):
             new = cluster(version, status={"httpProxy": http})
             await singletons.watches["proxies"].write(event("MODIFIED", new))
         await changed.wait()
-        assert told == ["http://p:1", "http://q:1"]
+        assert shown == ["http://p:1", "http://q:1"]
         # Another release that asks for the same follows nothing twice.
         gives.wanted(ALL, "v")
         assert gives.cluster_values.owner_uid == "v"

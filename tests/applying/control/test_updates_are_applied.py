@@ -41,7 +41,7 @@ CAPABILITY = "capability.openshift.io/name"
 
 
 def files(version: str, **more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """A release whose ConfigMap and operator say of which version they are."""
+    """A release whose ConfigMap and operator say about which version they are."""
     found = {
         "release-manifests/0000_10_a_00_namespace.yaml": [namespace()],
         "release-manifests/0000_20_a_01_config.yaml": [config_map("a", {"version": version})],
@@ -78,7 +78,7 @@ def payload_with(folder: Path, files_: dict[str, list[dict[str, Any]]]) -> Path:
 
 
 async def test_an_update_is_applied(tmp_path: Path) -> None:
-    """Accepted once it is loaded, told while it goes on, level by level, and Completed."""
+    """Accepted once it is loaded, told while it continues, level by level, and Completed."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
         before = await world.version()
         await world.ask({"version": "5.0.3"})

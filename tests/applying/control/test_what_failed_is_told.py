@@ -1,4 +1,4 @@
-"""Every class of error of the API server has a reason and a cause, and its own words are told with them."""
+"""Every class of error of the API server has a reason and a cause, and its own words are reported with them."""
 
 from __future__ import annotations
 

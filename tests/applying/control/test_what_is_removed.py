@@ -1,4 +1,4 @@
-"""Objects that a release removes, and the watches beside it: each asked for once, followed until it is gone."""
+"""Objects that a release removes, and the watches next to it: each asked for once, followed until it is gone."""
 
 from __future__ import annotations
 
@@ -86,15 +86,17 @@ async def server() -> AsyncIterator[Server]:
 
 async def test_each_is_asked_for_once_and_pending_until_it_is_gone(server: Server) -> None:
     """In the order of the alphabet; another release asks again, and what is there no more is not pending."""
-    told: list[tuple[str, ...]] = []
+    shown: list[tuple[str, ...]] = []
     with capture_logs() as logs:
-        await _removed(server, told)
+        await _removed(server, shown)
     assert [line["task"] for line in logs if line["event"] == "deleted"] == [str(B), str(A)]
 
 
-async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
+async def _removed(server: Server, shown: list[tuple[str, ...]]) -> None:
     async with Client(ClusterConfig(server=server.api.url)) as client, asyncio.timeout(90):
-        deleting = ObjectDeleter(client, ManualClock(NOON), lambda urgent: told.append(deleting.pending) or _is(urgent))
+        deleting = ObjectDeleter(
+            client, ManualClock(NOON), lambda urgent: shown.append(deleting.pending) or _is(urgent)
+        )
         await deleting.delete(A, None)
         assert server.deletions == []
         for task in (B, A, B, A):
@@ -102,8 +104,8 @@ async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
         names = tuple(deletion_text(task.identity) for task in (A, B))
         assert (server.deletions, deleting.pending) == (["b", "a"], names)
         await server.goes("a", watch="a")
-        await eventually(lambda: len(told) == 3)
-        assert told == [names[1:], names, names[1:]]
+        await eventually(lambda: len(shown) == 3)
+        assert shown == [names[1:], names, names[1:]]
         server.there = {"b"}
         deleting.forget()
         await deleting.delete(A, MAPS)

@@ -1,4 +1,4 @@
-"""docs/reference/upstream.md 2 at work: what the cluster says of feature set, gates, capabilities and overrides
+"""docs/reference/upstream.md 2 at work: what the cluster says about feature set, gates, capabilities and overrides
 decides, at any time.
 
 No change costs a restart: the next decision is made with what is known now (docs/decisions/0046).
@@ -112,7 +112,7 @@ async def test_a_manifest_is_applied_where_it_belongs(
 
 
 async def test_a_release_may_hold_nothing_for_this_cluster(tmp_path: Path) -> None:
-    """Then there is nothing to keep in place, and the operator goes on listening: a gate opens."""
+    """Then there is nothing to keep in place, and the operator continues listening: a gate opens."""
     folder = write_release(
         tmp_path / "release",
         "5.0.0",
@@ -212,7 +212,7 @@ MAJORS = {
     "-5": False,
     "-4": True,
     "5,-5": False,
-    "five": False,  # nobody can tell which
+    "five": False,  # nobody can show which
 }
 
 

@@ -86,7 +86,7 @@ def work(wanted: WantedRelease, state: ApplyReason = ApplyReason.RECONCILING) ->
     ],
 )
 async def test_why_a_release_is_applied(scene: Scene, states: list[ApplyReason], taken: list[ApplyReason]) -> None:
-    """The first as it is asked for; any change after it is an update, but for an installation."""
+    """The first as it is asked for; any change after it is an update, except for an installation."""
     found = []
     with capture_logs() as logs:
         for wanted, state in zip((FIRST, SECOND), states, strict=False):
@@ -224,7 +224,7 @@ def test_which_objects_of_a_release_are_applied() -> None:
 
 
 async def test_what_changes_before_anything_is_applied_is_nobody_s_business(scene: Scene) -> None:
-    """Operators that are listed, objects and values of the cluster that change: there is no run yet to be told."""
+    """Operators that are listed, objects and values of the cluster that change: there is no run yet to be reported."""
     one = ClusterOperator(metadata=ObjectMeta(name="a"))
     scene.operators.replace([one], "1")
     scene.operators.remove(one)

@@ -57,7 +57,7 @@ OF_STATUS = {"f:status": {"f:replicas": {}}}
     ],
 )
 def test_who_changes_a_deployment(entries: list[ManagedFields], writer: str) -> None:
-    """Not who merely wrote beside it."""
+    """Not who merely wrote next to it."""
     ours = ManagedFields(
         manager=MANAGER, operation="Apply", subresource="", fields_v1=OURS, time="2026-01-01T00:00:30Z"
     )

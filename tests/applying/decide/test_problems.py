@@ -351,7 +351,7 @@ def test_objects_that_are_waited_for_make_no_second_error() -> None:
     ],
 )
 def test_in_few_words(problem: Problem, text: str) -> None:
-    """What Progressing says of it."""
+    """What Progressing says about it."""
     assert summary_of(problem) == text
 
 

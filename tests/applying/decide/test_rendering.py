@@ -177,7 +177,7 @@ def test_nobody_owns_what_has_no_cluster_yet() -> None:
     [("other", "cvo", "api-int"), ("zz", "cvo", "api-int"), ("ns", "other", "api-int"), ("ns", "cvo", "")],
 )
 def test_nobody_else_gets_the_internal_address(namespace: str, name: str, host: str) -> None:
-    """Nor the operator, where there is none."""
+    """Nor the operator, where it does not exist."""
     pod = {"containers": [{"name": name}]}
     own = task("a", "Deployment", "apps", "cvo", spec={"template": {"spec": pod}})
     assert env(shown(own, operator=(namespace, name), internal_host=host), name) == {}

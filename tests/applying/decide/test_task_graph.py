@@ -125,7 +125,7 @@ def test_what_comes_after_what(
     ],
 )
 def test_what_is_a_barrier(group: str, kind: str, annotations: dict[str, str], nodes: int) -> None:
-    """As `SplitOnJobs`, which goes by group, version and kind (cluster-version-operator pkg/payload/task_graph.go)."""
+    """As `SplitOnJobs`, which uses group, version and kind (cluster-version-operator pkg/payload/task_graph.go)."""
     names = ("0000_10_a_1", "0000_10_a_2", "0000_10_a_3")
     middle = manifest(names[1], kind, group, metadata={"annotations": annotations})
     made = tasks(manifest(names[0]), middle, manifest(names[2]))

@@ -1,4 +1,4 @@
-"""Whether what was applied is well: each kind by what it says of itself."""
+"""Whether what was applied is well: each kind by what it says about itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def problem(
     meta: dict[str, Any] | None = None,
     **status: Any,
 ) -> Asked:
-    """What is found of an object `x` of namespace `ns`, for whoever asks."""
+    """What is found of an object `x` of namespace `ns`, for anybody who asks."""
     found = OwnedWorkload(
         metadata=ObjectMeta(name="x", namespace="ns", **{"generation": 2, **(meta or {})}),
         status=WorkloadStatus(conditions=conditions, **{"observed_generation": 2, **status}),
@@ -191,7 +191,7 @@ def rollout(
     generation: int = 2,
     **status: Any,
 ) -> Unfinished:
-    """What is said of the roll-out of `x`, of which the release says `wants`, for whoever asks."""
+    """What is said about the roll-out of `x`, of which the release says `wants`, for anybody who asks."""
     found = OwnedWorkload(
         metadata=ObjectMeta(name="x", namespace="ns", generation=generation),
         spec=WorkloadSpec(paused=paused),

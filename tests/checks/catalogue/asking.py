@@ -1,4 +1,4 @@
-"""What a check says of a cluster that is given as JSON."""
+"""What a check says about a cluster that is given as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Told = tuple[str, str, Applies, list[str]]
 
 
 def messages_of(name: str, *objects: JSON, to: Context | None = None) -> list[str]:
-    """What a check says of a cluster of these objects, in its words."""
+    """What a check says about a cluster of these objects, in its words."""
     check = BY_NAME[name]
     return [found.message for found in run_check(check, snapshot_of(check.reads, objects), to or context()).findings]
 

@@ -1,4 +1,4 @@
-"""Clusters about which the checks without an example of their own have something to ask."""
+"""Clusters about which the checks without a separate example have something to ask."""
 
 from __future__ import annotations
 

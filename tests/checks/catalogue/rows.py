@@ -18,7 +18,7 @@ FORBIDDEN = 'clusterrole rule needed: {apiGroups: [""], resources: [x], verbs: [
 
 
 class Row(NamedTuple):
-    """A cluster, an update, and the risks expected: `Name` where it applies, `Name?` where it could not be told."""
+    """A cluster, an update, and the risks expected: `Name` where it applies, `Name?` where it is unknown."""
 
     id: str
     check: Check

@@ -110,7 +110,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @cache
 def before() -> tuple[CheckOutcome, ...]:
-    """What is said of the cluster as it is."""
+    """What is said about the cluster as it is."""
     return evaluate(CHECKS, seen(listed()), context())
 
 
@@ -148,12 +148,12 @@ def _changes_only_what_concerns_it(data: st.DataObject) -> None:
             assert now == was
         elif bad and now.result != "Skipped":
             assert now.result in ("Applies", "Unknown")
-            told = [f for f in now.findings if f.applies is Applies.UNKNOWN and name in {r.name for r in f.resources}]
-            assert told, f"{now.check.name} does not name {name}"
-            assert resource == PODS or all(f"{name} cannot be read" in finding.message for finding in told)
+            shown = [f for f in now.findings if f.applies is Applies.UNKNOWN and name in {r.name for r in f.resources}]
+            assert shown, f"{now.check.name} does not name {name}"
+            assert resource == PODS or all(f"{name} cannot be read" in finding.message for finding in shown)
             if len(originals) > 1 and now.check.name != "NodePools":
                 # NodePools keeps back what depends on all pools; the others say of the rest what they would without it.
-                assert {f for f in now.findings if f not in told} == set(others.findings)
+                assert {f for f in now.findings if f not in shown} == set(others.findings)
 
 
 def test_a_condition_whose_status_is_true_in_small_letters() -> None:
@@ -166,7 +166,7 @@ def test_a_condition_whose_status_is_true_in_small_letters() -> None:
     outcomes = {outcome.check.name: outcome for outcome in evaluate(CHECKS, seen(lists), context())}
     odd = "cannot be read: Invalid enum value 'true' - at `$.status.conditions[0].status`"
     (nodes,) = [f for f in outcomes["NodeHealth"].findings if f.name == "NodeHealthUnknown"]
-    assert nodes.message == f"Whether NodeHealth applies to the object could not be told: Node n7 {odd}."
+    assert nodes.message == f"Whether NodeHealth applies to the object is unknown: Node n7 {odd}."
     (operators,) = [f for f in outcomes["ClusterOperatorHealth"].findings if f.name == "ClusterOperatorHealthUnknown"]
     assert f"ClusterOperator operator-7 {odd}." in operators.message
     assert outcomes["MachineConfigPoolHealth"].result == "Applies"

@@ -1,7 +1,7 @@
 """The checks that carry an example: it applies, what is nearly it does not, and an empty cluster is as it should be.
 
 A row is the check's own example with some words replaced, and what the check then says: `Name` where it applies,
-`Name?` where it could not be told. What a check says without its rights is in `test_needs.py`.
+`Name?` where it is unknown. What a check says without its rights is in `test_needs.py`.
 """
 
 from __future__ import annotations
@@ -2673,7 +2673,7 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
 
 
 def finding_names(check: Check, given: Context | None = None) -> tuple[str, ...]:
-    """What the check says of its example."""
+    """What the check says about its example."""
     snapshot, usual = check_page.example(check)
     judged = with_fields(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
     outcome = run_check(check, snapshot, judged)
@@ -2708,7 +2708,7 @@ def test_each_has_a_row_that_is_clear(name: str) -> None:
     assert [row for row in ROWS if row.check == name and not row.risks]
 
 
-# What nothing can be told of an empty cluster; all others say nothing.
+# What nothing is known about an empty cluster; all others say nothing.
 EMPTY = {
     "ClusterVersionOverrides": ("ClusterVersionOverridesUnknown?",),
     "RemovedAPIStored": ("RemovedAPIStoredUnknown?",),
@@ -2732,8 +2732,8 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
     )
     check = with_fields(BY_NAME["StuckTerminating"], example=pods)
     (finding,) = run_check(check, *check_page.example(check)).findings
-    told = finding.message
-    assert told.index("shop/a") < told.index("shop/b") < told.index("shop/c")
+    shown = finding.message
+    assert shown.index("shop/a") < shown.index("shop/b") < shown.index("shop/c")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("ZoneLockedVolumes", "Node"), ("SpreadOnOneNode", "Pod")])

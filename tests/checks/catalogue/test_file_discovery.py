@@ -63,7 +63,7 @@ def test_a_new_file_is_a_new_check(add: Add) -> None:
 
 
 def test_a_rank_is_a_place(add: Add) -> None:
-    """Between the two whose ranks are below and above it; equal ranks go by name."""
+    """Between the two whose ranks are below and above it; equal ranks use name."""
     first, second = discovered_checks()[:2]
     add("ingress_odd.py", check("IngressOdd", f", rank={first.rank + 1}"))
     add("ingress_even.py", check("IngressEven", f", rank={first.rank + 1}"))

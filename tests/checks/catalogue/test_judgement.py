@@ -356,7 +356,7 @@ def test_control_plane_nodes_come_before_the_cut() -> None:
         (
             update_in_progress.CHECK,
             (cluster_version(progressing="True", failing="True"),),
-            "Find out with `oc adm upgrade status` what holds it up; it does not go on by itself.",
+            "Find the cause with `oc adm upgrade status`; the update does not continue by itself.",
         ),
     ],
     ids=[

@@ -19,7 +19,7 @@ BY_NAME = {check.name: check for check in CHECKS if check.example}
 
 
 def objects_of(check: Check) -> list[JSON]:
-    """The objects of the check's example, and beside each a blank one, which says nothing of what is asked."""
+    """The objects of the check's example, and next to each a blank one, which says nothing of what is asked."""
     given: list[JSON] = [obj for obj in kyaml.load_all(check.example) if "apiVersion" in obj]
     blank = [
         {
@@ -32,7 +32,7 @@ def objects_of(check: Check) -> list[JSON]:
 
 
 def unknown(check: Check, objects: list[JSON]) -> set[Finding]:
-    """The findings that say what the check could not tell of objects that it has read."""
+    """The findings that say what the check could not report objects that it has read."""
     findings = run_check(check, snapshot_of(check.reads, objects), context()).findings
     return {
         finding

@@ -120,5 +120,5 @@ def test_versions_that_add_ons_dropped(api_version: str, kind: str, addon: str, 
     file.write_text(f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: n}}\n")
     evaluated, _ = evaluate_manifests([str(file)], "1.36", NOW)
     assert evaluated.report is not None
-    told = [risk.message for risk in evaluated.report.risks if risk.applies == "True"]
-    assert [addon in message for message in told] == [True] * bool(addon)
+    shown = [risk.message for risk in evaluated.report.risks if risk.applies == "True"]
+    assert [addon in message for message in shown] == [True] * bool(addon)

@@ -31,7 +31,7 @@ def example_of(check: Check) -> tuple[Snapshot, Context]:
 
 
 def lacking(resource: Resource) -> str:
-    """What a client says of a kind that it may not list."""
+    """What a client says about a kind that it may not list."""
     where = f' in namespace "{namespace_of(resource)}"' if namespace_of(resource) else ""
     return f'not allowed to list {resource.plural} in API group "{resource.group}"{where}: forbidden'
 
@@ -48,7 +48,7 @@ def _right(resource: Resource) -> tuple[str, str, str]:
 
 
 def is_unknown_without(outcome: CheckOutcome, resource: Resource) -> bool:
-    """Whether the outcome is that something could not be told, for want of that right."""
+    """Whether the outcome is that something is unknown, for want of that right."""
     return any(
         finding.applies is Applies.UNKNOWN and lacking(resource) in finding.message for finding in outcome.findings
     )

@@ -109,7 +109,7 @@ def _paths_of_type(kind: Any, path: Path) -> Iterator[Path]:
 
 
 def with_value(obj: JSON, path: Path, value: Any) -> JSON:
-    """A copy of `obj` with `value` at the path; objects and lists on the way are made where there are none."""
+    """A copy of `obj` with `value` at the path; objects and lists on the way are made where they do not exist."""
     obj = copy.deepcopy(obj)
     holder: Any = obj
     for part, following in zip(path, (*path[1:], None), strict=True):

@@ -1,4 +1,4 @@
-"""What checks remember of the last snapshot (`catalogue.shared.of_last`) never shows: they always say the same anew.
+"""What checks remember of the last snapshot (`catalogue.shared.of_last`) never shows: they always say the same again.
 
 A small cluster lives through seeded random changes, and comes out of its caches as the target's process has it: what
 did not change is the same object as before. The same clusters made of other objects, each after a cluster that has
@@ -103,7 +103,7 @@ SOME: dict[Resource, Callable[[random.Random], Object]] = {
 
 
 def lived_through(rand: random.Random) -> list[Snapshot]:
-    """The cluster after each change; lists are made anew only where something of their kind changed."""
+    """The cluster after each change; lists are recreated only where something of their kind changed."""
     caches: Caches = {resource: Cache(kind) for resource, kind in KINDS.items()}
     for resource, number in ((PODS, 60), (resource_of(Node), 12), (resource_of(MachineConfigPool), 6)):
         for _ in range(number):

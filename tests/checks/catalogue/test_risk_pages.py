@@ -63,7 +63,7 @@ def of_scenarios() -> Iterator[str]:
 
 
 def of_the_engine() -> Iterator[str]:
-    """What stands for a check that could not tell, cannot be loaded, or cannot be named."""
+    """What represents a check that could not tell, cannot be loaded, or cannot be named."""
     yield from (unknown_risk(check) for check in CHECKS)
     yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
     yield unknown_risk(unusable_check("x", ""))
@@ -90,7 +90,7 @@ def test_page(name: str) -> None:
     text = risk_pages.find(name)
     assert text.startswith(f"# {page}\n")
     assert "**Applies when**" in text
-    assert "**What to do**" in text
+    assert "**Remedy**" in text
     assert "**Accepting it**" in text
     assert page in (PAGES / "unknown.md" if page.endswith("Unknown") else PAGES / f"{page}.md").read_text()
 

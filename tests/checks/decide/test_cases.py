@@ -16,7 +16,7 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", **OFFERS}
 
 
 def problem(**case: Any) -> str:
-    """What is said of one case."""
+    """What is said about one case."""
     document = kyaml.load(TEXT)
     file = {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "legacy-cipher"}
     whole = cases.parse({**file, "cases": [{"name": "c", "expect": "Applies", "objects": [CONFIG_MAP], **case}]})

@@ -122,12 +122,12 @@ def test_what_is_read() -> None:
             [("True", "m0 offers RC4, which 5.2.0 lacks. m1 offers", [f"m{index}" for index in range(7)])],
         ),
     ],
-    ids=["empty cluster", "clear", "one of two applies", "one cannot be told", "many are named up to five"],
+    ids=["empty cluster", "clear", "one of two applies", "one cannot be shown", "many are named up to five"],
 )
 def test_evaluated_per_object(
     documents: tuple[dict[str, Any], ...], expected: list[tuple[str, str, list[str]]]
 ) -> None:
-    """Every object has its own answer; all that apply are one risk, all that could not be told another finding."""
+    """Every object has its own answer; all that apply are one risk, all that is unknown another finding."""
     found = findings(TEXT, *documents)
     assert [(f.applies.value, [r.name for r in f.resources]) for f in found] == [(a, names) for a, _, names in expected]
     for finding, (_, message, _names) in zip(found, expected, strict=True):
@@ -148,7 +148,7 @@ def test_evaluated_per_object(
     ids=["only objects that `when` admits", "a short list as a whole", "which update is judged"],
 )
 def test_forms_of_expressions(old: str, new: str, applies: int) -> None:
-    """`when` skips objects, lists without `for` are variables, and `update` says which update is judged."""
+    """`when` skips objects, lists without `for` are variables, and `update` says which update is evaluated."""
     assert old in PLAIN
     found = findings(PLAIN.replace(old, new), NO_DATA, RC4)
     assert [finding.applies.value for finding in found] == ["True"] * applies
@@ -167,11 +167,11 @@ GREEDY = """  expression: "object.data['ciphers'].replace('a', object.data['ciph
 
 
 def test_an_object_that_costs_too_much_is_unknown() -> None:
-    """What is judged of the others stands."""
+    """What is evaluated of the others stands."""
     documents = (config_map("huge", {"ciphers": "a" * 20_000}), RC4, AES)
     found = findings(PLAIN.replace(EXPRESSION, GREEDY), *documents)
-    told = [(each.applies.value, [resource.name for resource in each.resources]) for each in found]
-    assert told == [("True", ["old"]), ("Unknown", ["huge"])]
+    shown = [(each.applies.value, [resource.name for resource in each.resources]) for each in found]
+    assert shown == [("True", ["old"]), ("Unknown", ["huge"])]
     assert "operation cancelled: actual cost limit exceeded" in found[1].message
 
 
@@ -207,13 +207,11 @@ def known(**answer: Any) -> PrometheusState:
             PrometheusState(configured=True), "Unknown", "Prometheus has not answered yet", id="no answer yet"
         ),
         pytest.param(known(error="parse error"), "Unknown", "could not be answered: parse error", id="a bad query"),
-        pytest.param(
-            known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "is too old", id="an old answer"
-        ),
+        pytest.param(known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "is too old", id="an old answer"),
     ],
 )
 def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result: str, words: str) -> None:
-    """As a conditional risk's is judged; without an answer it is not fine."""
+    """As a conditional risk's is evaluated; without an answer it is not fine."""
     asked = check(QUERY)
     assert asked.query == "up"
     outcome = run_check(asked, Snapshot(), replace(context(), prometheus=prometheus))
@@ -306,7 +304,7 @@ def test_what_is_just_taken(text: str) -> None:
     ("count", "end"),
     [
         pytest.param(1, "m0 offers RC4, which 5.2.0 lacks.", id="one"),
-        pytest.param(5, "m4 offers RC4, which 5.2.0 lacks.", id="as many as are told"),
+        pytest.param(5, "m4 offers RC4, which 5.2.0 lacks.", id="as many as are shown"),
         pytest.param(6, "m4 offers RC4, which 5.2.0 lacks. And 1 more.", id="one more"),
     ],
 )
@@ -529,7 +527,7 @@ def test_an_unusable_check_has_a_risk() -> None:
     ],
 )
 def test_ranges(text: str, version: str, inside: bool) -> None:
-    """Comparators beside each other must all hold, alternatives are parted by ||, order is SemVer's."""
+    """Comparators next to each other must all hold, alternatives are parted by ||, order is SemVer's."""
     assert inside == (Version(version) in parse_range(text))
 
 
@@ -541,7 +539,7 @@ def test_ranges_that_are_none(text: str) -> None:
 
 
 def test_only_the_named_fields_are_kept() -> None:
-    """Fields beside a named one are not in memory, what the object lacks is absent, and metadata is always there."""
+    """Fields next to a named one are not in memory, what the object lacks is absent, and metadata is always there."""
     kind = shape(("spec.nodeName", "status"))
     pod = b'{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"image":"x"}]},"status":{"phase":"Running"}}'
     assert as_dict(codec.decode(kind, pod)) == {

@@ -180,7 +180,7 @@ def test_raises_what_a_check_raised_where_bugs_are_to_be_seen(monkeypatch: pytes
 
 
 def test_what_could_not_be_read_is_named() -> None:
-    """The risk that stands for a check names the rule that would let it tell."""
+    """The risk that represents a check names the rule that would let it tell."""
     lacking = "the service account needs get, list and watch on nodes"
     risk = run_check(
         check(lambda snapshot, _context: snapshot.all(Node)), snapshot(unreadable={Node: lacking}), context()
@@ -208,24 +208,21 @@ def _the_version(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             Node,
             "b",
             "Applies",
-            ["a.", "Whether Example applies to the object could not be told: Node b cannot be read: it is odd."],
+            ["a.", "Whether Example applies to the object is unknown: Node b cannot be read: it is odd."],
         ),
         (
             _looks,
             Node,
             "b",
             "Unknown",
-            ["Whether Example applies to the object could not be told: Node b cannot be read: it is odd."],
+            ["Whether Example applies to the object is unknown: Node b cannot be read: it is odd."],
         ),
         (
             _the_version,
             ClusterVersion,
             "version",
             "Unknown",
-            [
-                "Whether Example applies to the object could not be told: "
-                "ClusterVersion version cannot be read: it is odd."
-            ],
+            ["Whether Example applies to the object is unknown: ClusterVersion version cannot be read: it is odd."],
         ),
         (_looks, Pod, "b", "Clear", []),
         (_clear, Node, "b", "Clear", []),
@@ -304,9 +301,7 @@ def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
         check(_looks), Snapshot(objects={NODES[0]: ()}, unreadable={}, undecoded={NODES[0]: bad}), context()
     )
     (finding,) = outcome.findings
-    assert finding.message.startswith(
-        "Whether Example applies to 300 objects could not be told: Node n0 cannot be read"
-    )
+    assert finding.message.startswith("Whether Example applies to 300 objects is unknown: Node n0 cannot be read")
     assert finding.message.endswith("; and 295 more.")
     assert len(finding.resources) == 300
 

@@ -42,7 +42,7 @@ def definition(plural: str, group: str) -> JSON:
 
 
 def test_a_namespace_is_a_list_of_its_own_and_only_what_is_asked_about_is_kept() -> None:
-    """Dashboards by the megabyte stand beside the gates."""
+    """Dashboards by the megabyte stand next to the gates."""
     objects = [
         config_map_json("admin-gates", "openshift-config-managed", gate="x"),
         config_map_json("grafana-dashboard", "openshift-config-managed", json="x" * 1000),
@@ -114,7 +114,7 @@ def test_what_a_missing_kind_means(
 
 
 def test_a_built_in_kind_is_never_called_absent() -> None:
-    """No definition could tell whether a dump left it out."""
+    """No definition could show whether a dump left it out."""
     found = snapshot_of((ATTACHMENTS, DEFINITIONS), (), **LACKING)
     assert found.absent == frozenset()
     with pytest.raises(Unreadable):
@@ -122,7 +122,7 @@ def test_a_built_in_kind_is_never_called_absent() -> None:
 
 
 def test_a_definition_that_could_not_be_read_may_be_the_one() -> None:
-    """Its name is all that is known of it."""
+    """Its name is all that is known about it."""
     broken = {**definition("x", "y"), "spec": {"names": "none"}}
     with pytest.raises(Unreadable):
         snapshot_of((SUBSCRIPTIONS, DEFINITIONS), (broken,), **LACKING).all_or_none(Subscription)

@@ -48,7 +48,7 @@ WHOSE = "A check of component etcd; its risk is `R`."
                 "m",
                 WHOSE,
                 "**Applies when** this is true:\n\n```\nx == 1\n```",
-                "**What to do** do",
+                "**Remedy** do",
                 "**More** https://u",
             ],
             id="all of a risk",

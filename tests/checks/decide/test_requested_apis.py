@@ -1,4 +1,4 @@
-"""What an API server's metrics say of versions that were asked for."""
+"""What an API server's metrics say about versions that were asked for."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _many(number: int) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("number", "told", "applying", "more"),
+    ("number", "shown", "applying", "more"),
     [
         pytest.param(199, 199, 100, [], id="fewer than an update can carry"),
         pytest.param(200, 200, 100, [], id="as many as an update can carry"),
@@ -150,10 +150,10 @@ def _many(number: int) -> list[Finding]:
         ),
     ],
 )
-def test_at_most_200_risks(number: int, told: int, applying: int, more: list[str]) -> None:
+def test_at_most_200_risks(number: int, shown: int, applying: int, more: list[str]) -> None:
     """What an update cannot carry is counted in one more risk; every second of these applies."""
     found = results.risks([outcome(*_many(number))])
-    assert len(found) == told
+    assert len(found) == shown
     assert [risk.message for risk in found if risk.name == "PreflightRisksOmitted"] == more
     kept = [risk for risk in found if risk.name != "PreflightRisksOmitted"]
     assert sum(risk.applies == "True" for risk in kept) == applying
@@ -200,7 +200,7 @@ def test_the_report_fits_its_limit(findings: int, resources: int, characters: in
     ],
 )
 def test_what_stands_for_the_rest(severities: tuple[Severity, ...], applying: bool, expected: tuple[str, str]) -> None:
-    """As grave as the gravest that it stands for, and it applies where one of them does."""
+    """As grave as the gravest that it represents, and it applies where one of them does."""
     kept = [Finding(name=f"A{index:03}", message="It is.", severity="critical") for index in range(199)]
     applies = Applies.YES if applying else Applies.UNKNOWN
     others = [
@@ -215,20 +215,20 @@ def test_what_stands_for_the_rest(severities: tuple[Severity, ...], applying: bo
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "shown"),
     [pytest.param(208, "R0208, R0209.", id="ten"), pytest.param(209, "R0208, R0209 and 1 more.", id="eleven")],
 )
-def test_how_many_of_the_rest_are_named(count: int, told: str) -> None:
+def test_how_many_of_the_rest_are_named(count: int, shown: str) -> None:
     """Ten."""
     findings = [Finding(name=f"R{index:04}", message="It is.") for index in range(1, count + 2)]
     (rest,) = (risk for risk in results.risks([outcome(*findings)]) if risk.name == results.OMITTED)
-    assert rest.message.endswith(told)
+    assert rest.message.endswith(shown)
 
 
 @pytest.mark.parametrize(
     ("length", "end"),
     [
-        pytest.param(4000, "x" * 40, id="as long as is told"),
+        pytest.param(4000, "x" * 40, id="as long as is shown"),
         pytest.param(4001, " ... and 37 more characters", id="a character more"),
     ],
 )

@@ -97,7 +97,7 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize("read", REFUSED)
 def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
-    """It is named and not given; what is beside it is."""
+    """It is named and not given; what is next to it is."""
     found, refused = rights.rights_of_file(declared(read, {"group": "", "resource": "pods"}))
     assert len(refused) == 1
     names = {right.resource for right in found}

@@ -87,9 +87,9 @@ AUTOSCALER = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.1"
 def test_what_is_paused(made: PlacedPod, before: list[list[str]], after: list[list[str]]) -> None:
     """With the names that it has in this cluster."""
     plan = steps(node(), made)
-    for told, wanted in ((tuple(step.before for step in plan), before), (tuple(step.after for step in plan), after)):
-        assert [len(lines) for lines in told] == [len(lines) for lines in wanted]
-        for lines, words in zip(told, wanted, strict=True):
+    for shown, wanted in ((tuple(step.before for step in plan), before), (tuple(step.after for step in plan), after)):
+        assert [len(lines) for lines in shown] == [len(lines) for lines in wanted]
+        for lines, words in zip(shown, wanted, strict=True):
             assert all(word in line for line, word in zip(lines, words, strict=True))
 
 

@@ -64,7 +64,7 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS)
 def test_manifests_in_files(row: str) -> None:
-    """Applying what is removed fails; what will be is told three minor versions ahead."""
+    """Applying what is removed fails; what will be is reported three minor versions ahead."""
     manifests, minor, expected = ROWS[row]
     assert findings_of(file_check(Manifests(manifests)), minor) == expected
 
@@ -78,7 +78,7 @@ def test_beyond_the_table_nothing_is_fine_that_is_early() -> None:
 
 
 def test_what_could_not_be_read_is_unknown() -> None:
-    """Beside what was found."""
+    """Next to what was found."""
     read = Manifests((BUDGET,), ("x.yaml:1 (it is a template)",))
     assert findings_of(file_check(read), 36) == [
         ("RemovedAPIInManifest-PodDisruptionBudget", "critical", "True"),
@@ -90,7 +90,7 @@ def test_what_could_not_be_read_is_unknown() -> None:
 
 
 def test_releases_of_helm() -> None:
-    """What runs goes on running; the next upgrade of the release fails."""
+    """What runs continues running; the next upgrade of the release fails."""
     read = Manifests((replace(BUDGET, place="release shop/web of chart web-1.2.3"), SERVED))
     assert findings_of(helm_check(read), 30) == [("RemovedAPIInHelmRelease-PodDisruptionBudget", "warning", "True")]
     assert findings_of(helm_check(Manifests((SERVED,))), 30) == []

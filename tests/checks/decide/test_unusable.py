@@ -1,4 +1,4 @@
-"""The risk that stands for a check that could not be loaded."""
+"""The risk that represents a check that could not be loaded."""
 
 from __future__ import annotations
 

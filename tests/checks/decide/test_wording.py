@@ -20,7 +20,7 @@ NODES = resource_of(Node)
 
 
 @pytest.mark.parametrize(
-    ("items", "told"),
+    ("items", "shown"),
     [
         pytest.param("", "", id="none"),
         pytest.param("a", "a", id="one"),
@@ -30,9 +30,9 @@ NODES = resource_of(Node)
         pytest.param("abcdefgh", "a, b, c, d, e and 3 more", id="three more"),
     ],
 )
-def test_a_list(items: str, told: str) -> None:
+def test_a_list(items: str, shown: str) -> None:
     """Five names at most, then how many more."""
-    assert names(list(items)) == told
+    assert names(list(items)) == shown
 
 
 def test_how_many() -> None:
@@ -53,7 +53,7 @@ def test_since_when() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "message", "told"),
+    ("reason", "message", "shown"),
     [
         pytest.param("Broken", "It is.", "Broken: It is", id="both"),
         pytest.param("Broken", "", "Broken", id="a reason alone"),
@@ -61,7 +61,7 @@ def test_since_when() -> None:
         pytest.param("AsExpected", "It is.", "It is", id="a reason that is none"),
         pytest.param("AsExpected", "", "", id="nothing"),
         pytest.param("", "a\n  b..", "a b", id="one line, without its end"),
-        pytest.param("", "x" * 600, "x" * 600, id="as long as is told"),
+        pytest.param("", "x" * 600, "x" * 600, id="as long as is shown"),
         pytest.param("", "x" * 601, "x" * 596 + " ...", id="a character more"),
         pytest.param("", "it is so " * 80, f"{('it is so ' * 80)[:593]} ...", id="cut between two words"),
         pytest.param(
@@ -75,11 +75,11 @@ def test_since_when() -> None:
         pytest.param("", 'spec {"a": [1]} and {} stay', 'spec {"a": [1]} and {} stay', id="JSON is no printed value"),
     ],
 )
-def test_a_cause(reason: str, message: str, told: str) -> None:
+def test_a_cause(reason: str, message: str, shown: str) -> None:
     """Another component's words, as far as they say why."""
     found = condition("Degraded", "True", reason, message)
-    assert cause(found) == told
-    assert condition_text(found) == f"{': ' if told else ''}{told} (since 2026-01-14T09:30:00Z)."
+    assert cause(found) == shown
+    assert condition_text(found) == f"{': ' if shown else ''}{shown} (since 2026-01-14T09:30:00Z)."
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_how_grave(since: datetime | None, severity: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "shown"),
     [
         pytest.param("first\nsecond", "ValueError: first", id="the first line"),
         pytest.param("", "ValueError", id="none"),
@@ -104,9 +104,9 @@ def test_how_grave(since: datetime | None, severity: str) -> None:
         pytest.param("x" * 289, f"ValueError: {'x' * 288}", id="a character more"),
     ],
 )
-def test_an_error_on_one_line(text: str, told: str) -> None:
+def test_an_error_on_one_line(text: str, shown: str) -> None:
     """Its kind, and as much of its first line as there is room for."""
-    assert one_line(ValueError(text)) == told
+    assert one_line(ValueError(text)) == shown
 
 
 def messages_of(*findings: Finding) -> list[str]:
@@ -123,7 +123,7 @@ def messages_of(*findings: Finding) -> list[str]:
     ("length", "taken"), [pytest.param(256, True, id="the longest name"), pytest.param(257, False, id="one longer")]
 )
 def test_how_long_a_risks_name_may_be(length: int, taken: bool) -> None:
-    """As long as ClusterVersion takes; the name that stands for a check, too."""
+    """As long as ClusterVersion takes; the name that represents a check, too."""
     name = "X" * length
     assert (messages_of(Finding(name=name, message="It is.")) == ["It is."]) is taken
     check = Check(name="Other", component="tests", reads=(), run=lambda _snapshot, _context: (), unknown_risk=name)
@@ -149,7 +149,7 @@ def test_how_many_unreadable_objects_are_named(number: int, end: str) -> None:
     (finding,) = run_check(
         check, Snapshot(objects={NODES: (node(),)}, unreadable={}, undecoded={NODES: bad}), context()
     ).findings
-    assert finding.message.startswith(f"Whether Example applies to {number} objects could not be told: Node n0 cannot")
+    assert finding.message.startswith(f"Whether Example applies to {number} objects is unknown: Node n0 cannot")
     assert finding.message.endswith(end)
 
 

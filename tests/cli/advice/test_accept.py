@@ -55,7 +55,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_no_risk_can_be_called(name: str, run: Run, server: Server) -> None:
-    """Nothing is changed, and the nearest name, or where to look, is told."""
+    """Nothing is changed, and the nearest name, or where to look, is reported."""
     word, way_out = NAMES[name]
     known = {"name": "DualStackIncompatible", "message": "m", "url": "https://x", "matchingRules": [{"type": "Always"}]}
     server.set_cluster_version(
@@ -75,7 +75,7 @@ def test_a_name_that_an_update_carries_can_be_accepted_whatever_it_is() -> None:
 
 
 def test_unknown_names_get_the_nearest() -> None:
-    """A typo is told with the name that was probably meant; a name that is accepted already is not told again."""
+    """A typo is reported with the name that was probably meant; a name that is accepted already is not told again."""
     change = parse_change(["Zzz,DualStackIncompatibel,Old"], replace=False, clear=False)
     said = list(unknown_names(change, ["Older", "Old"], ["DualStackIncompatible", "Other"]))
     assert said == [
@@ -104,7 +104,7 @@ def test_what_is_accepted_no_more(name: str) -> None:
     ("replace", "left"), [pytest.param(True, ("A", "C"), id="replaced"), pytest.param(False, (), id="added")]
 )
 def test_what_another_takes_the_place_of(replace: bool, left: tuple[str, ...]) -> None:
-    """All but those that are named anew."""
+    """All but those that are named again."""
     assert parse_change(["B,D"], replace=replace, clear=False).left(("A", "B", "C")) == left
 
 

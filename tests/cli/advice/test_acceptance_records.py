@@ -1,4 +1,4 @@
-"""`accept --reason --until`: what is recorded beside the API's names, renewed and dropped."""
+"""`accept --reason --until`: what is recorded next to the API's names, renewed and dropped."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_a_reason_that_may_not_be_recorded(run: Run, place: Server) -> None:
 
 
 def test_records_that_may_not_be_taken_away(run: Run, place: Server) -> None:
-    """They accept nothing by themselves: the name goes, and that they stay is told."""
+    """They accept nothing by themselves: the name goes, and that they stay is reported."""
     place.set_cluster_version()
     run("upgrade", "accept", "A", "--reason", "CHG-7", "--kubeconfig", place.kubeconfig)
     let_looker(place.client, {CLUSTER_VERSIONS: ("get", "patch"), "configmaps": ("get",)})
@@ -292,7 +292,7 @@ def test_records_that_may_not_be_taken_away(run: Run, place: Server) -> None:
 
 
 def test_a_preflight_counts_what_counts(run: Run, place: Server) -> None:
-    """Why is shown with the risk; once the time is over the risk stands in the way again, and the exit code says so."""
+    """Why is shown with the risk; once the time is over the risk is in the way again, and the exit code says so."""
     state = {"lastTransitionTime": "2026-01-14T09:30:00Z", "reason": "R", "message": "m", "status": "True"}
     place.set_cluster_version(
         spec={"desiredUpdate": {"version": "5.1.0", "mode": "Preflight", "acceptRisks": [{"name": "RiskA"}]}},

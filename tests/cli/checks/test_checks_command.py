@@ -115,7 +115,7 @@ def test_nothing_that_exists_is_replaced(made: Path, run: Run) -> None:
 
 
 def test_cases_are_no_check_of_a_release(made: Path, run: Run) -> None:
-    """They lie beside it in the same folder."""
+    """They lie next to it in the same folder."""
     release = made.parent / "release"
     release.mkdir()
     made.rename(release / "preflight-checks")
@@ -134,8 +134,8 @@ def test_a_check_that_goes_leaves_a_gap(made: Path, tmp_path: Path, run: Run) ->
     assert run("checks", "coverage", *words).code == 0
     ran = run("checks", "coverage", *words, "--update", "5.1.3..5.3.0")
     assert ran.code == 1
-    told = "old-routes of 5.2.0 covers updates from 5.1.3; 5.3.0 can be updated to from 5.1.3 and does not cover it"
-    assert told in ran.out
+    shown = "old-routes of 5.2.0 covers updates from 5.1.3; 5.3.0 can be updated to from 5.1.3 and does not cover it"
+    assert shown in ran.out
     graph = tmp_path / "graph.json"
     graph.write_text(json.dumps({"nodes": [{"version": "5.1.3"}, {"version": "5.3.0"}], "edges": [[0, 1]]}))
     assert run("checks", "coverage", *words, "--update", graph).code == 1
@@ -158,27 +158,27 @@ def test_a_file_of_updates_that_is_no_graph(text: str, made: Path, tmp_path: Pat
 
 def test_explain_has_the_page_and_the_rights(run: Run) -> None:
     """And a name that is nearly one."""
-    told = run("checks", "explain", "HeadroomShort").out
-    assert told.startswith("# HeadroomShort\n")
-    assert '- apiGroups: [""], resources: [pods], verbs: [get, list, watch]' in told
+    shown = run("checks", "explain", "HeadroomShort").out
+    assert shown.startswith("# HeadroomShort\n")
+    assert '- apiGroups: [""], resources: [pods], verbs: [get, list, watch]' in shown
     assert "did you mean HeadroomShort?" in run("checks", "explain", "HeadromShort").err
 
 
 def test_explain_knows_the_checks_of_files_and_releases(made: Path, run: Run) -> None:
     """By the check's name or its risk's, which is what a report of a cluster has."""
     edit(made / "old-routes.yaml", "severity: warning", "severity: critical")
-    told = run("checks", "explain", "old-routes", made).out
-    assert told.startswith("# old-routes\n")
-    assert "its risk is `OldRoutes`" in told
-    assert "**Reads** `routes.route.openshift.io`" in told
-    assert "**Updates** to >=5.2.0-0" in told
-    assert "**severity** critical" in told
-    assert '- apiGroups: ["route.openshift.io"], resources: [routes], verbs: [get, list, watch]' in told
-    assert run("checks", "explain", "OldRoutes", made / "old-routes.yaml").out == told
+    shown = run("checks", "explain", "old-routes", made).out
+    assert shown.startswith("# old-routes\n")
+    assert "its risk is `OldRoutes`" in shown
+    assert "**Reads** `routes.route.openshift.io`" in shown
+    assert "**Updates** to >=5.2.0-0" in shown
+    assert "**severity** critical" in shown
+    assert '- apiGroups: ["route.openshift.io"], resources: [routes], verbs: [get, list, watch]' in shown
+    assert run("checks", "explain", "OldRoutes", made / "old-routes.yaml").out == shown
     release = made.parent / "release"
     release.mkdir()
     made.rename(release / "preflight-checks")
-    assert run("checks", "explain", "old-routes", "--release-dir", release).out == told
+    assert run("checks", "explain", "old-routes", "--release-dir", release).out == shown
     row = next(
         row
         for row in json.loads(run("checks", "list", "--release-dir", release, "-o", "json").out)
@@ -188,7 +188,7 @@ def test_explain_knows_the_checks_of_files_and_releases(made: Path, run: Run) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         pytest.param(
             ("no-such",),
@@ -203,11 +203,11 @@ def test_explain_knows_the_checks_of_files_and_releases(made: Path, run: Run) ->
         pytest.param(("x", "{made}/old-routes.test.yaml"), "no PreflightCheck in", id="a file without one"),
     ],
 )
-def test_explain_says_what_it_lacks(made: Path, run: Run, words: tuple[str, ...], told: str) -> None:
+def test_explain_says_what_it_lacks(made: Path, run: Run, words: tuple[str, ...], shown: str) -> None:
     """And the way out."""
     ran = run("checks", "explain", *(word.format(made=made) for word in words))
     assert ran.code == 1
-    assert told in ran.err
+    assert shown in ran.err
 
 
 def test_list_names_every_check(run: Run) -> None:

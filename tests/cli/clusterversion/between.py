@@ -17,7 +17,7 @@ class Between(SyncClient):
         self.before = before
 
     def send(self, call: Any) -> Any:
-        """As ever, but for what comes between."""
+        """As ever, except for what comes between."""
         method, kind = self.before
         if call.request.method == method and kind in call.request.path and self.other:
             self.other.pop()()

@@ -19,7 +19,7 @@ READS = 5
 
 
 async def test_a_version_that_is_gone_at_once_is_asked_for_at_intervals() -> None:
-    """The first is read anew at once; from then on a second goes by between two reads."""
+    """The first is read again at once; from then on a second uses between two reads."""
     body = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
     body["metadata"]["resourceVersion"] = "7"  # type: ignore[index]
 

@@ -105,8 +105,8 @@ def test_a_dump_that_is_in_no_channel(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cv.json").write_text(json.dumps(document))
     words = ("upgrade", "channel", "--dump", tmp_path / "cv.json")
     assert run(*words).out == "Channel: none, so no updates are offered\n"
-    told = {"channel": "", "channels": ["a"], "version": "5.0.0"}
-    assert json.loads(run(*words, "-o", "json").out) == told
+    shown = {"channel": "", "channels": ["a"], "version": "5.0.0"}
+    assert json.loads(run(*words, "-o", "json").out) == shown
 
 
 HERE, BEFORE = "quay.io/ocp@sha256:" + "b" * 64, "quay.io/ocp@sha256:" + "a" * 64
@@ -114,8 +114,8 @@ STILL = {"type": "Progressing", "status": "False", "reason": "", "message": ""}
 
 
 def _history(*entries: tuple[str, str], version: str = "5.0.2", conditions: Any = (STILL,), mode: str = "") -> Any:
-    told = [{"version": number, "image": image, "state": "Completed"} for number, image in entries]
-    status = {"desired": {"version": version, "image": HERE}, "history": told, "conditions": [*conditions]}
+    shown = [{"version": number, "image": image, "state": "Completed"} for number, image in entries]
+    status = {"desired": {"version": version, "image": HERE}, "history": shown, "conditions": [*conditions]}
     spec = {"desiredUpdate": {"version": "5.1.0", "mode": mode}} if mode else {}
     return facts.read({"spec": spec, "status": status})
 
@@ -235,8 +235,8 @@ def test_a_rollback_on_a_server(run: Run, server: Server) -> None:
     asked = server.cluster_version()["spec"]["desiredUpdate"]
     assert asked == {"acceptRisks": [{"name": "A"}], **UPDATE}
     server.patch_spec(desiredUpdate=None)
-    told = json.loads(run("upgrade", "rollback", "-o", "json", "--kubeconfig", server.kubeconfig).out)
-    assert told == {
+    shown = json.loads(run("upgrade", "rollback", "-o", "json", "--kubeconfig", server.kubeconfig).out)
+    assert shown == {
         "action": "rollback",
         "changed": True,
         "patch": {"spec": {"desiredUpdate": UPDATE}},

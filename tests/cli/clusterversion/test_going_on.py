@@ -76,7 +76,7 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | str | None, s
 
 @pytest.mark.parametrize("name", CLEARINGS)
 def test_what_clear_means_during_an_update(name: str) -> None:
-    """What is removed, and that the update goes on in any case."""
+    """What is removed, and that the update continues in any case."""
     desired, sent, said = CLEARINGS[name]
     found = upgrade_request.plan_clearing(_cluster(desired))
     assert found.patch == (None if sent == UNCHANGED else {"spec": {"desiredUpdate": sent}})
@@ -122,7 +122,7 @@ def test_the_old_version_takes_the_update_back() -> None:
     ],
 )
 def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
-    """As its version does; an image counts by its digest, and a version that is typed beside it does not."""
+    """As its version does; an image counts by its digest, and a version that is typed next to it does not."""
     found = upgrade_request.way_back(_cluster(None), version="5.0.0", image=image)
     assert found == (Target("5.0.0", OLD, (("err", TAKEN_BACK),), takes_back=True) if meant else None)
 
@@ -183,7 +183,7 @@ ASKED: dict[str, tuple[dict[str, Any] | None, bool]] = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_an_update_that_nobody_would_see(name: str) -> None:
-    """It is told wherever the spec does not ask for it."""
+    """It is reported wherever the spec does not ask for it."""
     asked, told = ASKED[name]
     text = "\nThe update to 5.0.3 continues, whatever else is requested. Go back: runup upgrade --to=5.0.0\n"
     assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
@@ -209,13 +209,13 @@ BEFORE_A_PREFLIGHT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[
 
 @pytest.mark.parametrize("name", BEFORE_A_PREFLIGHT)
 def test_what_a_preflight_takes_the_place_of(name: str) -> None:
-    """Each thing that the request ends, or does not end, is told."""
+    """Each thing that the request ends, or does not end, is reported."""
     asked, status, lines = BEFORE_A_PREFLIGHT[name]
     assert upgrade_request.before_a_preflight(_cluster(asked, **status)) == tuple(("err", line) for line in lines)
 
 
 def test_a_preflight_during_an_update_says_that_it_goes_on() -> None:
-    """Before the request is sent; and a request that was not accepted is told to be gone."""
+    """Before the request is sent; and a request that was not accepted is asked to be gone."""
     text = "".join(text for _, text in notes(_cluster({"version": "5.0.3"}), Flags(to="5.1.0")))
     assert text.startswith("warning: the update to 5.0.3 is under way and continues; new findings may differ")
     text = "".join(text for _, text in notes(_cluster({"version": "5.2.0"}), Flags(to="5.1.0")))
@@ -239,7 +239,7 @@ ON_ITS_WAY = "The way back to 5.0.0 has begun and continues. Follow it: runup up
     ],
 )
 def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: str) -> None:
-    """The cluster left the release that it goes back to, so it is not still there."""
+    """The cluster left the release that it returns to, so it is not still there."""
     found = upgrade_request.plan_clearing(_cluster(asked, **WAY_BACK))
     assert "".join(text for _, text in found.said) == said
 

@@ -1,4 +1,4 @@
-"""`--clear-preflight` knows of what still runs, and ends it also where no mode is left to be cleared."""
+"""`--clear-preflight` knows about what still runs, and ends it also where no mode is left to be cleared."""
 
 from __future__ import annotations
 

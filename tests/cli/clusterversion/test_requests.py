@@ -73,15 +73,15 @@ def test_a_preflight_by_image_is_followed_by_it(run: Run, server: Server) -> Non
     assert ran.out.splitlines()[1] == (
         f"Follow it: runup upgrade --mode=preflight --to-image={IMAGE} --wait, or see how far it is: runup upgrade"
     )
-    told = json.loads(_upgrade(run, server, "--preflight", f"--to-image={IMAGE}", "-o", "json").out)
-    assert told == {"requested": {"mode": "Preflight", "target": IMAGE}}
+    shown = json.loads(_upgrade(run, server, "--preflight", f"--to-image={IMAGE}", "-o", "json").out)
+    assert shown == {"requested": {"mode": "Preflight", "target": IMAGE}}
 
 
 @pytest.mark.parametrize("words", [("--to=5.1.0",), ("--to-multi-arch",)], ids=["an update", "another architecture"])
 def test_a_preflight_that_somebody_asks_for_at_the_same_moment(
     server: Server, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    """The request joins theirs, so it checks and updates nothing: nobody is told that it was requested."""
+    """The request joins theirs, so it checks and updates nothing: nobody is reported that it was requested."""
     server.set_cluster_version(status=OFFERED)
 
     def other() -> None:
@@ -135,7 +135,7 @@ def test_a_server_that_refuses_the_mode(run: Run, closed_server: Server) -> None
 
 
 def test_a_second_target_takes_the_place_of_the_first(run: Run, server: Server) -> None:
-    """Two administrators: the second one is told whose preflight ends."""
+    """Two administrators: the second one is reported whose preflight ends."""
     server.set_cluster_version(status=OFFERED)
     _upgrade(run, server, "--preflight", "--to=5.1.0")
     ran = _upgrade(run, server, "--preflight", "--to=5.2.0")
@@ -248,7 +248,7 @@ PLACES: dict[str, tuple[dict[str, Any], str, Flags, list[str]]] = {
 
 @pytest.mark.parametrize("name", PLACES)
 def test_what_is_said_before_a_preflight(name: str) -> None:
-    """Whose place it takes, what goes on, what is waived."""
+    """Whose place it takes, what continues, what is waived."""
     asked, progressing, flags, lines = PLACES[name]
     conditions = [condition_json("Progressing", progressing, "R", "m")]
     seen = cluster({"spec": {"desiredUpdate": asked} if asked else {}, "status": {**OFFERED, "conditions": conditions}})
@@ -395,7 +395,7 @@ OUTCOMES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
         2,
         "Verdict: 1 risk applies. Fix them, or accept them by name: runup upgrade accept Bad",
     ),
-    "one could not be told": (
+    "one could not be shown": (
         [_entry(_risk("Dim", "Unknown"), _risk("Off", "False"))],
         3,
         "Verdict: 1 could not be told. Fix them, or accept them by name: runup upgrade accept Dim",
@@ -512,7 +512,7 @@ def test_other_forms_of_the_result(form: str, begins: str, run: Run, server: Ser
 
 
 def test_time_is_up(run: Run, server: Server) -> None:
-    """The preflight goes on, and how to see and end it is told."""
+    """The preflight continues, and how to see and end it is reported."""
     server.set_cluster_version(status=OFFERED)
     ran = _upgrade(run, server, "--preflight", "--to=5.2.0", "--wait", "--timeout=0s")
     assert (ran.code, ran.out.splitlines()) == (
@@ -552,11 +552,11 @@ def test_the_section_after_oc(run: Run, server: Server, monkeypatch: pytest.Monk
     metadata = {"name": "accepted-risks", "namespace": "default"}
     server.client.send(calls.create(resource_of(ConfigMap), {"metadata": metadata, "data": ended}))
     try:
-        told = _upgrade(run, server).out
+        shown = _upgrade(run, server).out
     finally:
         server.client.send(calls.delete(resource_of(ConfigMap), "accepted-risks", "default"))
-    assert "completed; 1 risk applies, 1 could not be told\n" in told
-    assert "Accepted: " not in told
+    assert "completed; 1 risk applies, 1 could not be told\n" in shown
+    assert "Accepted: " not in shown
 
 
 def test_without_a_preflight_there_is_no_section(run: Run, server: Server) -> None:
@@ -586,7 +586,7 @@ def test_without_a_preflight_there_is_no_section(run: Run, server: Server) -> No
     ],
 )
 def test_force_is_never_silent(run: Run, server: Server, words: tuple[str, ...], warning: str) -> None:
-    """What it waives is told where it is used, and nowhere else."""
+    """What it waives is reported where it is used, and nowhere else."""
     server.set_cluster_version(status=OFFERED)
     ran = _upgrade(run, server, *words)
     assert ran.code == 0, ran.err

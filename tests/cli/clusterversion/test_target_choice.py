@@ -358,7 +358,7 @@ def test_flags_refused(name: str) -> None:
     ],
 )
 def test_flags_that_go(flags: Flags) -> None:
-    """Nothing is said of them."""
+    """Nothing is said about them."""
     assert check_flags(flags) == ()
 
 
@@ -378,7 +378,7 @@ ALL_BAD = [_condition(type_, "True") for type_ in ("Progressing", "Failing", "In
 
 
 def test_guards_stop_an_update() -> None:
-    """Invalid, Failing and Progressing are told together, and the flag that bypasses them."""
+    """Invalid, Failing and Progressing are reported together, and the flag that bypasses them."""
     with pytest.raises(InputError) as caught:
         check_guards(_cluster(conditions=ALL_BAD), allow_with_warnings=False)
     way_out = "If you want to upgrade anyway, use --allow-upgrade-with-warnings."

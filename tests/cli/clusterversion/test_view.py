@@ -75,7 +75,7 @@ def test_what_a_pipe_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
 def test_the_region_fits(width: int) -> None:
-    """What goes on first, how to leave last, the risks between, as many as there are lines for."""
+    """What continues first, how to leave last, the risks between, as many as there are lines for."""
     many = tuple(replace(samples.SERVICE, name=f"Risk{number}") for number in range(100))
     text = region(Progress(CHECKING, many, AWAY), Screen(width, 24))
     lines = text.splitlines()
@@ -113,7 +113,7 @@ def test_how_many_risks_a_screen_has_room_for(height: int | None, risks: int, na
 
 
 def test_a_region_without_risks_says_nothing_of_any() -> None:
-    """Before anything was judged."""
+    """Before anything was evaluated."""
     assert region(Progress(READING), Screen(200, 24)) == f"{READING}\n\n{LEAVE}\n"
 
 
@@ -203,7 +203,7 @@ AWAY_LINE = (
 
 
 def test_a_connection_that_is_lost_for_a_while(capfd: pytest.CaptureFixture[str]) -> None:
-    """It is said once, so is its end, and the waiting goes on; the report that cannot be read costs remedies only."""
+    """It is said once, so is its end, and the waiting continues; the report that cannot be read costs remedies only."""
     steps = [REFUSED, REFUSED, [running("4 of 7 checks done.")], [running("7 checks done.", "True")], REFUSED]
     came, lines, err = waited(steps, capfd)
     assert came.completed
@@ -213,7 +213,7 @@ def test_a_connection_that_is_lost_for_a_while(capfd: pytest.CaptureFixture[str]
 
 
 def test_a_connection_that_stays_lost(capfd: pytest.CaptureFixture[str]) -> None:
-    """After two minutes it is an error that says what goes on and what to do."""
+    """After two minutes it is an error that says what continues and what to do."""
     came, lines, _ = waited([REFUSED], capfd)
     assert isinstance(came, InputError)
     assert came.message == (
@@ -225,7 +225,7 @@ def test_a_connection_that_stays_lost(capfd: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_version_that_is_too_old_and_a_server_that_is_away_then(capfd: pytest.CaptureFixture[str]) -> None:
-    """Reading anew is tried as long as watching is."""
+    """Reading again is tried as long as watching is."""
     gone = Gone(Status(code=410, message="too old"), Request(method="GET", path="/x"))
     came, lines, _ = waited([gone, REFUSED, [running("7 checks done.", "True")], REFUSED], capfd)
     assert came.completed

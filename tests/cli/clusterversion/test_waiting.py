@@ -1,4 +1,4 @@
-"""`--wait`: what a ClusterVersion says of a request, and how long what may heal, or answer again, is given."""
+"""`--wait`: what a ClusterVersion says about a request, and how long what may heal, or answer again, is given."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def seen(
     observed: int = 2,
     message: str = "m",
 ) -> Any:
-    """A ClusterVersion of generation 2, as the operator told of it."""
+    """A ClusterVersion of generation 2, as the operator informed of it."""
     states = {"PreflightRunning": running, "PreflightCompleted": completed, "PreflightFailed": failed}
-    told = {"reason": "R", "message": message, "lastTransitionTime": SINCE}
-    conditions = [{"type": type_, "status": status, **told} for type_, status in states.items()] if running else []
+    shown = {"reason": "R", "message": message, "lastTransitionTime": SINCE}
+    conditions = [{"type": type_, "status": status, **shown} for type_, status in states.items()] if running else []
     spec = {"desiredUpdate": asked} if asked else {}
     metadata = {"name": "version", "resourceVersion": "7", "generation": 2}
     return cluster(
@@ -50,8 +50,8 @@ def seen(
 TAKING_UP = "waiting for the cluster-version operator to take up the request"
 REPLACED = "the preflight of 5.2.0 was replaced: somebody "
 JUDGED: dict[str, tuple[Any, State, str]] = {
-    "nothing is told yet": (seen(), State.WAITING, TAKING_UP),
-    "what is told is of an earlier request": (seen("True", observed=1), State.WAITING, TAKING_UP),
+    "nothing is shown yet": (seen(), State.WAITING, TAKING_UP),
+    "what is shown is of an earlier request": (seen("True", observed=1), State.WAITING, TAKING_UP),
     "it goes on": (seen("True"), State.GOING, "m"),
     "it is queued": (seen("False"), State.GOING, "m"),
     "a later request was seen, too": (seen("True", observed=3), State.GOING, "m"),
@@ -135,7 +135,7 @@ AWAY = Unreachable("https://x", "x:1", "connection refused", refused=True)
 
 
 class Playing:
-    """A client whose watches are the steps of a play: seconds that go by, and then what is seen, or an error."""
+    """A client whose watches are the steps of a play: seconds that use, and then what is seen, or an error."""
 
     def __init__(self, clock: ManualClock, *steps: tuple[float, Any]) -> None:
         self.clock = clock
@@ -237,7 +237,7 @@ def test_how_long_a_server_may_be_away() -> None:
 
 
 def test_a_request_that_nobody_takes_up(capfd: pytest.CaptureFixture[str]) -> None:
-    """After seven seconds the operator's pods are told, three at most, and whose they are."""
+    """After seven seconds the operator's pods are reported, three at most, and whose they are."""
 
     def pod(name: str, app: str) -> Pod:
         metadata = {"name": name, "labels": {"k8s-app": app}}
@@ -289,7 +289,7 @@ def test_a_bookmark_is_no_change() -> None:
 
 @pytest.mark.parametrize("why", [AWAY, codec.DecodeError("Pod ns/a cannot be read")], ids=["away", "odd"])
 def test_pods_that_cannot_be_listed(why: Exception, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whether there is an operator could not be told, which is not that there is none."""
+    """Whether there is an operator is unknown, which is not that there is none."""
     clock = ManualClock()
     client = Playing(clock, (8.0, seen()))
 
@@ -305,7 +305,7 @@ def test_pods_that_cannot_be_listed(why: Exception, capfd: pytest.CaptureFixture
 
 
 def test_whoever_leaves_is_told_what_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
-    """And the interrupt goes on to whoever ends the program."""
+    """And the interrupt continues to anybody who ends the program."""
 
     class Interrupted(Playing):
         def watch(self, kind: Any, **how: Any) -> Iterator[Any]:

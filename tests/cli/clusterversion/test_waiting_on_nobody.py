@@ -41,7 +41,7 @@ ROWS: dict[str, tuple[list[Any], str]] = {
 def test_it_says_so(
     number: int, conditions: list[Any], said: str, server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Within ten seconds of the command's clock, and goes on waiting."""
+    """Within ten seconds of the command's clock, and continues waiting."""
     server.set_cluster_version(spec={"desiredUpdate": {"version": "5.2.0", "mode": "Preflight"}})
     namespace = f"nobody-{number}"
     server.client.send(calls.create(NAMESPACES, {"metadata": {"name": namespace}}))

@@ -90,8 +90,8 @@ def test_the_same_as_the_command(
     before = server.cluster_version()["spec"]
     looked = _acted(ClusterActions(Connection()), _asked(server, *asked))
     assert server.cluster_version()["spec"] == typed
-    told = "\n".join((*looked.said, looked.refused)).strip()
-    assert told == (ran.err + ran.out).removeprefix("error: ").strip()
+    shown = "\n".join((*looked.said, looked.refused)).strip()
+    assert shown == (ran.err + ran.out).removeprefix("error: ").strip()
     assert (looked.done, bool(looked.refused)) == (ran.code == 0, ran.code != 0)
     assert looked.truth is not None
     assert looked.truth.requested == (typed.get("desiredUpdate", {}).get("version") or "")
@@ -227,7 +227,7 @@ def test_with_a_login_it_is_the_users_right(server: Server) -> None:
 
 @pytest.mark.parametrize("token", ["", "made-up"])
 def test_a_login_without_a_right_token(token: str, server: Server) -> None:
-    """The console's own account does not stand in for it."""
+    """The console's own account does not are in for it."""
     server.set_cluster_version(status=STATUS)
     actions = ClusterActions(Connection(), config.load(str(server.kubeconfig)))
     looked = actions.act(_asked(server, START, "5.1.0", token=token), "")
@@ -244,7 +244,7 @@ def test_a_token_goes_to_the_cluster_of_the_login_alone(server: Server) -> None:
 
 
 def test_a_server_that_does_not_know_acceptances(old_server: Server) -> None:
-    """It is told that nothing is accepted, and what is true there."""
+    """It is reported that nothing is accepted, and what is true there."""
     old_server.set_cluster_version(status={key: value for key, value in STATUS.items() if key != "conditionalUpdates"})
     looked = _acted(ClusterActions(Connection()), _asked(old_server, ACCEPT, RISK["name"]))
     assert (looked.done, looked.status) == (False, 409)

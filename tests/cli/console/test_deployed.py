@@ -143,7 +143,7 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_with_the_rights_of_its_account(server: Server, tmp_path: Path) -> None:
-    """It judges the cluster and takes logins; an update is started by the user's token, and not by its own."""
+    """It evaluates the cluster and takes logins; an update is started by the user's token, and not by its own."""
     server.set_cluster_version(status=STATUS)
     _apply(server)
     kubeconfig = _kubeconfig(server, tmp_path)

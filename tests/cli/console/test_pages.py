@@ -249,7 +249,7 @@ def test_every_cluster_can_be_reached() -> None:
 
 
 def test_what_is_suppressed() -> None:
-    """It counts as accepted, with its reason, on both pages; what suppresses nothing is told."""
+    """It counts as accepted, with its reason, on both pages; what suppresses nothing is reported."""
     rules = (Suppression("DualStack*", "moved in May", None, "harbour"), Suppression("Nothing", "why", None, "*"))
     pages = ConsolePages(max_age=timedelta(hours=24), rules=rules)
     board = boards.board(**{"apps/island:6443/admin": Judgement(findings=samples.CLEAR)})
@@ -280,7 +280,7 @@ def test_where_something_can_be_done(name: str, acts: bool) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if "confirmed" in name])
 def test_what_a_confirmation_sends(name: str) -> None:
-    """By POST, to the page itself: the key of the session, what was seen, and what is to be done."""
+    """By POST, to the page itself: the key of the session, what was seen, and what must be done."""
     tags = read(ALL[name]).tags
     (form,) = [attributes for tag, attributes in tags if tag == "form"]
     fields = {attributes["name"]: attributes["value"] for tag, attributes in tags if tag == "input"}
@@ -293,7 +293,7 @@ def test_what_a_confirmation_sends(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if "refused" in name or "started" in name or "does not" in name])
 def test_nothing_is_sent_by_what_is_over(name: str) -> None:
-    """What was done, or refused, has no form: it is confirmed anew."""
+    """What was done, or refused, has no form: it is confirmed again."""
     assert name == "a login that was refused" or "form" not in {tag for tag, _ in read(ALL[name]).tags}
 
 

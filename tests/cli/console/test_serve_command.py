@@ -48,7 +48,7 @@ ADDRESS = re.compile(r"serving at (https?://\S+) \(Ctrl-C ends it\)\n")
 
 @contextmanager
 def serving(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A console in a process of its own, at a port of its own; yields its address."""
+    """A console in a separate process, at a separate port; yields its address."""
     command = [sys.executable, "-m", "runup", *words, "--listen", "127.0.0.1:0"]
     environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     with subprocess.Popen(
@@ -71,7 +71,7 @@ def got(url: str, context: ssl.SSLContext | None = None) -> str:
 
 
 def first_page(url: str) -> str:
-    """What the first page says once every cluster was judged."""
+    """What the first page says once every cluster was evaluated."""
     text: str = eventually(lambda: "Not evaluated yet" not in (page := got(url)) and page, "every cluster is judged")
     return text
 
@@ -98,7 +98,7 @@ def test_what_the_page_types(run: Run) -> None:
 @pytest.mark.usefixtures("in_a_terminal")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_how_it_ends(number: int, code: int, folder: Path) -> None:
-    """At once, also while it judges and somebody looks at an update; no process is left."""
+    """At once, also while it evaluates and somebody looks at an update; no process is left."""
     (folder / "kubeconfig").write_text(KUBECONFIG)
     with serving("serve", "--contexts", "a", "--kubeconfig", "kubeconfig") as (url, process):
         stream = f"{url}clusters/a/update/events"
@@ -130,7 +130,7 @@ def test_where_clusters_can_be_changed(folder: Path) -> None:
             opener.open(f"{url}clusters/a/start", timeout=240)
         with opener.open(match[1], timeout=240) as answer:
             assert "Clusters can be changed from here" in answer.read().decode()
-        # There is no such server: what is told is that, and not that the address is wrong.
+        # There is no such server: what is reported is that, and not that the address is wrong.
         with pytest.raises(HTTPError, match="502") as refused:
             opener.open(f"{url}clusters/a/start", timeout=240)
         assert "127.0.0.1:1 was refused" in refused.value.read().decode()
@@ -213,7 +213,7 @@ def _is_trusted(url: str, context: ssl.SSLContext) -> bool:
     ],
 )
 def test_what_is_not_served(run: Run, typed: tuple[str, ...], says: str) -> None:
-    """One error that names the input and the way out, before anything is judged."""
+    """One error that names the input and the way out, before anything is evaluated."""
     ran = run("serve", *typed)
     assert (ran.code, ran.out) == (1, "")
     assert says in ran.err

@@ -91,7 +91,7 @@ ONE_ID, OTHER_ID = "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad", "1f9f81c4-74a3-4fd2-9
 
 
 def edited(folder: Path, name: str, *, cordon: str = "", cluster_id: str = ONE_ID) -> None:
-    """A dump of the example in a folder of its own, with one more node cordoned, or of another cluster."""
+    """A dump of the example in a separate folder, with one more node cordoned, or of another cluster."""
     dump = folder / name / name
     shutil.copytree(folder / "examples" / "skip-level", dump)
     nodes = json.loads((dump / NODES).read_text())
@@ -150,7 +150,7 @@ def test_what_is_accepted_is_listed_with_its_reason(run: Run, folder: Path, form
 
 
 def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) -> None:
-    """The archive is a fleet like its folder; what cannot be judged is named, and decides the exit code."""
+    """The archive is a fleet like its folder; what cannot be evaluated is named, and decides the exit code."""
     (folder / "dumps" / "ruin").mkdir(parents=True)
     (folder / "dumps" / "ruin" / "nodes.json").write_text("{")
     shutil.copytree(folder / "examples" / "plain-kubernetes", folder / "dumps" / "orchard")
@@ -164,7 +164,7 @@ def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) 
 
 
 def test_an_archive_of_archives_loses_no_cluster(run: Run, folder: Path) -> None:
-    """Packed dumps in a packed folder are as many clusters as in the folder, also beside dumps that are not packed."""
+    """Packed dumps in a packed folder are as many clusters as in the folder, also next to dumps that are not packed."""
     shutil.copytree(folder / "examples" / "plain-kubernetes", folder / "dumps" / "orchard")
     with tarfile.open(folder / "dumps" / "meadow.tar.gz", "w:gz") as tar:
         tar.add(folder / "examples" / "plain-kubernetes", "meadow")
@@ -180,8 +180,8 @@ def test_the_files_of_a_case_are_not_left_out(run: Run, folder: Path) -> None:
     (folder / "cases").mkdir()
     for name in ("a-co.yaml", "a-cv.yaml", "a-node.yaml", "notes.txt"):
         (folder / "cases" / name).write_text("kind: List\nitems: []\n")
-    told = run("fleet", "preflight", "--dumps", "cases").err
-    assert "left out: notes.txt\n" in told
+    seen = run("fleet", "preflight", "--dumps", "cases").err
+    assert "left out: notes.txt\n" in seen
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_many_clusters_are_lists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "told"),
+    ("room", "seen"),
     [
         pytest.param(13, "one, two, six", id="all fit to the cell"),
         pytest.param(12, "one and 2 more", id="one cell too few for all, and for two"),
@@ -275,9 +275,9 @@ def test_many_clusters_are_lists() -> None:
         pytest.param(1, "one and 2 more", id="one at least"),
     ],
 )
-def test_as_many_names_as_fit(room: int, told: str) -> None:
+def test_as_many_names_as_fit(room: int, seen: str) -> None:
     """And how many there are besides."""
-    assert fleet_text.shorten_names(("one", "two", "six"), room) == told
+    assert fleet_text.shorten_names(("one", "two", "six"), room) == seen
 
 
 GROUPS = (
@@ -329,13 +329,13 @@ def answer(member: Member) -> str:
 
 
 def lost(member: Member, why: str) -> str:
-    """What is known of one that was not read."""
+    """What is known about one that was not read."""
     return f"{member.name}: {why}"
 
 
 @pytest.mark.parametrize("parallel", [2, 0])
 def test_every_cluster_has_a_result_in_its_place(parallel: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Dumps and live clusters apart, and those that nobody can read beside them; a hundred at a time are told."""
+    """Dumps and live clusters apart, and those that nobody can read next to them; a hundred at a time are reported."""
     members = [
         Member(name="broken", problem="no such file"),
         *(Member(name=f"dump-{number}", dump="d") for number in range(60)),
@@ -391,7 +391,7 @@ def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
 
 
 def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
-    """Why not, in the words of a command about it alone: no copy is made, and no bug is told."""
+    """Why not, in the words of a command about it alone: no copy is made, and no bug is reported."""
     unused: Any = None
     judged = rehearse_command.judge_member(
         Member(name="a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
@@ -403,5 +403,5 @@ def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
 
 def test_a_note_is_told_once() -> None:
     """However many clusters have it."""
-    told: list[Any] = shared.warnings(["x", "y", "x"])
-    assert [(stream, text) for stream, text in told] == [("err", "warning: x\n"), ("err", "warning: y\n")]
+    seen: list[Any] = shared.warnings(["x", "y", "x"])
+    assert [(stream, text) for stream, text in seen] == [("err", "warning: x\n"), ("err", "warning: y\n")]

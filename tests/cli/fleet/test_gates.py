@@ -169,7 +169,7 @@ def test_argo_cd(place: Place) -> None:
 
 
 def test_argo_workflows(place: Place) -> None:
-    """Risks let the Workflow go on to the consent; what could not be evaluated does not."""
+    """Risks let the Workflow continue to the consent; what could not be evaluated does not."""
     templates = {each["name"]: each for each in document("argo-workflow.yaml")["spec"]["templates"]}
     script = templates["preflight"]["container"]["args"][0]
     assert place.run(script, TARGET="1.36", OUT=str(place.folder)) == 0

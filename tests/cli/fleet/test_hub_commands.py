@@ -53,7 +53,7 @@ DONE = b.snapshot(
 
 @pytest.fixture(scope="module")
 def hub_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of its own: the kinds of a hub are nothing to the tests of others."""
+    """A separate server: the kinds of a hub are nothing to the tests of others."""
     yield from serve(tmp_path_factory.mktemp("hub"), "Default")
 
 
@@ -73,7 +73,7 @@ def hub(hub_server: Server) -> Server:
 
 
 def status_of(name: str, now: datetime, age: timedelta = timedelta(minutes=1)) -> str:
-    """What a cluster has told of itself: island updates to 5.1.0, the others are at 5.0.0 and offered updates."""
+    """What a cluster has informed of itself: island updates to 5.1.0, the others are at 5.0.0 and offered updates."""
     desired = "5.1.0" if name == "island" else "5.0.0"
     progressing = {"type": "Progressing", "status": "True" if name == "island" else "False"}
     conditions = [{"type": "Failing", "status": "False"}, {"type": "RetrievedUpdates", "status": "True"}, progressing]
@@ -242,7 +242,7 @@ def test_no_accepting_of_silence(run: Run, words: tuple[str, ...]) -> None:
 
 
 def test_a_cluster_that_could_not_read_itself(run: Run, hub: Server, words: tuple[str, ...]) -> None:
-    """Each half says for itself why nothing is known of it."""
+    """Each half says for itself why nothing is known about it."""
     problem = "the server is on fire"
     broken = NewestStatus(
         format=FORMAT, observed_time=SystemClock().now(), status_problem=problem, advice_problem=problem

@@ -66,7 +66,7 @@ def kubeconfig(two: dict[str, Server], tmp_path: Path) -> Path:
 
 
 def test_contexts_of_two_servers(run: Run, kubeconfig: Path) -> None:
-    """Each is judged from its own server; the risks of one are not those of the other."""
+    """Each is evaluated from its own server; the risks of one are not those of the other."""
     words = ("--contexts", "harbour,lighthouse", "--kubeconfig", kubeconfig)
     ran = run("fleet", "preflight", *words, "-o", "json")
     found = {each["cluster"]: each["source"] for each in json.loads(ran.out)["clusters"]}
@@ -74,7 +74,7 @@ def test_contexts_of_two_servers(run: Run, kubeconfig: Path) -> None:
 
 
 def test_all_contexts(run: Run, kubeconfig: Path) -> None:
-    """Each server once; a second context of one is told, and one without a cluster is not judged."""
+    """Each server once; a second context of one is reported, and one without a cluster is not evaluated."""
     ran = run("fleet", "preflight", "--contexts", "all", "--kubeconfig", kubeconfig, "-o", "json")
     assert ran.code == 1
     found = json.loads(ran.out)
@@ -85,7 +85,7 @@ def test_all_contexts(run: Run, kubeconfig: Path) -> None:
 
 
 def test_two_contexts_of_one_cluster_by_name(run: Run, kubeconfig: Path) -> None:
-    """They are judged as they were typed, and it is told that they are one."""
+    """They are evaluated as they were typed, and it is reported that they are one."""
     names = "harbour,apps/harbour:6443/admin"
     ran = run("fleet", "preflight", "--contexts", names, "--kubeconfig", kubeconfig)
     assert ran.err == (
@@ -145,7 +145,7 @@ def hung(two: dict[str, Server], tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("command", ["preflight", "status", "recommend"])
 def test_a_server_that_never_answers(run: Run, hung: Path, command: str) -> None:
-    """It is ended at its time, and told as not judged."""
+    """It is ended at its time, and told as not evaluated."""
     ran = run("fleet", command, "--kubeconfigs", hung, "--timeout", "1")
     assert ran.code == 1
     assert re.search(r"^  silent: it took longer than 1 s; give it more with --timeout$", ran.out, re.MULTILINE)

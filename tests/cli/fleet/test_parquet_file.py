@@ -23,20 +23,20 @@ def dumps(tmp_path: Path) -> Path:
 
 
 def test_the_rows_are_those_of_json(run: Run, dumps: Path, tmp_path: Path) -> None:
-    """A cluster that was not judged has one, which says so."""
+    """A cluster that was not evaluated has one, which says so."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'kube-runup[parquet]'")
     ran = run("fleet", "preflight", "--dumps", dumps, "-o", f"json,parquet={tmp_path / 'fleet.parquet'}")
     rows = parquet.read_table(tmp_path / "fleet.parquet").to_pylist()
-    told = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}
+    shown = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}
     risks = [(row["risk"], row["applies"], row["judged"]) for row in rows if row["cluster"] == "orchard"]
-    assert risks == [(risk["name"], risk["applies"], True) for risk in told["orchard"]["risks"]]
+    assert risks == [(risk["name"], risk["applies"], True) for risk in shown["orchard"]["risks"]]
     assert len(risks) > 1
     assert [row["judged"] for row in rows if row["cluster"] == "ruin"] == [False]
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
 def test_without_its_package(run: Run, dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before anything is read, and nothing is made."""
+    """It is reported before anything is read, and nothing is made."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     ran = run("fleet", "preflight", "--dumps", dumps, "-o", f"parquet={tmp_path / 'fleet.parquet'}")
     assert (ran.code, ran.out) == (1, "")

@@ -74,15 +74,15 @@ def _sleep(seconds: float) -> float:
 
 def test_a_pool_says_what_it_does() -> None:
     """At least every two seconds while its workers are busy, also with a limit of time."""
-    told: list[tuple[float, list[int]]] = []
+    shown: list[tuple[float, list[int]]] = []
     began = time.monotonic()
     pool: Pool[float, float] = Pool(
-        _sleep, 2, 60.0, under_way=lambda indexes: told.append((time.monotonic() - began, list(indexes)))
+        _sleep, 2, 60.0, under_way=lambda indexes: shown.append((time.monotonic() - began, list(indexes)))
     )
     assert sorted(answer for _, answer in pool.run([3.0, 2.9])) == [2.9, 3.0]  # type: ignore[type-var]
-    moments = [moment for moment, _ in told]
+    moments = [moment for moment, _ in shown]
     assert max(later - earlier for earlier, later in itertools.pairwise(moments)) < 2
-    assert sorted(told[1][1]) == [0, 1]
+    assert sorted(shown[1][1]) == [0, 1]
 
 
 def test_the_same_problem_is_named_once() -> None:

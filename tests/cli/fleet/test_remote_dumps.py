@@ -48,7 +48,7 @@ def clusters(out: str) -> dict[str, int]:
 
 
 def test_without_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told which one, and how it is installed."""
+    """It is reported which one, and how it is installed."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     ran = run("fleet", "preflight", "--dumps", "s3://bucket/prefix")
     assert (ran.code, ran.out) == (1, "")
@@ -57,7 +57,7 @@ def test_without_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_any_address_of_fsspec_is_a_fleet_as_its_folder_is(run: Run, dumps: Path, scratch: Path) -> None:
-    """The same names and risks; what is no dump is told."""
+    """The same names and risks; what is no dump is reported."""
     pytest.importorskip("fsspec")
     here = run("fleet", "preflight", "--dumps", dumps, "-o", "json")
     there = run("fleet", "preflight", "--dumps", f"file://{dumps}", "-o", "json")
@@ -72,14 +72,14 @@ def test_results_name_the_address_and_not_where_the_dump_lay(run: Run, dumps: Pa
     pytest.importorskip("fsspec")
     (dumps / "void").mkdir()
     (dumps / "void" / "version.json").write_text("{}")
-    told = []
+    shown = []
     for number in range(2):
         file = tmp_path / f"{number}.sarif"
         run("fleet", "preflight", "--dumps", f"file://{dumps}", "-o", f"sarif={file}", "-o", "json")
-        told.append(file.read_text())
-        assert "runup-dump-" not in told[-1]
-        assert f"file://{dumps}/orchard/" in told[-1]
-    assert told[0] == told[1]
+        shown.append(file.read_text())
+        assert "runup-dump-" not in shown[-1]
+        assert f"file://{dumps}/orchard/" in shown[-1]
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("command", ["preflight", "status", "recommend"])

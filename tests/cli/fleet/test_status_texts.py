@@ -84,7 +84,7 @@ UPDATING: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("changes", "updating"), UPDATING.values(), ids=list(UPDATING))
 def test_whether_a_cluster_updates(changes: dict[str, Any], updating: str) -> None:
-    """No cluster is done as long as nobody can tell of its pools."""
+    """No cluster is done as long as nobody can report its pools."""
     done = {
         "cluster_version": b.version([b.entry(b.NEW)], progressing="False"),
         "machine_config_pools": (b.pool("master"),),

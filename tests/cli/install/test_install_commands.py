@@ -136,7 +136,7 @@ def test_what_is_installed_is_healthy_and_goes_without_a_trace(shell: Shell, nam
 
 
 def component_row(shell: Shell, name: str) -> tuple[str, str] | None:
-    """The row of `runup check` about a component: its result and text; None where it is told among the absent."""
+    """The row of `runup check` about a component: its result and text; None where it is reported among the absent."""
     ran = shell.run("check", "-o", "json", "--kubeconfig", str(shell.kubeconfig))
     found = [row for row in json.loads(ran.out)["checks"] if row["name"] == f"component {name}"]
     assert bool(found) != (f" {name}" in json.loads(ran.out)["checks"][-2]["message"]), ran.out
@@ -312,7 +312,7 @@ def test_the_managing_operator_is_left_alone(shell: Shell) -> None:
 
 
 def test_a_plain_cluster_gets_a_cluster_version_which_is_kept(shell: Shell) -> None:
-    """With a name of its own, also when the operator goes and comes back."""
+    """With a separate name, also when the operator goes and comes back."""
     shell.typed("install", "operator", "--image", IMAGE)
     first = shell.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"]
     shell.typed("uninstall", "operator")
@@ -446,7 +446,7 @@ def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: Shell, 
 
 
 def test_openshifts_operator_is_refused_where_it_cannot_be_seen(openshift: Shell) -> None:
-    """Its ClusterVersion tells of it, as on a hosted control plane; its definition is left to it in any case."""
+    """Its ClusterVersion reports it, as on a hosted control plane; its definition is left to it in any case."""
     before = openshift.settled()
     refused = openshift.typed("install", "operator", "--image", IMAGE, code=1).err
     assert "keeps this cluster's ClusterVersion" in refused

@@ -262,7 +262,7 @@ def test_the_yaml_form(cluster: ModulesCluster, run: Run) -> None:
 
 
 def test_a_dump(cluster: ModulesCluster, run: Run, tmp_path: Path) -> None:
-    """The registry is asked as the flags say; a kind that the dump lacks is told, and not taken for none."""
+    """The registry is asked as the flags say; a kind that the dump lacks is reported, and not taken for none."""
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
     dump = tmp_path / "dump"
     dump.mkdir()
@@ -304,7 +304,7 @@ def test_bad_words(cluster: ModulesCluster, run: Run, words: tuple[str, ...], sa
 
 
 def test_a_release_that_is_none(cluster: ModulesCluster, run: Run) -> None:
-    """Every Module is told why; nothing is assumed of its kernel."""
+    """Every Module is reported why; nothing is assumed of its kernel."""
     ran = run(
         "kmod", "check", "--kubeconfig", cluster.kubeconfig, "--to-image", f"{cluster.host}/ocp/nope:1", "-o", "json"
     )

@@ -115,15 +115,15 @@ def fill(kubeconfig: Path) -> None:
 def test_a_run(plain: Path, run: Run) -> None:
     """To the next minor version, from the server's own."""
     ran = run("preflight", "run", "--kubeconfig", plain, "-o", "json")
-    told = json.loads(ran.out)
-    assert (ran.code, told["clusterKind"], told["target"], told["source"][:5]) == (2, "Kubernetes", "1.35.0", "1.34.")
-    applying = {risk["name"] for risk in told["risks"] if risk["applies"] == "True"}
+    seen = json.loads(ran.out)
+    assert (ran.code, seen["clusterKind"], seen["target"], seen["source"][:5]) == (2, "Kubernetes", "1.35.0", "1.34.")
+    applying = {risk["name"] for risk in seen["risks"] if risk["applies"] == "True"}
     assert {"NodeReleasesMixed-workers", "WebhookBlocksUpdate"} <= applying
-    assert [(step["part"], step["version"]) for step in told["steps"]] == [("control plane", "1.35"), ("nodes", "1.35")]
+    assert [(step["part"], step["version"]) for step in seen["steps"]] == [("control plane", "1.35"), ("nodes", "1.35")]
     assert not {"ClusterVersionHealth", "MachineConfigPoolHealth", "AdminAck"} & {
-        each["name"] for each in told["checks"]
+        each["name"] for each in seen["checks"]
     }
-    assert [each["name"] for each in told["checks"] if each["result"] == "Unknown"] == []
+    assert [each["name"] for each in seen["checks"] if each["result"] == "Unknown"] == []
     assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
 
 
@@ -142,18 +142,18 @@ def test_several_minor_versions(plain: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "seen"),
     [
         (("--to", "5.1.0"), "the cluster has no ClusterVersion"),
         (("--to", "1.32"), "the only way back is to the minor version before"),
         (("--to", "1.34"), "is at 1.34."),
     ],
 )
-def test_targets_that_are_none(plain: Path, run: Run, words: tuple[str, ...], told: str) -> None:
+def test_targets_that_are_none(plain: Path, run: Run, words: tuple[str, ...], seen: str) -> None:
     """Not a bare 404, and with the way out."""
     ran = run("preflight", "run", "--kubeconfig", plain, *words)
     assert (ran.code, ran.out) == (1, "")
-    assert told in ran.err
+    assert seen in ran.err
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_every_form(plain: Path, run: Run) -> None:
 
 
 def test_a_plan_to_tick_off(plain: Path, run: Run) -> None:
-    """Each step with its remedies before what does it, and what is to be seen after it."""
+    """Each step with its remedies before what does it, and what must be seen after it."""
     ran = run("preflight", "run", "--kubeconfig", plain, "--to", "1.36", "-o", "plan")
     assert ran.code == 2, ran.err
     titles = re.findall(r"^\d\. (.*)$", ran.out, re.MULTILINE)
@@ -186,9 +186,9 @@ def test_a_plan_to_tick_off(plain: Path, run: Run) -> None:
 def test_the_way_back(plain: Path, run: Run) -> None:
     """To the minor version before: the nodes first, and what that version does not serve."""
     assert "Nobody supports" not in run("preflight", "run", "--kubeconfig", plain, "--to", "1.33").out
-    told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--to", "1.33", "-o", "json").out)
-    assert [(step["part"], step["version"]) for step in told["steps"]] == [("nodes", "1.33"), ("control plane", "1.33")]
-    (check,) = [each for each in told["checks"] if each["name"] == "RollbackNotServed"]
+    seen = json.loads(run("preflight", "run", "--kubeconfig", plain, "--to", "1.33", "-o", "json").out)
+    assert [(step["part"], step["version"]) for step in seen["steps"]] == [("nodes", "1.33"), ("control plane", "1.33")]
+    (check,) = [each for each in seen["checks"] if each["name"] == "RollbackNotServed"]
     assert check["result"] == "Clear", check
 
 
@@ -202,15 +202,15 @@ def test_suppressions(plain: Path, run: Run, tmp_path: Path) -> None:
 
 
 def test_a_dump_says_the_same(plain: Path, run: Run, tmp_path: Path) -> None:
-    """Collected and judged elsewhere, with the server's version in the record."""
+    """Collected and evaluated elsewhere, with the server's version in the record."""
     live = json.loads(run("preflight", "run", "--kubeconfig", plain, "-o", "json").out)
     collected = run("dump", "collect", tmp_path / "d", "--kubeconfig", plain)
     assert collected.code == 0, collected.err
     ran = run("preflight", "run", "--dump", tmp_path / "d", "-o", "json")
-    told = json.loads(ran.out)
+    seen = json.loads(ran.out)
     assert ran.code == 2, ran.err
-    assert [risk["name"] for risk in told["risks"]] == [risk["name"] for risk in live["risks"]]
-    assert (told["source"], told["steps"]) == (live["source"], live["steps"])
+    assert [risk["name"] for risk in seen["risks"]] == [risk["name"] for risk in live["risks"]]
+    assert (seen["source"], seen["steps"]) == (live["source"], live["steps"])
     compared = run("preflight", "compare", "1.35", "1.36", "--dump", tmp_path / "d")
     assert compared.out.startswith("From 1.35.0 to 1.36.0, as checked on 1.34."), compared.err
 
@@ -316,8 +316,8 @@ def test_manifests_that_are_served(run: Run, tmp_path: Path) -> None:
 
 def test_the_api_servers_own_count(plain: Path, run: Run) -> None:
     """Where the server has no metrics, or nobody may read them, it is not known who asks for what."""
-    told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--api-metrics", "-o", "json").out)
-    (check,) = [each for each in told["checks"] if each["name"] == "RemovedAPIRequested"]
+    seen = json.loads(run("preflight", "run", "--kubeconfig", plain, "--api-metrics", "-o", "json").out)
+    (check,) = [each for each in seen["checks"] if each["name"] == "RemovedAPIRequested"]
     with SyncClient(config.load(str(plain))) as client:
         try:
             served = b"apiserver_request_total" in client.send(calls.get_path("/metrics"))
@@ -376,7 +376,7 @@ SCHEDULE = ("preflight", "schedule", "--every", "24h", "--image", "registry.exam
     ],
 )
 def test_a_schedule_for_a_version(admin: SyncClient, plain: Path, run: Run, to: str, target: str) -> None:
-    """Written as `run` takes it; the process in the Job is told a whole version."""
+    """Written as `run` takes it; the process in the Job is reported a whole version."""
     ran = run(*SCHEDULE, "--to", to, "--kubeconfig", plain)
     assert ran.code == 0, ran.err
     assert ran.out.startswith(f"a preflight of {target} runs every 24h ")
@@ -431,7 +431,7 @@ def test_more_objects_than_a_page_has(admin: SyncClient) -> None:
 
 
 def test_the_report_of_a_killed_command_goes_with_the_rest(admin: SyncClient) -> None:
-    """The process in the pod wrote it, without a label of the run; that of a run that goes on stays."""
+    """The process in the pod wrote it, without a label of the run; that of a run that continues stays."""
     long_ago = admin.now() - timedelta(hours=2)
     old = cluster_run.Run(id="preflight-1-00000000ef", checking=Checking(image="i"), rights=(), started=long_ago)
     young = cluster_run.Run(id="preflight-2-00000000ef", checking=Checking(image="i"), rights=(), started=admin.now())

@@ -58,7 +58,7 @@ FOUND = History(reports=(_report("5.2.0", DUAL, PAUSED, minute=5), _report("5.1.
 
 
 def test_history() -> None:
-    """One line a report, the newest first, what applies and what could not be told apart."""
+    """One line a report, the newest first, what applies and what could not be distinguished."""
     assert rendered.history(FOUND).splitlines() == [
         "TARGET   SOURCE   STATUS      APPLY   UNKNOWN   ACCEPTED   CHECKS   OBSERVED               PREFLIGHT",
         "5.2.0    5.0.0    completed   2       0         0          2        2026-01-14T10:05:00Z   preflight-of-5.2.0",
@@ -209,7 +209,7 @@ def test_how_a_preflight_goes_is_shown_for_its_own_target(
 
 
 def test_no_result_is_never_a_pass() -> None:
-    """A preflight that nobody asked for, or that is going on, has exit code 1 and no verdict."""
+    """A preflight that nobody asked for, or that is in progress, has exit code 1 and no verdict."""
     found = findings_of_target(cluster({"status": {}}), History(), "5.9.0")
     assert (found.exit_code, as_data(found)["result"]) == (1, "CouldNotRun")
     assert verdict(found) == "Verdict: the preflight of 5.9.0 has no result yet."
@@ -362,7 +362,7 @@ def test_a_page_needs_no_cluster(name: str, run: Run, tmp_path: Path) -> None:
 
 
 def test_without_cluster_and_page_the_error_is_the_connection_s(run: Run) -> None:
-    """What is not known of a name is not called unknown."""
+    """What is not known about a name is not called unknown."""
     ran = run("preflight", "explain", "Frobnicated")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: Missing or incomplete configuration info.")

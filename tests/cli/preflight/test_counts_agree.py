@@ -36,14 +36,14 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
     found = current_findings(cluster, stored)
     assert found is not None
     assert count_risks(found.risks) == expected
-    told = ", ".join(
+    shown = ", ".join(
         [f"{expected[0]} {'risk applies' if expected[0] == 1 else 'risks apply'}", f"{expected[1]} could not be told"]
         + [f"{expected[2]} accepted"] * bool(expected[2])
     )
-    assert f", {told} (as of " in world.message("PreflightCompleted")
+    assert f", {shown} (as of " in world.message("PreflightCompleted")
     first = result(found).splitlines()[1]
-    assert f": {told}; " in re.sub(r" [(][^()]*[)]( for \d causes?)?", "", first)
-    assert verdict(found).startswith(f"Verdict: {told}. ") is (target == "5.1.0")
+    assert f": {shown}; " in re.sub(r" [(][^()]*[)]( for \d causes?)?", "", first)
+    assert verdict(found).startswith(f"Verdict: {shown}. ") is (target == "5.1.0")
     listed = "".join(text for _, text in section(found))
     names = sorted(entry.name for entry in found.risks)
     assert all(

@@ -56,12 +56,12 @@ def test_what_is_found(run: Run, name: str) -> None:
     """No more than what is planted, and no word of another distribution."""
     findings, words = FOUND[name]
     ran = run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json")
-    told = json.loads(ran.out)
-    applying = {risk["name"] for risk in told["risks"] if risk["applies"] == "True"}
+    shown = json.loads(ran.out)
+    applying = {risk["name"] for risk in shown["risks"] if risk["applies"] == "True"}
     assert applying - {"TargetSupportEnded"} == findings
-    clear = {check["name"] for check in told["checks"] if check["result"] == "Clear"}
+    clear = {check["name"] for check in shown["checks"] if check["result"] == "Clear"}
     assert {"KubeletSkew", "KubeProxySkew", "NodeImageTooOld", "UnmanagedPods"} <= clear
-    how = [line for step in told["steps"] for line in step["how"]]
+    how = [line for step in shown["steps"] for line in step["how"]]
     assert all(any(word in line for line in how) for word in words), how
     assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
 
@@ -69,13 +69,13 @@ def test_what_is_found(run: Run, name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_that_go(run: Run, name: str) -> None:
     """One each, where the distribution keeps its settings; what it writes by itself is none."""
-    told = json.loads(run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json").out)
-    (found,) = [risk for risk in told["risks"] if risk["name"] == "RemovedComponentSetting"]
+    shown = json.loads(run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json").out)
+    (found,) = [risk for risk in shown["risks"] if risk["name"] == "RemovedComponentSetting"]
     words, remedy = SETTINGS[name]
     assert found["message"].startswith(words)
     assert remedy in found["remediation"]
     # Wherever it is written, the control plane's own nodes are the first to meet it.
-    assert [step["part"] for step in told["steps"] if found["name"] in step.get("risks", ())] == ["control plane"]
+    assert [step["part"] for step in shown["steps"] if found["name"] in step.get("risks", ())] == ["control plane"]
 
 
 def test_the_plan_of_one(run: Run) -> None:

@@ -110,7 +110,7 @@ SECRETIVE: tuple[tuple[Resource, JSON, str], ...] = (
 
 
 def states(folder: Path) -> dict[str, str]:
-    """What the record says of each kind."""
+    """What the record says about each kind."""
     return {row["resource"]: row["state"] for row in json.loads((folder / RECORD).read_text())["kinds"]}
 
 
@@ -342,7 +342,7 @@ def test_whole_objects_say_no_more(words: tuple[str, ...], sample: str, run: Run
     "answer", [b"{", b"[]", b'{"a": "\xff"}', b"[" * 2000], ids=["half", "a list", "no UTF-8", "deep"]
 )
 def test_an_object_that_a_program_prints_and_nobody_can_read(answer: bytes, tmp_path: Path) -> None:
-    """Of one that is needed by its name: the kind is said to have failed, and the command goes on."""
+    """Of one that is needed by its name: the kind is said to have failed, and the command continues."""
     program = tmp_path / "kubectl"
     program.write_bytes(f"#!/bin/sh\ncat {tmp_path}/answer\n".encode())
     program.chmod(0o755)
@@ -371,7 +371,7 @@ def test_pages_that_a_program_prints(tmp_path: Path) -> None:
     ("reason", "state"), [("NotFound", None), ("Forbidden", "forbidden"), ("InternalError", "failed")]
 )
 def test_an_object_that_a_program_does_not_get(reason: str, state: str | None, tmp_path: Path) -> None:
-    """One that is not there is no error; any other refusal is told by whoever asked."""
+    """One that is not there is no error; any other refusal is reported by anybody who asked."""
     program = tmp_path / "kubectl"
     program.write_text(f"#!/bin/sh\necho 'Error from server ({reason}): the words of a server' >&2\nexit 1\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A cluster of whatever Kubernetes the server is: what is asked of it, and told of it, goes by its own version.
+"""A cluster of whatever Kubernetes the server is: what is asked of it, and informed of it, uses its own version.
 
 `RUNUP_KUBERNETES=1.29 make e2e` asks an older one.
 """
@@ -48,11 +48,11 @@ def test_a_preflight_of_the_next_minor_version(cluster: tuple[Path, str], run: R
     kubeconfig, version = cluster
     minor = int(version.split(".")[1])
     ran = run("preflight", "run", "--kubeconfig", kubeconfig, "-o", "json")
-    told = json.loads(ran.out)
-    assert told["source"].partition("+")[0] == version.removeprefix("v").partition("+")[0], ran.err
-    assert told["target"] == f"1.{minor + 1}.0"
-    assert {each["name"] for each in told["checks"] if each["result"] == "Unknown"} == set()
-    assert ran.code == 0, told["risks"]
+    shown = json.loads(ran.out)
+    assert shown["source"].partition("+")[0] == version.removeprefix("v").partition("+")[0], ran.err
+    assert shown["target"] == f"1.{minor + 1}.0"
+    assert {each["name"] for each in shown["checks"] if each["result"] == "Unknown"} == set()
+    assert ran.code == 0, shown["risks"]
 
 
 def test_what_the_other_commands_say(cluster: tuple[Path, str], run: Run) -> None:

@@ -100,7 +100,7 @@ def asks(version: str = "", image_: str = "", mode: str = "Preflight") -> Update
 def test_which_preflights_are_told_as_ended(
     reports: tuple[Report, ...], updates: tuple[ConditionalUpdate, ...], asked: Update | None, expected: list[str]
 ) -> None:
-    """What somebody looks at now is told elsewhere, and as it is."""
+    """What somebody looks at now is reported elsewhere, and as it is."""
     cluster = cluster_version(desired_update=asked, conditional_updates=updates)
     found = ended_findings(cluster, History(reports=reports))
     assert [one.target for one in found] == expected

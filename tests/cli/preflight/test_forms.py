@@ -103,23 +103,23 @@ def test_junit_counts_what_it_lists() -> None:
 
 
 def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
-    """What is not known is to be reviewed and has no level; what is accepted is suppressed, and says why."""
+    """What is not known must be reviewed and has no level; what is accepted is suppressed, and says why."""
     (run,) = json.loads(forms.sarif([JUDGED_ONE, FAILED_ONE, SILENT]))["runs"]
-    told = {each["ruleId"]: each for each in run["results"]}
-    assert {name: (each["kind"], each["level"]) for name, each in told.items()} == {
+    shown = {each["ruleId"]: each for each in run["results"]}
+    assert {name: (each["kind"], each["level"]) for name, each in shown.items()} == {
         "SlowDisks": ("fail", "error"),
         "Unsure": ("review", "none"),
         "Told": ("fail", "note"),
         "Bare": ("fail", "warning"),
     }
-    assert {name: each["suppressions"][0] for name, each in told.items() if "suppressions" in each} == {
+    assert {name: each["suppressions"][0] for name, each in shown.items() if "suppressions" in each} == {
         "Told": {"kind": "external", "justification": "they are new"},
         "Bare": {"kind": "external", "justification": "accepted in the cluster"},
     }
-    assert [name for each in told["SlowDisks"]["locations"] for name in each["logicalLocations"]] == [
+    assert [name for each in shown["SlowDisks"]["locations"] for name in each["logicalLocations"]] == [
         {"fullyQualifiedName": "alpha: Node a"}
     ]
-    assert told["Bare"]["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "alpha"}]
+    assert shown["Bare"]["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "alpha"}]
     rules = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
     assert (rules["SlowDisks"], rules["Unsure"]) == ("Take faster ones.", "Who knows.")
     assert [each["executionSuccessful"] for each in run["invocations"]] == [True, False, False]
@@ -268,7 +268,7 @@ BY_CAUSE = replace(JUDGED, risks=(*FOLLOWS, DOWN, HELD, LACKS), of_dump=True, ch
 
 
 def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
-    """In full only with a remedy of its own; a node without a risk is an entry by its words; what is missing last."""
+    """In full only with a separate remedy; a node without a risk is an entry by its words; what is missing last."""
     text = forms.markdown([forms.ClusterResult(name="alpha", findings=BY_CAUSE)])
     assert text.partition("\n\n")[2].partition("\n\nClear:")[0] == (
         "4 risks apply, 1 could not be told, as of 2026-01-14T12:00:00Z.\n\n"
@@ -286,7 +286,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
 
 
 def test_junit_names_the_cause_of_each_risk() -> None:
-    """Every risk stays a case of its own; what lacked objects says which."""
+    """Every risk stays a separate case; what lacked objects says which."""
     (suite,) = ElementTree.fromstring(forms.junit([forms.ClusterResult(name="alpha", findings=BY_CAUSE)]))
     cases = {case.get("name"): (case[0].tag, case[0].get("message"), case[0].text) for case in suite}
     assert cases["ClusterOperatorUpgradeable-dns"][2] == "Cause: ClusterOperatorNotAvailable-dns\nWait."

@@ -101,11 +101,11 @@ def test_a_preflight_in_the_cluster_is_told_kept_and_gone(cluster: Cluster) -> N
     """Its risks are those of the report; `show` and `history` have it from then on."""
     ran = cluster.typed(*RUN, "--image", IMAGE, step=cluster.reports("PoolPaused"))
     assert "PoolPaused" in ran.out
-    told = ran.err.splitlines()
+    seen = ran.err.splitlines()
     assert re.fullmatch(
-        r"Job runup-preflight-\d+-[0-9a-f]{10} in namespace runup-preflight checks the update to 5\.1\.1", told[0]
+        r"Job runup-preflight-\d+-[0-9a-f]{10} in namespace runup-preflight checks the update to 5\.1\.1", seen[0]
     )
-    assert told[1:2] == ["its pod starts"]
+    assert seen[1:2] == ["its pod starts"]
     assert cluster.left() == []
     shown = cluster.typed("show", "5.1.1", "--in-cluster")
     assert (shown.code, "PoolPaused" in shown.out) == (ran.code, True), shown.err
@@ -120,7 +120,7 @@ def test_a_preflight_in_the_cluster_is_told_kept_and_gone(cluster: Cluster) -> N
 
 
 def test_a_report_that_cannot_be_kept(cluster: Cluster) -> None:
-    """Somebody has made the ConfigMap immutable: the report is told all the same, and why nobody finds it later."""
+    """Somebody has made the ConfigMap immutable: the report is reported all the same, and why nobody finds it later."""
     frozen = {"metadata": {"name": kept_history.NAME, "namespace": NAMESPACE}, "immutable": True}
     reports = cluster.reports("PoolPaused")
 
@@ -207,8 +207,8 @@ def test_whose_image_checks_a_release(cluster: Cluster, tmp_path: Path, reads: b
         pinned = f"{odd.host}/a@{made.digest}"
     assert "checks the update to 5.1.1" in ran.err
     assert images == [pinned if runs_itself else IMAGE]
-    told = f"{pinned} has no checks of runup's ({FILE} is not in it): those of runup's own image are made"
-    assert (told in ran.out + ran.err) is not runs_itself
+    seen = f"{pinned} has no checks of runup's ({FILE} is not in it): those of runup's own image are made"
+    assert (seen in ran.out + ran.err) is not runs_itself
 
 
 def test_what_a_release_reads_cannot_be_read(cluster: Cluster, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_baseline_of_a_dump_under_another_name(two: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("option", [("--store", "kept"), ("--baseline", "last.json")])
 def test_two_dumps_of_one_name(two: Path, run: Run, option: tuple[str, str]) -> None:
-    """A store and a baseline go by the name: one cluster would be taken for the other."""
+    """A store and a baseline use the name: one cluster would be taken for the other."""
     run("preflight", "run", "--dump", "before", "-o", "json=last.json")
     shutil.copytree(two / "after", two / "else" / "before")
     ran = run("preflight", "run", "--dump", "before", "--dump", "else/before", *option)
@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_costs_one_output(two: Path, run: Run, command: tupl
 
 @pytest.mark.parametrize("place", ["sqlite:no/x.db", "sqlite:before", "before/0.json"])
 def test_a_store_that_cannot_be_written_costs_no_run(two: Path, run: Run, place: str) -> None:
-    """It is told before anything is read, and nothing is made."""
+    """It is reported before anything is read, and nothing is made."""
     ran = run("preflight", "run", "--dump", "nowhere", "--store", place)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"error: --store {place}: ")
@@ -152,9 +152,9 @@ def test_a_risk_that_went(two: Path, run: Run, form: str) -> None:
         words = tuple(report_store.reports_of(two / "kept", str(name))[0].path for name in words)
     elif form in ("days", "sqlite"):
         words = ("before@2026-01-14", "after@2026-01-14", "--store", place)
-    told = json.loads(run("preflight", "compare", *words, "-o", "json").out)
-    assert [risk["name"] for risk in told["gone"]] == ["ClusterOperatorDegraded-dns"]
-    assert told["new"] == []
+    shown = json.loads(run("preflight", "compare", *words, "-o", "json").out)
+    assert [risk["name"] for risk in shown["gone"]] == ["ClusterOperatorDegraded-dns"]
+    assert shown["new"] == []
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, "completed"), (1, "failed"), (2, "completed"), (3, "completed")])
@@ -203,8 +203,8 @@ def test_reports_in_a_config_map_of_the_cluster(two: Path, server: Server, run: 
         server.client.send(calls.delete(CONFIG_MAP, "typed", "default"))
     where = ("--store", "configmap:default/typed", "--kubeconfig", server.kubeconfig)
     run("preflight", "run", "--dump", "before", "--dump", "after", *where)
-    told = json.loads(run("preflight", "compare", "before", "after", *where, "-o", "json").out)
-    assert [risk["name"] for risk in told["gone"]] == ["ClusterOperatorDegraded-dns"]
+    shown = json.loads(run("preflight", "compare", "before", "after", *where, "-o", "json").out)
+    assert [risk["name"] for risk in shown["gone"]] == ["ClusterOperatorDegraded-dns"]
     history = json.loads(run("fleet", "history", *where, "-o", "json").out)
     assert sorted((step["cluster"], step["completed"]) for step in history) == [("after", True), ("before", True)]
 
@@ -230,7 +230,7 @@ def test_ten_of_many_clusters_of_a_store_are_named(two: Path, run: Run) -> None:
 
 
 def test_a_kept_report_that_cannot_be_read_is_left_out(two: Path, run: Run) -> None:
-    """It is named, and the others are told."""
+    """It is named, and the others are reported."""
     run("preflight", "run", "--dump", "before", "--dump", "after", "--store", "kept")
     (broken,) = report_store.reports_of(two / "kept", "before")
     broken.path.write_text("{")

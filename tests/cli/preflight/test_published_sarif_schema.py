@@ -36,11 +36,11 @@ def validator() -> jsonschema.Draft4Validator:
         pytest.skip("there is no Go, whose module proxy has the schema")
     environ = {**os.environ, "GOFLAGS": "-mod=mod", "GONOSUMDB": "*", "GOTOOLCHAIN": "local"}
     done = subprocess.run([go, "mod", "download", "-json", MODULE], env=environ, capture_output=True, check=False)
-    told = json.loads(done.stdout or b"{}")
-    if told.get("Error") or "Dir" not in told:
-        pytest.skip(f"{MODULE} could not be fetched: {told.get('Error', done.stderr.decode()[-200:])}")
-    assert told["Sum"] == SUM
-    text = Path(told["Dir"], SCHEMA).read_text("utf-8")
+    shown = json.loads(done.stdout or b"{}")
+    if shown.get("Error") or "Dir" not in shown:
+        pytest.skip(f"{MODULE} could not be fetched: {shown.get('Error', done.stderr.decode()[-200:])}")
+    assert shown["Sum"] == SUM
+    text = Path(shown["Dir"], SCHEMA).read_text("utf-8")
     schema: dict[str, Any] = json.loads(text[text.index("`") + 1 : text.rindex("`")])
     assert schema["id"].endswith("/sarif-schema-2.1.0.json")
     return jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker())
@@ -53,7 +53,7 @@ def faults(validator: jsonschema.Draft4Validator, text: str) -> list[str]:
 
 @pytest.mark.parametrize("sample", ["objects", "example", "not a cluster", "degraded"])
 def test_what_is_printed_is_sarif(sample: str, validator: Any, tmp_path: Path, run: Run) -> None:
-    """With places and without, with risks and with the reason why there are none."""
+    """With places and without, with risks and with the reason why they are missing."""
     if sample == "degraded" and not DEGRADED.parent.is_dir():
         pytest.skip("the corpus of dumps is not beside this checkout")
     made = {
@@ -68,7 +68,7 @@ def test_what_is_printed_is_sarif(sample: str, validator: Any, tmp_path: Path, r
 
 
 def test_the_schema_refuses_something(validator: Any, tmp_path: Path, run: Run) -> None:
-    """A result without a message: the judge itself works."""
+    """A result without a message: the evaluate itself works."""
     log = json.loads(run("preflight", "run", "--dump", dump(tmp_path / "one", CLUSTER, OPERATOR), "-o", "sarif").out)
     del log["runs"][0]["results"][0]["message"]
     assert faults(validator, json.dumps(log)) != []

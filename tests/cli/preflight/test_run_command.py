@@ -85,7 +85,7 @@ def one(tmp_path: Path) -> Path:
 
 
 def found_in(folder: Path, run: Run, *words: str) -> JSON:
-    """What `-o json` says of a dump."""
+    """What `-o json` says about a dump."""
     found: JSON = json.loads(run("preflight", "run", "--dump", folder, "-o", "json", *words).out)
     return found
 
@@ -121,7 +121,7 @@ NO_UPDATES: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("target", "said"), NO_UPDATES.values(), ids=list(NO_UPDATES))
 def test_no_update_leads_there(one: Path, run: Run, target: str, said: str) -> None:
-    """The operator refuses such a target, so nothing is judged for it."""
+    """The operator refuses such a target, so nothing is evaluated for it."""
     result = run("preflight", "run", "--dump", one, "--to", target)
     assert (result.code, result.out) == (1, "")
     assert result.err == f"error: {said}\n"
@@ -137,9 +137,9 @@ def test_a_dump_says_what_to_collect(tmp_path: Path, run: Run, tree: bool) -> No
         dump(objects, CLUSTER)
     else:
         dump(folder, CLUSTER)
-    told = run("preflight", "run", "--dump", folder)
+    shown = run("preflight", "run", "--dump", folder)
     collecting = f"  runup dump collect {shlex.quote(f'{folder}-collected')}"
-    assert told.out.splitlines().count(collecting) == 1
+    assert shown.out.splitlines().count(collecting) == 1
     assert run("preflight", "run", "--dump", folder, "-v").out.splitlines()[-1] == collecting
     kinds = found_in(folder, run)["lacking"]
     assert {"nodes", "pods", "apiservices.apiregistration.k8s.io", "clusteroperators.config.openshift.io"} <= {*kinds}
@@ -151,7 +151,7 @@ def test_a_dump_says_what_to_collect(tmp_path: Path, run: Run, tree: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "shown"),
     [
         pytest.param("a/b", "runup dump collect a/b-collected", id="a folder"),
         pytest.param("a dump", "runup dump collect 'a dump-collected'", id="a name with blanks"),
@@ -160,9 +160,9 @@ def test_a_dump_says_what_to_collect(tmp_path: Path, run: Run, tree: bool) -> No
         pytest.param(".", "runup dump collect collected", id="the folder where one is"),
     ],
 )
-def test_the_command_that_collects_a_dump(path: str, told: str) -> None:
-    """Beside the dump that lacks something; none is needed where nothing does."""
-    assert missing_kinds.command(Path(path), ("nodes", "pods")) == told
+def test_the_command_that_collects_a_dump(path: str, shown: str) -> None:
+    """Next to the dump that lacks something; none is needed where nothing does."""
+    assert missing_kinds.command(Path(path), ("nodes", "pods")) == shown
     assert missing_kinds.command(Path(path), ()) == ""
 
 
@@ -178,8 +178,8 @@ def test_several_cases_are_several_dumps(tmp_path: Path) -> None:
 
 def test_what_a_dump_lacks_is_nothing_to_accept(one: Path, run: Run) -> None:
     """Only what was found can be accepted, and where it was found."""
-    told = run("preflight", "run", "--dump", one).out
-    (verdict,) = [line for line in told.splitlines() if line.startswith("Verdict: ")]
+    shown = run("preflight", "run", "--dump", one).out
+    (verdict,) = [line for line in shown.splitlines() if line.startswith("Verdict: ")]
     assert verdict.endswith(
         " Fix them, or accept them by name, on the cluster: runup upgrade accept ClusterOperatorDegraded-dns"
     )
@@ -224,14 +224,14 @@ def test_a_part_of_a_kind_makes_nothing_clear(tmp_path: Path, run: Run) -> None:
 
 
 def test_what_is_there_in_part_still_shows_a_risk(tmp_path: Path, run: Run) -> None:
-    """A cordoned node is one, whichever other nodes there are; whether those are well is Unknown beside it."""
+    """A cordoned node is one, whichever other nodes there are; whether those are well is Unknown next to it."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-0"}, "spec": {"unschedulable": True}}
     risks = {each["name"]: each["applies"] for each in found_in(dump(tmp_path / "d", CLUSTER, node), run)["risks"]}
     assert (risks["NodeCordoned"], risks["NodeHealthUnknown"]) == ("True", "Unknown")
 
 
 def test_a_folder_of_several_clusters_stops_a_pipeline(tmp_path: Path, run: Run) -> None:
-    """As an error that names them; each by itself is judged."""
+    """As an error that names them; each by itself is evaluated."""
     for name in ("a", "b"):
         spec = {**CLUSTER["spec"], "clusterID": f"id-{name}"}
         dump(tmp_path / name, {**CLUSTER, "spec": spec})
@@ -340,8 +340,8 @@ def test_where_in_a_dump_a_result_of_sarif_is(tmp_path: Path, run: Run, monkeypa
 
     def places(*words: object) -> dict[str, tuple[str, int]]:
         (ran,) = json.loads(run("preflight", "run", "--dump", *words, "-o", "sarif").out)["runs"]
-        told = {each["ruleId"]: each["locations"][0]["physicalLocation"] for each in ran["results"]}
-        return {name: (at["artifactLocation"]["uri"], at["region"]["startLine"]) for name, at in told.items()}
+        shown = {each["ruleId"]: each["locations"][0]["physicalLocation"] for each in ran["results"]}
+        return {name: (at["artifactLocation"]["uri"], at["region"]["startLine"]) for name, at in shown.items()}
 
     found = places("my dump")
     assert found["ClusterOperatorDegraded-dns"] == ("my%20dump/operators.yaml", line)
@@ -497,7 +497,7 @@ def test_which_kubernetes_a_release_ships(
 
 
 def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None:
-    """An acceptance that had ended when the dump was made is none; history and risks are told with the reasons."""
+    """An acceptance that had ended when the dump was made is none; history and risks are reported with the reasons."""
     risk = "ClusterOperatorDegraded-dns"
     asked = {**CLUSTER["spec"], "desiredUpdate": {"acceptRisks": [{"name": risk}]}}
     cluster = {**CLUSTER, "spec": asked}
@@ -626,9 +626,9 @@ def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
     """Two targets compared, one risk explained, and what an operator had stored."""
     compared = json.loads(run("preflight", "compare", "4.15.9", "4.16.0", "--dump", one, "-o", "json").out)
     assert "ClusterOperatorDegraded-dns" in json.dumps(compared)
-    told = run("preflight", "explain", "ClusterOperatorDegraded-dns", "--dump", one).out
-    assert "Cluster operator dns is degraded" in told
-    assert "About this risk:" in told
+    shown = run("preflight", "explain", "ClusterOperatorDegraded-dns", "--dump", one).out
+    assert "Cluster operator dns is degraded" in shown
+    assert "About this risk:" in shown
     near = run("preflight", "explain", "ClusterOperatorDegraded-dnss", "--dump", one)
     assert near.code == 0 or "did you mean" in near.err
     ran = run("preflight", "history", "--dump", one, "-o", "json")
@@ -639,8 +639,8 @@ def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
 
 def test_what_an_operator_had_stored_is_read_of_a_dump(tmp_path: Path, run: Run) -> None:
     """Its own ConfigMap among others; without one there is no history."""
-    told = stored_reports.config_map(History(reports=(STORED,)), "openshift-cluster-version-operator")
-    kept = {"apiVersion": "v1", "kind": "ConfigMap", **json.loads(codec.encode(told))}
+    shown = stored_reports.config_map(History(reports=(STORED,)), "openshift-cluster-version-operator")
+    kept = {"apiVersion": "v1", "kind": "ConfigMap", **json.loads(codec.encode(shown))}
     other: JSON = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {}}
     subject = dump(tmp_path / "stored", CLUSTER, other, kept)
     reports = json.loads(run("preflight", "history", "--dump", subject, "-o", "json").out)

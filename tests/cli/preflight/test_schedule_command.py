@@ -176,17 +176,17 @@ def test_a_run_that_found_nothing_out(cluster: Scheduled) -> None:
     ],
 )
 def test_a_job_that_failed(cluster: Scheduled, job: dict[str, str], by: str, code: int) -> None:
-    """By itself, if it left no report: why it failed is told, and where its log is."""
+    """By itself, if it left no report: why it failed is reported, and where its log is."""
     cluster.made()
     cluster.reports("A", preflightID="run-0", observedTime="2026-01-01T00:00:00Z")
     cluster.reports("A", preflightID=by)
     cluster.job(f"{NAME}-9", **job)
-    told = f"Job {NAME}-9 failed (DeadlineExceeded): too late"
-    lines = [f"Failed:    {told}; see its log: kubectl -n {NAMESPACE} logs job/..."] if code else []
+    seen = f"Job {NAME}-9 failed (DeadlineExceeded): too late"
+    lines = [f"Failed:    {seen}; see its log: kubectl -n {NAMESPACE} logs job/..."] if code else []
     shown = cluster.typed()
     assert (shown.code, shown.out.splitlines()[2:]) == (code, lines)
     data = json.loads(cluster.typed("-o", "json").out)
-    assert (data["exitCode"], data["failed"]) == (code, told if code else "")
+    assert (data["exitCode"], data["failed"]) == (code, seen if code else "")
 
 
 def test_a_schedule_that_is_suspended(cluster: Scheduled) -> None:

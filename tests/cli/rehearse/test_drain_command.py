@@ -116,7 +116,7 @@ RIVALS = {
 
 @pytest.mark.parametrize(("racing", "expected"), RIVALS.values(), ids=RIVALS)
 def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
-    """Who waits for a place is told with those that may wait in its stead."""
+    """Who waits for a place is reported with those that may wait in its stead."""
     cpus = [f"{3600 // (racing - 1)}m"] * (racing - 1) + ["2"]
     pods = tuple(
         pod(f"app{number}-0", "a", owner=f"StatefulSet/app{number}", cpu=cpu) for number, cpu in enumerate(cpus)
@@ -133,7 +133,7 @@ def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
 
 
 def test_how_far_it_can_be_trusted_is_told_with_the_figures_of_the_documentation() -> None:
-    """Text and data have the count that docs/how-to/drains.md explains; without a race none is told."""
+    """Text and data have the count that docs/how-to/drains.md explains; without a race none is reported."""
     result = simulate(cluster(node("a"), node("b"), pods=(pod("web-1", "a"),)), DrainSettings(), NOW)
     text = re.sub(r"\s+", " ", drain_text(result))
     data = drain_data(result)["trust"]
@@ -186,7 +186,7 @@ CODES = {
 
 @pytest.mark.parametrize(("fields", "expected"), CODES.values(), ids=CODES)
 def test_exit_codes(fields: Any, expected: int) -> None:
-    """0 for all well, 2 for what stands in the way, 3 for what is not known."""
+    """0 for all well, 2 for what is in the way, 3 for what is not known."""
     state = cluster(node("a"), node("b"), node("c", ready="False"), pods=(pod("web-1", "a"),), **fields)
     if "pools" not in fields:
         state = cluster(node("a"), node("b"), pods=(pod("web-1", "a"),), **fields)

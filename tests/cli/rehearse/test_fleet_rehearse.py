@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_cluster_costs_itself_alone(run: Run, folder: Path) -> None:
-    """A cluster that no release updates is not judged; the other has its findings, and no copy is left."""
+    """A cluster that no release updates is not evaluated; the other has its findings, and no copy is left."""
     ran = run("fleet", "rehearse", "--dumps", "dumps", *RELEASE, "-o", "json")
     data = json.loads(ran.out)
     assert (ran.code, data["exitCode"]) == (1, 1)
@@ -62,7 +62,7 @@ def test_a_live_cluster(run: Run, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         pytest.param((), "--to-image or --release-dir", id="no release"),
         pytest.param((*RELEASE, "--to-image", "oci:x"), "--to-image or --release-dir", id="two releases"),
@@ -71,7 +71,7 @@ def test_a_live_cluster(run: Run, server: Server) -> None:
         pytest.param((*RELEASE, "--operators", "stuck:x"), "has no ClusterOperator x", id="unknown operator"),
     ],
 )
-def test_errors_name_the_way_out(words: tuple[str, ...], told: str, run: Run) -> None:
+def test_errors_name_the_way_out(words: tuple[str, ...], shown: str, run: Run) -> None:
     """A release that cannot be rehearsed is refused once, before any cluster is read."""
     ran = run("fleet", "rehearse", "--dumps", "dumps", *words)
-    assert (ran.code, told in ran.err) == (1, True), ran.err
+    assert (ran.code, shown in ran.err) == (1, True), ran.err

@@ -31,7 +31,7 @@ def without_zones() -> None:
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "--dump" in line])
 def test_the_commands_of_the_page(line: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of the page about a dump does what it says: their dumps do not tell how long at most."""
+    """Every command of the page about a dump does what it says: their dumps do not show how long at most."""
     monkeypatch.chdir(ROOT)
     if "Europe/Berlin" in line:
         without_zones()
@@ -181,5 +181,5 @@ def test_ranges_in_words(time_s: Range, text: str) -> None:
     ],
 )
 def test_exit_codes(total: Range, fit: WindowFit | None, code: int) -> None:
-    """As those of other commands: what cannot be told is not fine."""
+    """As those of other commands: what is unknown is not fine."""
     assert exit_code(Forecast(total=total, parts=()), fit) == code

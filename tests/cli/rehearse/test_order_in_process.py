@@ -64,7 +64,7 @@ def test_an_order_that_cannot_be_carried_out(tmp_path: Path, capsys: pytest.Capt
     ],
 )
 def test_what_an_error_is(error: Exception, memory: bool, message: str | None) -> None:
-    """Want of memory, something that a user can mend and is told in one line, or a bug of runup's."""
+    """Want of memory, something that a user can fix and is reported in one line, or a bug of runup's."""
     assert (is_want_of_memory(error), message_of(error)) == (memory, message)
 
 
@@ -76,18 +76,18 @@ def test_what_an_error_is(error: Exception, memory: bool, message: str | None) -
 )
 def test_a_signal_cancels_what_is_done(number: int, raised: type[BaseException], code: int | None) -> None:
     """It cleans up first, and the command ends as by the signal."""
-    told: list[str] = []
+    shown: list[str] = []
 
     async def work() -> None:
         try:
             signal.raise_signal(number)
             await asyncio.Event().wait()
         finally:
-            told.append("cleaned up")
+            shown.append("cleaned up")
 
     with pytest.raises(raised) as error:
         run_until_signal(work())
-    assert (told, getattr(error.value, "code", None)) == (["cleaned up"], code)
+    assert (shown, getattr(error.value, "code", None)) == (["cleaned up"], code)
 
 
 def test_what_no_signal_ends() -> None:
@@ -143,6 +143,6 @@ def test_a_copy_that_cannot_be_made(error: Exception, says: str) -> None:
     async def work() -> Any:
         raise error
 
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as shown:
         run_on_copy(work())
-    assert told.value.message == says
+    assert shown.value.message == says

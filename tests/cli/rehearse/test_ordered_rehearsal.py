@@ -36,7 +36,7 @@ RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
 
 @pytest.fixture(scope="module")
 def updated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose ClusterVersion runs 5.0.0, and which has nothing else of a release, or what is to go."""
+    """A server whose ClusterVersion runs 5.0.0, and which has nothing else of a release, or what must go."""
     servers = serve(tmp_path_factory.mktemp("updated"), "Default")
     server = next(servers)
     server.client.send(calls.create(CLUSTER_VERSIONS, CLUSTER_VERSION))
@@ -84,8 +84,8 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("address", "told"), ERRORS.values(), ids=ERRORS)
-async def test_what_is_told_of_an_error(address: str | None, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("address", "shown"), ERRORS.values(), ids=ERRORS)
+async def test_what_is_told_of_an_error(address: str | None, shown: str, tmp_path: Path) -> None:
     """One line that says what is wrong, without the name of a class."""
     kubeconfig = tmp_path / "kubeconfig"
     if address:
@@ -93,5 +93,5 @@ async def test_what_is_told_of_an_error(address: str | None, told: str, tmp_path
         context = {"name": "c", "context": {"cluster": "c", "user": ""}}
         kubeconfig.write_text(json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "c"}))
     (outcome,) = await rehearsed(kubeconfig, 0)
-    assert told in outcome.message
+    assert shown in outcome.message
     assert "kubekit." not in outcome.message

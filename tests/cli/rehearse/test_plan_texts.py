@@ -1,4 +1,4 @@
-"""The plan of a rehearsal as text: what is known of each object, and what was tried."""
+"""The plan of a rehearsal as text: what is known about each object, and what was tried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASIDE = " (whether it is there already is not known)"
 
 
 def rehearsal(*changes: ObjectChange, kubernetes: bool = False) -> Rehearsal:
-    """One of which nothing but the changes is told."""
+    """One of which nothing but the changes is reported."""
     account = CopyAccount(source="a dump", objects=1, kinds=(("ConfigMap", 1),), left_out=(), requests=0, notes=())
     return Rehearsal(
         account=account, source="5.0.0", target="5.1.0", tasks=3, tried=2, changes=changes, kubernetes=kubernetes
@@ -23,7 +23,7 @@ def rehearsal(*changes: ObjectChange, kubernetes: bool = False) -> Rehearsal:
 
 @pytest.mark.parametrize(("known", "aside"), [(True, ""), (False, ASIDE)], ids=["known", "not known"])
 def test_whether_an_object_is_there_already(known: bool, aside: str) -> None:
-    """It is told of those alone of which it is not known."""
+    """It is reported of those alone of which it is not known."""
     lines = plan_text.plan(rehearsal(ObjectChange(identity=MAP, action=Action.DELETE, known=known))).splitlines()
     assert lines[1:] == [f"  - {MAP}{aside}", ""]
     assert ("of 1 it is not known whether they are there" in lines[0]) is not known
@@ -55,5 +55,5 @@ def test_which_objects_are_named(weight: Weight) -> None:
     ],
 )
 def test_what_was_tried(kubernetes: bool, begins: str) -> None:
-    """A table tells of a version of Kubernetes, and nothing is applied."""
+    """A table reports a version of Kubernetes, and nothing is applied."""
     assert plan_text.effort_text(rehearsal(kubernetes=kubernetes)).startswith(begins)

@@ -60,8 +60,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("given", "told"), WRONG.values(), ids=WRONG)
-def test_errors_name_the_way_out(given: dict[str, str], told: str, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("given", "shown"), WRONG.values(), ids=WRONG)
+def test_errors_name_the_way_out(given: dict[str, str], shown: str, run: Run, tmp_path: Path) -> None:
     """What is missing or broken of the programs is named, and no folder is left."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -73,7 +73,7 @@ def test_errors_name_the_way_out(given: dict[str, str], told: str, run: Run, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(scratch))
         ran = run("rehearse", "--dump", DUMP, *words)
-    assert (ran.code, told.format(bin=folder) in ran.err) == (1, True), ran.err
+    assert (ran.code, shown.format(bin=folder) in ran.err) == (1, True), ran.err
     assert list(scratch.iterdir()) == []
 
 
@@ -185,7 +185,7 @@ def test_a_release_on_a_real_server(tmp_path: Path) -> None:
 
 @on_a_real_server
 def test_another_version_on_a_real_server(tmp_path: Path) -> None:
-    """The cluster's own objects are written; that the server is none of the target's is told."""
+    """The cluster's own objects are written; that the server is none of the target's is reported."""
     data = rehearsed(tmp_path / "scratch", "--dump", PLAIN, "--to-kubernetes", "1.99")
     names = {risk["name"] for risk in data["risks"]}
     assert "RehearsalServerDiffers" in names

@@ -189,7 +189,7 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "seen"),
     [
         pytest.param((), "name the target: --to", id="no target"),
         pytest.param(("--to-image", "oci:x", "--release-dir", RELEASE), "give one of them", id="two releases"),
@@ -210,23 +210,23 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_errors_name_the_way_out(words: tuple[str, ...], told: str, run: Run) -> None:
+def test_errors_name_the_way_out(words: tuple[str, ...], seen: str, run: Run) -> None:
     """An error names what was typed, and what to type instead."""
     ran = run("rehearse", "--dump", DUMP, *words)
-    assert (ran.code, told in ran.err) == (1, True), ran.err
+    assert (ran.code, seen in ran.err) == (1, True), ran.err
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "seen"),
     [
         pytest.param("newest", "'newest' is not a version of Kubernetes such as 1.36", id="no version"),
         pytest.param("1.33", "the cluster runs 1.34.0 already", id="an older one"),
     ],
 )
-def test_versions_of_kubernetes(version: str, told: str, run: Run) -> None:
+def test_versions_of_kubernetes(version: str, seen: str, run: Run) -> None:
     """What is no version, or no newer one, is named."""
     ran = run("rehearse", "--dump", "examples/plain-kubernetes", "--to-kubernetes", version)
-    assert (ran.code, told in ran.err) == (1, True), ran.err
+    assert (ran.code, seen in ran.err) == (1, True), ran.err
 
 
 def test_a_cluster_without_releases(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Which release a cluster runs before a rehearsal: what is told of a cluster of which that is not known."""
+"""Which release a cluster runs before a rehearsal: what is reported of a cluster of which that is not known."""
 
 from __future__ import annotations
 

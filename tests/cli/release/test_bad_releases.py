@@ -1,4 +1,4 @@
-"""Releases that are none, as `runup release` tells of them: one error, the file's name, exit code 1."""
+"""Releases that are none, as `runup release` reports them: one error, the file's name, exit code 1."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_what_is_no_release_is_one_error(folder: Path, name: str, text: str | No
     ],
 )
 def test_what_is_odd_is_a_warning(folder: Path, name: str, text: str | None, said: str) -> None:
-    """It names the file; the rest of the release is told."""
+    """It names the file; the rest of the release is reported."""
     if text is None:
         (folder / name).unlink()
     else:

@@ -217,10 +217,10 @@ NEW_SPACE = plain("Namespace", "new")
 def test_what_becomes_of_an_object(there: Server, tmp_path: Path, brought: list[JSON], state: str, why: str) -> None:
     """The first of what the release brings; afterwards the cluster is as before."""
     before = _everything(there)
-    told = _live(there, release(tmp_path / "to", *brought))["objects"][0]
-    assert (told["state"], why in told["why"], bool(told["why"])) == (state, True, bool(why)), told
-    assert bool(told["changes"]) == (state == "changed")
-    assert told["file"] == "release-manifests/0000_50_a_00.yaml"
+    shown = _live(there, release(tmp_path / "to", *brought))["objects"][0]
+    assert (shown["state"], why in shown["why"], bool(shown["why"])) == (state, True, bool(why)), shown
+    assert bool(shown["changes"]) == (state == "changed")
+    assert shown["file"] == "release-manifests/0000_50_a_00.yaml"
     assert _everything(there) == before
 
 
@@ -294,16 +294,16 @@ def test_what_becomes_of_an_object_whose_kind_gets_a_version(
     older: Server, tmp_path: Path, brought: list[JSON], state: str, why: str
 ) -> None:
     """The server serves the kind in another version than that of the first manifest."""
-    told = _live(older, release(tmp_path / "to", *brought))["objects"][0]
-    assert (told["state"], told["why"]) == (state, why)
+    shown = _live(older, release(tmp_path / "to", *brought))["objects"][0]
+    assert (shown["state"], shown["why"]) == (state, why)
     assert older.client.send(calls.get_raw(TOOLS, "one"))["metadata"]["generation"] == 1
 
 
 def test_what_the_release_lacks_is_found_in_another_version(older: Server, tmp_path: Path) -> None:
-    """The running release has it in a version that the server serves no more; it was told as not there."""
+    """The running release has it in a version that the server serves no more; it was reported as not there."""
     running = release(tmp_path / "from", NEWER_TOOL, NEWER_OTHER, version="5.0.0")
-    told = _live(older, running, release(tmp_path / "to", plain("Namespace", "apart")))["objects"]
-    assert {each["object"]: each["state"] for each in told[1:]} == {
+    shown = _live(older, running, release(tmp_path / "to", plain("Namespace", "apart")))["objects"]
+    assert {each["object"]: each["state"] for each in shown[1:]} == {
         f"Tool.{GROUP} one": "left",
         f"Tool.{GROUP} two": "same",
     }
@@ -312,29 +312,29 @@ def test_what_the_release_lacks_is_found_in_another_version(older: Server, tmp_p
 def test_whoever_may_not_read_the_other_version_is_told_so(older: Server, tmp_path: Path) -> None:
     """An object that may be there is not created."""
     let_looker_read(older.client)
-    told = _live(older, release(tmp_path / "to", NEWER_TOOL, BOTH_VERSIONS), "--as", LOOKER)["objects"][0]
-    assert (told["state"], "forbidden" in told["why"]) == ("unknown", True)
+    shown = _live(older, release(tmp_path / "to", NEWER_TOOL, BOTH_VERSIONS), "--as", LOOKER)["objects"][0]
+    assert (shown["state"], "forbidden" in shown["why"]) == ("unknown", True)
 
 
 def test_only_what_differs_is_a_change(there: Server, tmp_path: Path) -> None:
     """Neither what the server adds nor the mark of what was applied; another's label stays."""
-    told = _live(there, release(tmp_path / "to", config_map("a", x="2", z="3")))["objects"][0]
-    assert told["changes"] == [{"path": "data.x", "from": "1", "to": "2"}, {"path": "data.z", "to": "3"}]
+    shown = _live(there, release(tmp_path / "to", config_map("a", x="2", z="3")))["objects"][0]
+    assert shown["changes"] == [{"path": "data.x", "from": "1", "to": "2"}, {"path": "data.z", "to": "3"}]
 
 
 def test_what_the_cluster_gives_is_part_of_the_change(there: Server, tmp_path: Path) -> None:
     """A container that asks for the proxy gets what the cluster's is."""
     asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
     found = _live(there, release(tmp_path / "to", asks))["objects"][0]["changes"]
-    told = {each["path"].rpartition(".")[2]: each.get("to") for each in found}
-    assert told["env"] == [
+    shown = {each["path"].rpartition(".")[2]: each.get("to") for each in found}
+    assert shown["env"] == [
         {"name": "HTTP_PROXY", "value": "http://proxy:1"},
         {"name": "NO_PROXY", "value": ".svc"},
     ]
 
 
 @pytest.mark.parametrize(
-    ("obj", "told"),
+    ("obj", "shown"),
     [
         pytest.param(
             config_map("a"),
@@ -349,17 +349,17 @@ def test_what_the_cluster_gives_is_part_of_the_change(there: Server, tmp_path: P
         pytest.param(deleted(config_map("a")), None, id="deleted by the release before"),
     ],
 )
-def test_what_the_release_lacks(there: Server, tmp_path: Path, obj: JSON, told: tuple[str, str] | None) -> None:
-    """Told by what the cluster runs; what both have is told once."""
+def test_what_the_release_lacks(there: Server, tmp_path: Path, obj: JSON, shown: tuple[str, str] | None) -> None:
+    """Told by what the cluster runs; what both have is reported once."""
     both = plain("Namespace", "apart")
     running, target = release(tmp_path / "from", both, obj, version="5.0.0"), release(tmp_path / "to", both)
     first, *others = _live(there, running, target)["objects"]
     assert first["object"] == "Namespace apart"
-    assert [(each["state"], each["why"]) for each in others] == ([told] if told else [])
+    assert [(each["state"], each["why"]) for each in others] == ([shown] if shown else [])
 
 
 def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path: Path) -> None:
-    """The update is told all the same; what it would leave behind is not known, which is not nothing."""
+    """The update is reported all the same; what it would leave behind is not known, which is not nothing."""
     words = ["diff", "--live", str(release(tmp_path / "to", config_map("a", x="1"))), "--kubeconfig"]
     ran = run(*words, str(there.kubeconfig))
     assert ran.code == 3
@@ -368,14 +368,14 @@ def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path
 
 
 def test_a_named_release_that_cannot_be_read_is_an_error(there: Server, tmp_path: Path) -> None:
-    """Whoever names it wants to know of it."""
+    """Whoever names it wants to know about it."""
     to = release(tmp_path / "to", config_map("a", x="1"))
     ran = run("diff", "--live", str(tmp_path / "nowhere"), str(to), "--kubeconfig", str(there.kubeconfig))
     assert (ran.code, ran.out, "nowhere" in ran.err) == (1, "", True)
 
 
 def test_a_cluster_that_names_no_release() -> None:
-    """It is to be named."""
+    """It must be named."""
     with pytest.raises(InputError, match="ClusterVersion names no image under "):
         release_image_of(ClusterVersion())
 
@@ -386,17 +386,17 @@ def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Pa
     both = release(tmp_path / "to", config_map("a", x="1"), config_map("new", "new"), NEW_SPACE)
     asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
     old = release(tmp_path / "from", config_map("gone"), asks, version="5.0.0")
-    told = _live(there, old, both, "--as", LOOKER, code=3)
-    assert {each["object"]: each["state"] for each in told["objects"]} == {
+    shown = _live(there, old, both, "--as", LOOKER, code=3)
+    assert {each["object"]: each["state"] for each in shown["objects"]} == {
         "ConfigMap default/a": "unknown",
         "ConfigMap new/new": "unknown",
         "Namespace new": "unknown",
         "ConfigMap default/gone": "unknown",
         "Deployment.apps default/d": "unknown",
     }
-    assert all("forbidden" in each["why"] for each in told["objects"])
-    told = _live(there, old, release(tmp_path / "proxied", asks), "--as", LOOKER, code=3)
-    assert any(note.startswith("Proxy cluster could not be read, so what it gives") for note in told["notes"])
+    assert all("forbidden" in each["why"] for each in shown["objects"])
+    shown = _live(there, old, release(tmp_path / "proxied", asks), "--as", LOOKER, code=3)
+    assert any(note.startswith("Proxy cluster could not be read, so what it gives") for note in shown["notes"])
 
 
 def _explain(there: Server, folder: Path, *words: str) -> Ran:
@@ -404,7 +404,7 @@ def _explain(there: Server, folder: Path, *words: str) -> Ran:
 
 
 def _rules(text: str) -> dict[str, str]:
-    """What is said of each rule, in one space where columns are apart."""
+    """What is said about each rule, in one space where columns are apart."""
     rows = [line for line in text.splitlines() if line.startswith("  ") and not line.startswith("  file: ")]
     return {row[2:].partition("  ")[0]: " ".join(row[2:].partition("  ")[2].split()) for row in rows}
 
@@ -456,7 +456,7 @@ def test_a_manifest_that_a_release_has_not(there: Server, tmp_path: Path, words:
 
 
 def test_a_file_that_cannot_be_read_hides_no_other(there: Server, tmp_path: Path) -> None:
-    """What is asked for stands beside it."""
+    """What is asked for stands next to it."""
     folder = release(tmp_path / "of", config_map("a"))
     (folder / "release-manifests" / "0000_60_broken.yaml").write_text("kind: [")
     assert _explain(there, folder, "configmap", "a").code == 0
@@ -466,17 +466,17 @@ def test_why_a_cluster_gets_a_manifest_for_programs(there: Server, tmp_path: Pat
     """The same, by names."""
     folder = release(tmp_path / "of", config_map("a"), plain("Namespace", "space"))
     said = _explain(there, folder, "namespace", "space", "-o", "json").out
-    told = json.loads(said)
+    shown = json.loads(said)
     assert said.endswith("}\n") and not said.endswith("\n\n")
-    (manifest,) = told["manifests"]
-    assert (told["version"], told["digest"], told["unreadable"]) == ("5.2.0", "", {})
+    (manifest,) = shown["manifests"]
+    assert (shown["version"], shown["digest"], shown["unreadable"]) == ("5.2.0", "", {})
     assert (manifest["object"], manifest["answer"]) == ("Namespace space", "in")
     verdicts = {each["rule"]: each["verdict"] for each in manifest["rules"]}
     assert (verdicts["profile"], verdicts["feature gates"]) == ("passes", "not asked")
 
 
 def test_what_decides_and_may_not_be_read_is_unknown(there: Server, tmp_path: Path) -> None:
-    """With the server's words, and an exit code of its own."""
+    """With the server's words, and a separate exit code."""
     let_looker_read(there.client)
     ran = _explain(there, release(tmp_path / "of", config_map("a")), "configmap", "a", "--as", LOOKER)
     assert ran.code == 3

@@ -56,7 +56,7 @@ def test_no_one_file(path: str, said: str) -> None:
 
 
 def test_a_folder_appears_whole(tmp_path: Path) -> None:
-    """With its folders, for others to read, and nothing beside it; an empty folder that is there is taken."""
+    """With its folders, for others to read, and nothing next to it; an empty folder that is there is taken."""
     for target in (tmp_path / "new" / "deep", tmp_path / "empty"):
         if target.name == "empty":
             target.mkdir()

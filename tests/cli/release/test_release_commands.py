@@ -52,8 +52,8 @@ def test_an_image_is_made_signed_and_looked_into(folder: Path, tmp_path: Path) -
     assert digest == second.out.splitlines()[0]
     signature = (tmp_path / "store" / digest.replace(":", "=") / "signature-1").read_bytes()
     verify_signatures(digest, [Keyring("k", key.public)], [signature], now=datetime.now(UTC))
-    told = json.loads(run("info", f"oci:{tmp_path / 'one'}", "-o", "json").out)
-    assert (told["name"], told["digest"], told["manifests"]) == ("5.2.0", digest, 2)
+    shown = json.loads(run("info", f"oci:{tmp_path / 'one'}", "-o", "json").out)
+    assert (shown["name"], shown["digest"], shown["manifests"]) == ("5.2.0", digest, 2)
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_where_a_signature_cannot_be_kept_no_image_is_made(folder: Path, tmp_pat
 def test_what_info_prints(folder: Path, tmp_path: Path) -> None:
     """As text: one line each, and the images by name."""
     assert made(folder, f"oci:{tmp_path / 'i'}", "--image-reference", "tool=q.io/t@x", "--previous", "5.1.0").code == 0
-    told = run("info", str(tmp_path / "i"))
-    lines = told.out.splitlines()
-    assert told.code == 0, told.err
+    shown = run("info", str(tmp_path / "i"))
+    lines = shown.out.splitlines()
+    assert shown.code == 0, shown.err
     assert lines[0] == "name:         5.2.0"
     assert "previous:     5.1.0" in lines
     assert lines[lines.index("images:       1") + 1] == "  tool  q.io/t@x"
@@ -241,7 +241,7 @@ def odd(folder: Path) -> Path:
 
 
 def test_a_file_that_is_skipped_or_refused_hides_nothing(odd: Path) -> None:
-    """Each is a row with its reason; what stands beside it, and beside a bad document in the same file, is there."""
+    """Each is a row with its reason; what stands next to it, and next to a bad document in the same file, is there."""
     done = run("manifests", str(odd))
     assert done.code == 0, done.err
     rows = {line.split()[0] + " " + line.split("/")[-1].split()[0]: line for line in done.out.splitlines()[1:]}
@@ -266,13 +266,13 @@ def test_what_nothing_in_the_release_knows_is_said(odd: Path) -> None:
     """A word that was typed wrong excludes everything, or nothing, without an error."""
     flags = ("--profile", "single-nod", "--gates", "Some", "--major", "7")
     done = run("manifests", str(odd), *flags, "-o", "json")
-    told = json.loads(done.out)
-    assert told["notes"] == [
+    shown = json.loads(done.out)
+    assert shown["notes"] == [
         "no manifest is for profile single-nod; there are self-managed-high-availability",
         "no manifest names gate Some; none is named",
         "the release is 5.1.0; manifests are filtered as of major version 7",
     ]
-    assert done.err == "".join(f"note: {note}\n" for note in told["notes"])
+    assert done.err == "".join(f"note: {note}\n" for note in shown["notes"])
     assert run("manifests", str(odd)).err == ""
 
 
@@ -280,9 +280,9 @@ def test_the_data_has_version_filters_and_skipped_files(odd: Path, tmp_path: Pat
     """A program sees the same as the reader of the table; the value of a name is the name."""
     entry = {"kind": "ConfigMap", "group": "", "namespace": "default", "name": "all", "unmanaged": True}
     (tmp_path / "overrides.yaml").write_text(json.dumps([entry]))
-    told = json.loads(run("manifests", str(odd), "-o", "json", "--overrides", str(tmp_path / "overrides.yaml")).out)
-    assert (told["version"], told["digest"]) == ("5.1.0", "")
-    assert told["filters"] == {
+    shown = json.loads(run("manifests", str(odd), "-o", "json", "--overrides", str(tmp_path / "overrides.yaml")).out)
+    assert (shown["version"], shown["digest"]) == ("5.1.0", "")
+    assert shown["filters"] == {
         "featureSet": "Default",
         "gates": [],
         "profile": "self-managed-high-availability",
@@ -290,14 +290,14 @@ def test_the_data_has_version_filters_and_skipped_files(odd: Path, tmp_path: Pat
         "capabilities": None,
         "overrides": [{"kind": "ConfigMap", "namespace": "default", "name": "all", "unmanaged": True}],
     }
-    assert [(row["file"].split("/")[-1], row["state"]) for row in told["skipped"]] == [
+    assert [(row["file"].split("/")[-1], row["state"]) for row in shown["skipped"]] == [
         ("0000_00_a_1-go.yaml", "skipped"),
         ("0000_00_a_2-image.yaml", "skipped"),
         ("0000_60_b_0-broken.yaml", "refused"),
         ("0000_60_b_1-nameless.yaml", "refused"),
         ("0000_60_b_2-\x1b]0;owned\x07.yaml", "refused"),
     ]
-    (row,) = [row for row in told["manifests"] if row["object"] == "ConfigMap default/all"]
+    (row,) = [row for row in shown["manifests"] if row["object"] == "ConfigMap default/all"]
     assert (row["state"], row["included"], row["reason"]) == ("out", False, "overridden")
 
 

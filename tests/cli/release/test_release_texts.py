@@ -193,7 +193,7 @@ def test_why_a_cluster_gets_a_manifest() -> None:
 
 
 def test_why_a_cluster_does_not_get_a_manifest() -> None:
-    """The rule that decided stands on top; one that was not asked about the cluster says nothing of it."""
+    """The rule that decided is on top; one that was not asked about the cluster says nothing of it."""
     out = explained("out", Ruling("profile", "fails", "not for this one"), Ruling("overrides", "fails"))
     unknown = explained("unknown", Ruling("feature gates", "unknown", "forbidden"))
     assert comparison_text.explained_text(NEW, DescribedCluster(FILTERS, {}), [out, unknown]) == (

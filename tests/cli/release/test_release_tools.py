@@ -124,8 +124,8 @@ def test_what_changes_between_two_releases(tmp_path: Path) -> None:
         "Feature gates: no change\n"
         "Access: no roles and bindings changed\n"
     )
-    told = yaml.safe_load(run("diff", str(old), str(new), "-o", "yaml").out)
-    assert told["manifests"][0]["changes"] == [{"path": "data.x", "from": "1", "to": "2"}]
+    shown = yaml.safe_load(run("diff", str(old), str(new), "-o", "yaml").out)
+    assert shown["manifests"][0]["changes"] == [{"path": "data.x", "from": "1", "to": "2"}]
     assert "give two releases" in run("diff", str(old)).err
 
 
@@ -168,5 +168,5 @@ def test_which_fields_a_line_names_and_how_many_more_there_are(tmp_path: Path) -
     line = next(line for line in run("diff", str(old), str(new)).out.splitlines() if "ConfigMap" in line)
     fields = ", ".join(f"data.k{number}: 1 -> 2" for number in range(4))
     assert line == f"  changed   ConfigMap default/a   {fields}, and 2 more"
-    told = json.loads(run("diff", str(old), str(new), "-o", "json").out)
-    assert len(told["manifests"][0]["changes"]) == 6
+    shown = json.loads(run("diff", str(old), str(new), "-o", "json").out)
+    assert len(shown["manifests"][0]["changes"]) == 6

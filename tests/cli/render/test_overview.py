@@ -183,7 +183,7 @@ def test_which_conditions_are_shown(type_: str, shown: dict[str, str]) -> None:
     ],
 )
 def test_how_the_update_goes(status: str, message: str, said: str) -> None:
-    """Only one that goes on is announced; without words there is a warning instead."""
+    """Only one that continues is announced; without words there is a warning instead."""
     out, err = _printed(conditions=[FINE[0], _condition("Progressing", status, message=message)])
     assert out == f"{said}\n{NO_UPDATES}"
     assert err == ("" if message else _warning("Progressing"))

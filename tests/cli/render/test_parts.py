@@ -83,8 +83,8 @@ def test_the_frame_of_a_page() -> None:
 
 def ready(name: str, status: Status, **changes: str) -> Readiness:
     """Whether a Module will load."""
-    told = {"namespace": "ns", "kernel": "5.14", "architecture": "arm64", "image": "q/i:1", "stage": "Image"}
-    return Readiness(name=name, status=status, reason=f"why {name}", **{**told, **changes})  # type: ignore[arg-type]
+    seen = {"namespace": "ns", "kernel": "5.14", "architecture": "arm64", "image": "q/i:1", "stage": "Image"}
+    return Readiness(name=name, status=status, reason=f"why {name}", **{**seen, **changes})  # type: ignore[arg-type]
 
 
 MODULES = (
@@ -113,9 +113,9 @@ def test_kernel_modules_are_a_table() -> None:
 
 def test_kernel_modules_for_programs() -> None:
     """In the words of a PreflightValidation."""
-    told = kmod.as_data(MODULES[2:3], ["note"])
-    assert told["notes"] == ["note"]
-    assert told["modules"] == [
+    seen = kmod.as_data(MODULES[2:3], ["note"])
+    assert seen["notes"] == ["note"]
+    assert seen["modules"] == [
         {
             "namespace": "ns",
             "name": "c",
@@ -170,7 +170,7 @@ def test_the_head_of_a_preflights_page() -> None:
 
 
 def test_a_card_of_a_risk() -> None:
-    """What it is, and what is known of it; one that is accepted says why, in the colour of nothing to do."""
+    """What it is, and what is known about it; one that is accepted says why, in the colour of nothing to do."""
     bare = Risk(name="A", applies="True", accepted=False, message="m", url="")
     assert (
         "A applies m Found by the update service or the cluster Accept it runup upgrade accept A"
@@ -179,12 +179,12 @@ def test_a_card_of_a_risk() -> None:
     taken = replace(A, accepted=True, because="CHG-1", fix=" Do it.\n")
     html = shown(taken, replace(taken, name="Over", applies="False"))
     assert '<article class="card issue idle">' in html
-    told = read(html).text
+    seen = read(html).text
     assert (
         "Accepted (1) A accepted warning It is so. Why accepted CHG-1 Remedy Do it. Found by the preflight, "
-        "PreflightValidation, since 2026-11-21 07:30 UTC Read on https://docs.example/checks/A" in told
+        "PreflightValidation, since 2026-11-21 07:30 UTC Read on https://docs.example/checks/A" in seen
     )
-    assert "Accept it" not in told
+    assert "Accept it" not in seen
     unsaid = read(shown(replace(taken, because="", severity=""))).text
     assert (
         "A accepted It is so. Why accepted No reason was recorded. Give one: runup upgrade accept A --reason TEXT"

@@ -86,7 +86,7 @@ def test_a_line_is_cut_to_its_limit(text: str, limit: int, shown: str) -> None:
 
 
 def test_widths_hold_for_rows_that_have_the_column() -> None:
-    """As Go's tabwriter: a row with fewer cells begins a block anew, and the last cell of a row is not padded."""
+    """As Go's tabwriter: a row with fewer cells begins a block again, and the last cell of a row is not padded."""
     rows = [("a", "bb", "c"), ("aaa", "b", "c"), ("d", "e"), ("f",), ("g", "h", "i")]
     assert columns(rows, padding=1) == "a   bb c\naaa b  c\nd   e\nf\ng h i\n"
     assert columns([("a", "b")], minwidth=4, padding=1) == "a   b\n"

@@ -62,7 +62,7 @@ def test_nothing_is_cut_off(width: int, wide: bool) -> None:
         for cell in (*row.cells, *row.notes):
             for char in set("".join(cell.split())):
                 assert kept.count(char) >= cell.count(char)
-    # Below their rows sentences stand in one piece, so they can be compared whole.
+    # Below their rows sentences are in one piece, so they can be compared whole.
     if width <= 80:
         flat = "".join(text.split())
         for found in samples.RISKS:
@@ -90,7 +90,7 @@ def test_columns_are_straight(width: int) -> None:
     ("width", "beside"), [(60, False), (80, False), (120, True), (200, True)], ids=lambda value: str(value)
 )
 def test_messages_stand_where_there_is_room(width: int, beside: bool) -> None:
-    """Beside the name on a wide terminal, below it on a narrow one; severity and state come first on both."""
+    """Next to the name on a wide terminal, below it on a narrow one; severity and state come first on both."""
     head = draw_table(risk_table(samples.RISKS), Screen(width, 24)).splitlines()[0]
     assert ("MESSAGE" in head) is beside
     assert head.split()[:3] == ["SEVERITY", "STATE", "RISK"]
@@ -135,7 +135,7 @@ def test_a_message_of_several_lines_is_one_in_a_pipe() -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_colour_is_never_the_only_sign(width: int) -> None:
-    """Without it the very same text stands there."""
+    """Without it the very same text is there."""
     coloured = result(samples.FOUND, Screen(width, 24, colour=True))
     assert COLOURS.search(coloured)
     bare = [line.rstrip() for line in COLOURS.sub("", coloured).splitlines()]
@@ -247,7 +247,7 @@ def of(*sentences: str) -> Table:
     ],
 )
 def test_how_much_room_a_sentence_needs(sentences: tuple[str, ...], least: int) -> None:
-    """With a cell less it would be a pole beside the name, and stands below it."""
+    """With a cell less it would be a pole next to the name, and stands below it."""
     head = draw_table(of(*sentences), Screen(least, 24)).splitlines()[0].split()
     assert head == ["NAME", *(f"S{place}" for place in range(len(sentences)))]
     assert draw_table(of(*sentences), Screen(least - 1, 24)).splitlines()[0] == "NAME"
@@ -295,7 +295,7 @@ def test_below_a_row_an_empty_cell_says_nothing() -> None:
 
 
 def test_a_table_without_titles_has_no_head_on_a_terminal_either() -> None:
-    """And is as far in as it is told."""
+    """And is as far in as it is reported."""
     table = Table(columns=(Column(title=""), Column(title="")), rows=[Row(("x", "y"))], indent=3)
     assert draw_table(table, Screen(80, 24)) == "   x  y\n"
 
@@ -328,7 +328,7 @@ def test_colours_are_those_of_the_cells() -> None:
     ],
 )
 def test_prose_is_wrapped_at_words(text: str, width: int, how: dict[str, Any], lines: list[str]) -> None:
-    """At the screen's width, what stands before it included; line ends stay."""
+    """At the screen's width, what precedes it included; line ends stay."""
     assert wrap_text(text, Screen(width, 24), **how) == "".join(f"{line}\n" for line in lines)
 
 
@@ -372,7 +372,7 @@ def test_a_list_of_manifests_that_is_longer_than_the_screen(screen: Screen, summ
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_rows_of_check_hang_below_their_state(width: int) -> None:
-    """The state first, sentences wrapped beside it, the way out below."""
+    """The state first, sentences wrapped next to it, the way out below."""
     rows = (
         CheckRow("server", Result.OK, "https://api.example answers"),
         CheckRow("gate X", Result.PROBLEM, "it is closed for a reason " * 6, "choose a feature set that opens it"),

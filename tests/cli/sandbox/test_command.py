@@ -1,4 +1,4 @@
-"""`runup sandbox ...` where nothing has to be started: what is told of a folder, its logs, and what is refused."""
+"""`runup sandbox ...` where nothing has to be started: what is reported of a folder, its logs, and what is refused."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_a_sandbox_that_has_ended_still_tells_its_settings(run: Run, tmp_path: P
     settings.save(tmp_path, Settings(scenario="clean", api_port=7))
     settings.save_ready(tmp_path, READY)
     ran = run("sandbox", "status", "--data", tmp_path, "-o", "yaml")
-    told = yaml.safe_load(ran.out)
-    assert (ran.code, told["running"]) == (1, False)
-    assert told["settings"] == {"scenario": "clean", "apiPort": 7}
-    assert told["cluster"]["title"] == "A cluster"
+    shown = yaml.safe_load(ran.out)
+    assert (ran.code, shown["running"]) == (1, False)
+    assert shown["settings"] == {"scenario": "clean", "apiPort": 7}
+    assert shown["cluster"]["title"] == "A cluster"
 
 
 def test_a_sandbox_that_runs(run: Run, tmp_path: Path, running: int) -> None:
@@ -184,16 +184,16 @@ def test_the_steps_of_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 )
 def test_what_was_left_out_is_told_as_far_as_there_is_room(count: int, more: str) -> None:
     """Five; the log has the others."""
-    told = command.how_to_use(Path("/d"), Ready(left_out=tuple(f"o{place}" for place in range(count)), runner="runc"))
+    shown = command.how_to_use(Path("/d"), Ready(left_out=tuple(f"o{place}" for place in range(count)), runner="runc"))
     named = [f"note: left out, in part or whole: o{place}" for place in range(min(count, 5))]
     tail = [f"{more}; `runup sandbox logs cluster` names them"] if more else []
-    assert [line for line in told.splitlines() if line.startswith("note: ")] == [*named, *tail]
+    assert [line for line in shown.splitlines() if line.startswith("note: ")] == [*named, *tail]
 
 
 def test_how_to_use_a_sandbox() -> None:
     """What it is, what it does not isolate, and the two lines to type."""
-    told = command.how_to_use(Path("/d"), replace(READY, notes=("a", "b")))
-    assert told == (
+    shown = command.how_to_use(Path("/d"), replace(READY, notes=("a", "b")))
+    assert shown == (
         "\nA cluster: release 5.0.0, of 5.0.0, 5.1.0\nnote: a\nnote: b\ncontainers run by process\n\n"
         "  export KUBECONFIG=/d/admin.kubeconfig\n  runup upgrade\n"
     )
@@ -252,7 +252,7 @@ class Writing(SystemClock):
         self._file, self._texts = file, list(texts)
 
     def pause(self, seconds: float) -> None:
-        """No time goes by."""
+        """No time uses."""
         assert 0 < seconds < 1
         if not self._texts:
             raise Stop

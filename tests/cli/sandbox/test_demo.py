@@ -121,7 +121,7 @@ class Machine:
 
     @property
     def called(self) -> list[str]:
-        """What was typed, but for folders."""
+        """What was typed, except for folders."""
         lines = (self.folder / "called").read_text().splitlines()
         return [" ".join("DIR" if word.startswith("/") else word for word in json.loads(line)) for line in lines]
 
@@ -187,9 +187,9 @@ def test_the_story(machine: Machine, run: Run) -> None:
     assert machine.called == TYPED
     shown = [line.removeprefix("$ ") for line in ran.out.splitlines() if line.startswith("$ ")]
     quiet = {"runup upgrade -o json", "runup sandbox stop --data DIR"}
-    told = [line for line in TYPED if line not in quiet]
+    seen = [line for line in TYPED if line not in quiet]
     assert [line.partition(" --data")[0].replace("'", "") for line in shown] == [
-        line.partition(" --data")[0] for line in told
+        line.partition(" --data")[0] for line in seen
     ]
     assert "\n# We accept the other 2 too. That settles the risks" in ran.out
     assert ran.out.endswith("Keep one: runup sandbox start --scenario skip-level\n")
@@ -223,7 +223,7 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
             pytest.param(
                 {"runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 0}},
                 "`runup upgrade --mode=preflight --to=5.2.0 --wait` ended with exit code 0 instead of 2",
-                id="another exit code than told",
+                id="another exit code than seen",
             ),
             pytest.param(
                 {" ".join(UNPAUSE_COMMAND): {"code": 7}}, "` ended with exit code 7 instead of 0", id="kubectl fails"

@@ -21,7 +21,7 @@ from runup.cli.startup import lazy_imports, start
 
 
 def fresh(name: str) -> ModuleType:
-    """A module of that name as `Finder` finds it, beside the one that this process has."""
+    """A module of that name as `Finder` finds it, next to the one that this process has."""
     spec = lazy_imports.Finder.find_spec(name)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Groups, commands and options of our own: made here, listed out of a table, and helped in sections."""
+"""Groups, commands and options of this project: made here, listed out of a table, and helped in sections."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_plain_group_says_what_its_commands_do() -> None:
     ],
 )
 def test_an_unknown_command(typed: list[str], said: str) -> None:
-    """All that was typed is told, and what is nearly seven tenths of it: 8 of 11 letters are, 6 of 10 are not."""
+    """All that was typed is reported, and what is nearly seven tenths of it: 8 of 11 letters are, 6 of 10 are not."""
     made = group()
     with pytest.raises(UsageProblem) as caught:
         made.resolve_command(made.context_class(made, info_name="top"), typed)
@@ -121,10 +121,10 @@ def sectioned(kind: type[Command | Group]) -> Any:
 @pytest.mark.parametrize("kind", [Command, Group])
 def test_help_in_sections(kind: type[Command | Group]) -> None:
     """What has none stands under Options, the cluster comes last, what is hidden nowhere, and no section is empty."""
-    told = helped(sectioned(kind), name="runup")
-    titles = [line.rstrip(":") for line in told.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    shown = helped(sectioned(kind), name="runup")
+    titles = [line.rstrip(":") for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert titles == ["Dangerous", "Options", "Cluster"]
-    parts = told.partition("Dangerous:")[2]
+    parts = shown.partition("Dangerous:")[2]
     dangerous, _, rest = parts.partition("Options:")
     usual, _, where = rest.partition("Cluster:")
     assert dangerous.split() == ["--beta", "TEXT", "Second."]
@@ -132,7 +132,7 @@ def test_help_in_sections(kind: type[Command | Group]) -> None:
     assert "Show this message and exit." in usual
     flags = [word for word in where.split() if word.startswith("--")]
     assert flags == ["--kubeconfig", "--context", "--as", "--as-group"]
-    assert "--gamma" not in told
+    assert "--gamma" not in shown
 
 
 def test_examples_are_by_the_name_that_was_called() -> None:
@@ -189,8 +189,8 @@ def test_the_cluster_may_be_named_before_or_after_the_command(place: str) -> Non
     words = ["--kubeconfig=k", "--context=c", "--as=me", "--as-group=a", "--as-group=b"]
     typed = [*words, "do"] if place == "before" else ["do", *words]
     assert CliRunner().invoke(top, typed).exit_code == 0
-    (told,) = seen
-    assert (told.kubeconfig, told.context, told.as_user, told.as_group) == ("k", "c", "me", ("a", "b"))
+    (shown,) = seen
+    assert (shown.kubeconfig, shown.context, shown.as_user, shown.as_group) == ("k", "c", "me", ("a", "b"))
     seen.clear()
     CliRunner().invoke(top, ["--kubeconfig=k", "--context=c", "do", "--kubeconfig=k", "--context="])
     assert (seen[0].kubeconfig, seen[0].context, seen[0].as_user, seen[0].as_group) == ("k", "c", None, ())
@@ -221,9 +221,9 @@ def test_what_every_process_of_the_operator_takes() -> None:
         "leader_elect": True,
         "lease": None,
     }
-    told = " ".join(bare.get_help(click.Context(bare, info_name="process", terminal_width=200)).split())
+    shown = " ".join(bare.get_help(click.Context(bare, info_name="process", terminal_width=200)).split())
     for default in ("127.0.0.1:1", "token", "leader-elect"):
-        assert f"[default: {default}]" in told
+        assert f"[default: {default}]" in shown
     words = [
         "--listen=l",
         "--health-listen=h",

@@ -71,7 +71,7 @@ def _output_of(code: str) -> str:
     ],
 )
 def test_a_module_that_is_read_late(code: str, said: str | None) -> None:
-    """In a process of its own, as a command begins."""
+    """In a separate process, as a command begins."""
     expected = said if said is not None else _output_of("import inspect; print(inspect.__file__, True)")
     assert _output_of(code) == expected
 

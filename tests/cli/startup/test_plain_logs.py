@@ -1,4 +1,4 @@
-"""structlog without rich, in a process of its own as the operator's program begins."""
+"""structlog without rich, in a separate process as the operator's program begins."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def test_a_command_over_a_cluster_loads_no_event_loop(words: tuple[str, ...], tm
 
 def test_scripts_leave_the_collector_alone() -> None:
     """A short command ends before the collector looks; what it made is not walked when the process ends."""
-    told = "import gc, atexit; atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))"
-    code = f"{told}; from runup.cli.startup import start; start.runup()"
+    shown = "import gc, atexit; atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))"
+    code = f"{shown}; from runup.cli.startup import start; start.runup()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     threshold, frozen = map(int, done.stdout.splitlines()[-1].split())
     assert threshold > 100_000

@@ -90,7 +90,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def write(file: Path, server: str, user: dict[str, str]) -> None:
-    """A kubeconfig of that user, which trusts the authority beside it."""
+    """A kubeconfig of that user, which trusts the authority next to it."""
     cluster = {"server": server, "certificate-authority": str(file.parent / "ca")}
     document = {
         "apiVersion": "v1",
@@ -190,11 +190,11 @@ def test_an_answer_that_is_not_read_to_its_end_is_closed(cluster: Cluster) -> No
     """Its connection is given back at once, and not whenever memory is."""
     cluster.has_route(f"127.0.0.1:{cluster.port}")
     cluster.answers[ALERTS] = (200, b" " * ((16 << 20) + 2))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always", ResourceWarning)
         assert isinstance(cluster.found(), Unreadable)
         gc.collect()
-    assert [str(each.message) for each in told] == []
+    assert [str(each.message) for each in shown] == []
 
 
 def test_each_host_is_told_where_none_answers(cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not CASES, reason="the corpus of oc's cases is n
 @pytest.mark.parametrize(("details", "suffix"), DETAILS)
 @pytest.mark.parametrize("case", CASES)
 def test_from_the_files(case: str, details: str, suffix: str, run: Run) -> None:
-    """What oc's command prints, byte for byte; what it says of alerts goes to stderr."""
+    """What oc's command prints, byte for byte; what it says about alerts goes to stderr."""
     ran = run("upgrade", "status", "--mock-clusterversion", CORPUS / f"{case}-cv.yaml", f"--details={details}")
     assert ran.out == (CORPUS / f"{case}.{suffix}").read_text()
     assert ran.code == 0

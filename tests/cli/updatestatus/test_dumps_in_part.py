@@ -1,4 +1,4 @@
-"""`upgrade status --dump` of a dump that lacks kinds: each is told of where it would have said something."""
+"""`upgrade status --dump` of a dump that lacks kinds: each is reported of where it would have said something."""
 
 from __future__ import annotations
 
@@ -186,6 +186,6 @@ def test_a_kind_of_which_the_dump_has_a_part_is_told_with_its_reason(tmp_path: P
     (tmp_path / "nodes.json").write_text(json.dumps(nodes))
     found = _found(tmp_path, _version("True"), ETCD, MACHINE_CONFIG, _pool_with("worker", 1))
     why = "the dump has only a part of the nodes: whether there were others is not known"
-    told = json.dumps(found.obj)
-    assert "Nodes are known in part, so what the others would tell is not known" in told
-    assert why in told
+    shown = json.dumps(found.obj)
+    assert "Nodes are known in part, so what the others would tell is not known" in shown
+    assert why in shown

@@ -192,7 +192,7 @@ def test_the_machine_forms_are_the_object(server: Server, run: Run, report: JSON
         ran = run("upgrade", "status", "-o", form, "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
         found = read(ran.out)
         assert (found["kind"], found["apiVersion"]) == ("UpdateStatus", "update.openshift.io/v1alpha1")
-        # YAML has times of its own; what is told of them is the same.
+        # YAML has times of its own; what is reported of them is the same.
         assert [pool["name"] for pool in found["status"]["workerPools"]] == ["worker"]
         assert found["metadata"]["resourceVersion"]
 
@@ -277,7 +277,7 @@ class Scripted:
 
 
 def as_nobody(server: Server) -> KubeError:
-    """What a user without rights is told."""
+    """What a user without rights is reported."""
     from msgspec.structs import replace
 
     nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))
@@ -458,7 +458,7 @@ ALERT = {
 
 
 def test_alerts_of_a_file(tmp_path: Path, run: Run) -> None:
-    """Read beside the others, and reported first if critical."""
+    """Read next to the others, and reported first if critical."""
     path = case(tmp_path)
     (tmp_path / "x-alerts.json").write_text(json.dumps({"status": "success", "data": {"alerts": [ALERT]}}))
     ran = run("upgrade", "status", "--mock-clusterversion", path, "--details=health")
@@ -578,7 +578,7 @@ def test_a_must_gather(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_packed_must_gather(tmp_path: Path, run: Run) -> None:
-    """The same, with an object that is no node named beside it."""
+    """The same, with an object that is no node named next to it."""
     folder = must_gather(tmp_path)
     nodes = folder / "image" / "cluster-scoped-resources" / "core" / "nodes"
     (nodes / "none.yaml").write_text(
@@ -600,8 +600,8 @@ def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
     (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
     ran = run("upgrade", "status", "--dump", folder)
     assert "worker        Excluded     0% (0/3)" in ran.out
-    told = "the age of the update status controller's report is unknown: the dump has no Lease, which would show it"
-    assert ran.err.endswith(f"warning: {told}\n")
+    seen = "the age of the update status controller's report is unknown: the dump has no Lease, which would show it"
+    assert ran.err.endswith(f"warning: {seen}\n")
     current, _ = current_of(run("upgrade", "status", "--dump", folder, "-o", "json").out)
     assert (current["status"], current["reason"]) == ("Unknown", "CannotDetermine")
 
@@ -918,7 +918,7 @@ def test_watching_takes_trouble_with_one_kind_for_trouble(server: Server) -> Non
 def test_whoever_ends_the_watching_is_told_what_goes_on(
     server: Server, report: JSON, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """And the interrupt goes on to whoever ends the program."""
+    """And the interrupt continues to anybody who ends the program."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -1021,7 +1021,7 @@ def test_who_may_not_read_the_cluster_version_believes_the_report(server: Server
 
 
 def test_a_cluster_version_that_cannot_be_read_is_named(server: Server, report: JSON) -> None:
-    """Beside a report, too: whether that is about the cluster as it is would not be known."""
+    """Next to a report, too: whether that is about the cluster as it is would not be known."""
 
     class Odd(Scripted):
         def send(self, call: Any) -> Any:
@@ -1050,8 +1050,8 @@ def test_alerts_that_the_controller_could_not_have(
     """As the command says it of its own."""
     stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
     others = [each for each in stored["status"]["conditions"] if each["type"] != "AlertsReachable"]
-    told = {"type": "AlertsReachable", "reason": "R", "lastTransitionTime": "2023-11-03T17:26:54Z", **(condition or {})}
-    stored["status"]["conditions"] = [*others, told] if condition else others
+    seen = {"type": "AlertsReachable", "reason": "R", "lastTransitionTime": "2023-11-03T17:26:54Z", **(condition or {})}
+    stored["status"]["conditions"] = [*others, seen] if condition else others
     server.client.send(calls.replace(STATUSES, stored, subresource="status"))
     ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
     assert (ran.code, ran.out, ran.err) == (0, expected(), note)
@@ -1098,8 +1098,8 @@ def test_operators_that_may_not_be_read_are_not_none(server: Server, report: JSO
     now = datetime(2023, 11, 3, 17, 27, tzinfo=UTC)
     snapshot = read_cluster.observe(server.client, now, (Forbidden, NotFound))
     lacking = replace(snapshot, cluster_operators=Unreadable("may not be listed"))
-    told = compute_status.complete_status(lacking, int(now.timestamp()) * 10**9)["status"]
-    assert "may not be listed" in json.dumps(told)
+    seen = compute_status.complete_status(lacking, int(now.timestamp()) * 10**9)["status"]
+    assert "may not be listed" in json.dumps(seen)
     with pytest.raises(InputError, match="no cluster operator information available"):
         compute_status.complete_status(replace(snapshot, cluster_operators=()), 0)
 

@@ -25,7 +25,7 @@ STILL = ["Still not updating; waiting for an update to begin."]
 BACK = ["The API server answers again."]
 Step = tuple[float, Report | None, list[str]]
 STORIES: dict[str, list[Step]] = {
-    "an idle cluster is told once, then now and then": [
+    "an idle cluster is shown once, then now and then": [
         (0, IDLE, WAITING),
         (2, IDLE, []),
         (FIVE_MINUTES - 1, IDLE, []),
@@ -54,7 +54,7 @@ STORIES: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_silence_is_never_long(name: str) -> None:
-    """Each look and what is said of it."""
+    """Each look and what is said about it."""
     log = Log()
     found = StatusReading(obj={}, now_ns=0)
     for at, report, lines in STORIES[name]:
@@ -63,7 +63,7 @@ def test_silence_is_never_long(name: str) -> None:
 
 
 def test_an_update_that_begins_ends_the_waiting() -> None:
-    """It is told as a change, and while it runs nothing is said where nothing happens."""
+    """It is reported as a change, and while it runs nothing is said where nothing happens."""
     log = Log()
     found = StatusReading(obj={}, now_ns=0)
     log.lines(IDLE, Poll(0, found))
@@ -74,8 +74,8 @@ def test_an_update_that_begins_ends_the_waiting() -> None:
 def test_another_trouble_is_told() -> None:
     """Each once, until it is over."""
     log = Log()
-    told = [log.lines(None, Poll(at, trouble=text)) for at, text in enumerate(("refused", "refused", "no route"))]
-    assert told == [["refused"], [], ["no route"]]
+    shown = [log.lines(None, Poll(at, trouble=text)) for at, text in enumerate(("refused", "refused", "no route"))]
+    assert shown == [["refused"], [], ["no route"]]
 
 
 def test_an_update_that_is_under_way_begins_with_its_health() -> None:

@@ -37,7 +37,7 @@ def _shown(height: int) -> str:
 
 
 def test_a_low_terminal_has_fewer_nodes() -> None:
-    """As many of ten, five, three or none of a pool as leave a line free beside what is below; then none has a table.
+    """As many of ten, five, three or none of a pool as leave a line free next to what is below; then none has a table.
 
     The problems are at the end of the report, and would be what a terminal cuts off.
     """

@@ -79,7 +79,7 @@ class Scene:
     def controller(
         self, *, applies: bool = False, loads: ReleaseLoads | None = None, prometheus: Prometheus | None = None
     ) -> ClusterVersionController:
-        """One that sees the world as it is now, and whose sources know what there is to know."""
+        """One that sees the world as it is now, and whose sources know what there must know."""
         self.queue: WorkQueue[str] = WorkQueue(self.clock)
         observed = self.world.observed
         self.service = UpdateService(self.clock, self._wake)
@@ -155,7 +155,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 def ask_for_preflight(world: World) -> None:
-    """A preflight is asked for, and all that is to be known of its target is known."""
+    """A preflight is asked for, and all that must be known about its target is known."""
     world.ask_preflight().settle()
     world.change(history=None, deployment=None)
 
@@ -172,7 +172,7 @@ async def passes(controller: ClusterVersionController, count: int) -> list[str]:
 
 
 async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
-    """What was decided on an old version is decided anew, and nobody is told."""
+    """What was decided on an old version is decided again, and nobody is reported."""
     scene.world.change(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
     controller = scene.controller()
     scene.refusals = {STATUS: CONFLICT}
@@ -245,25 +245,25 @@ async def test_a_record_that_is_not_taken_while_nobody_asks_for_a_preflight(scen
 
 @pytest.mark.parametrize("applies", [True, False], ids=["who applies", "who only records"])
 async def test_passes_that_fail_again_and_again_are_told(scene: Scene, applies: bool) -> None:
-    """After fifteen in a row; whoever only records leaves that to whoever applies."""
+    """After fifteen in a row; whoever only records leaves that to anybody who applies."""
     controller = scene.controller(applies=applies)
     scene.metrics.count = None  # type: ignore[method-assign,assignment]
     assert await passes(controller, 14) == ["reconcile failed"] * 14
     assert _failing(scene) == []
     await passes(controller, 1)
-    told = _failing(scene)
-    assert len(told) == (1 if applies else 0)
+    shown = _failing(scene)
+    assert len(shown) == (1 if applies else 0)
     if applies:
-        assert (told[0]["Available"][0], told[0]["Failing"]) == ("False", ("True", ""))
+        assert (shown[0]["Available"][0], shown[0]["Failing"]) == ("False", ("True", ""))
 
 
 async def test_a_status_that_may_not_be_written_is_tried_again_and_again(scene: Scene) -> None:
-    """Each pass is a line of the log; that fifteen of them failed cannot be told either."""
+    """Each pass is a line of the log; that fifteen of them failed is unknown either."""
     scene.world.ask(None)
     controller = scene.controller(applies=True)
     scene.refusals = {STATUS: FORBIDDEN}
     assert await passes(controller, 14) == ["a write failed"] * 14
-    assert await passes(controller, 1) == ["a write failed", "that passes fail could not be told"]
+    assert await passes(controller, 1) == ["a write failed", "that passes fail could not be shown"]
     first = controller.observe()
     assert first is not None
     assert first.failure is not None
@@ -533,7 +533,7 @@ def test_what_is_needed_to_decide(name: str, kind: str, error: str, said: str) -
 
 
 def test_which_objects_hold_everything_up() -> None:
-    """A Deployment that cannot be read does; an operator that cannot is one that could not be told."""
+    """A Deployment that cannot be read does; an operator that cannot is one that is unknown."""
     made = caches()
     made.operators.put_undecoded(Undecodable("", "etcd", "no"))
     assert made.not_ready() == ""

@@ -1,4 +1,4 @@
-"""A pass that fails again and again is told in ClusterVersion, and taken back as soon as one succeeds."""
+"""A pass that fails again and again is reported in ClusterVersion, and taken back as soon as one succeeds."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ async def test_a_refused_record_does_not_freeze_the_status(tmp_path: Path) -> No
         refused = await world.condition("PreflightFailed", "True", "ImageVerificationFailed")
         await world.ask({"mode": "Preflight", "version": "5.1.0"})
         await pass_time(clock, api, 20)
-        told = await world.until(lambda found: found.status.observed_generation == found.metadata.generation)
+        shown = await world.until(lambda found: found.status.observed_generation == found.metadata.generation)
         api.calm()
         await pass_time(clock, api, 30)
         well = await world.version()
     # The cluster is none the worse for it.
-    for found in (refused, told, well):
+    for found in (refused, shown, well):
         assert state(found, "Failing")[0] == "False"
         assert message(found, "Progressing") == "Cluster version is 5.0.0"

@@ -1,4 +1,4 @@
-"""A machine's clock is set by a day while a preflight runs: that ends nothing, and the time limit goes on."""
+"""A machine's clock is set by a day while a preflight runs: that ends nothing, and the time limit continues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ManualSetClock(ManualClock):
 
 @pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "back"])
 async def test_a_clock_that_is_set_by_a_day_ends_no_preflight(tmp_path: Path, off: timedelta) -> None:
-    """It goes on where it was, and completes."""
+    """It continues where it was, and completes."""
     clock = SetClock()
     async with cluster(tmp_path) as (world, manager), running(manager(clock=clock)):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})

@@ -244,9 +244,9 @@ async def test_a_bad_answer_of_another_service_offers_nothing(tmp_path: Path, bo
             service.answers(bad)
             async with running(manager(update_service=service.url)):
                 after = await world.condition("RetrievedUpdates", "False", "ResponseInvalid")
-        told = find(after.status.conditions, "RetrievedUpdates")
-        assert told is not None
-        assert says in told.message
+        shown = find(after.status.conditions, "RetrievedUpdates")
+        assert shown is not None
+        assert says in shown.message
         assert not after.status.available_updates
         assert not after.status.conditional_updates
 
@@ -323,9 +323,9 @@ async def test_a_cluster_version_that_is_made_again(tmp_path: Path) -> None:
         await world.condition("RetrievedUpdates", "True")
         version = await world.condition("Available", "True")
         assert [(entry.version, entry.state) for entry in version.status.history] == [("5.0.0", "Completed")]
-        told = {condition.type: condition.message for condition in version.status.conditions}
-        assert told["Available"] == "Done applying 5.0.0"
-        assert told["Progressing"] == "Cluster version is 5.0.0"
+        shown = {condition.type: condition.message for condition in version.status.conditions}
+        assert shown["Available"] == "Done applying 5.0.0"
+        assert shown["Progressing"] == "Cluster version is 5.0.0"
 
 
 async def _operator_at(world: Cluster, version: str) -> None:

@@ -1,4 +1,4 @@
-"""What the managing operator shows and leaves beside ClusterVersion: metrics, health, and reports in ConfigMaps."""
+"""What the managing operator shows and leaves next to ClusterVersion: metrics, health, and reports in ConfigMaps."""
 
 from __future__ import annotations
 

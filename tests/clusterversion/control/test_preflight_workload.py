@@ -138,7 +138,7 @@ async def until(holds: Callable[[], Any]) -> None:
 
 
 async def test_an_edited_setting_reaches_a_running_preflight(tmp_path: Path) -> None:
-    """Without a command; a bad one is named until it is mended, and a deleted ConfigMap leaves the defaults."""
+    """Without a command; a bad one is named until it is fixed, and a deleted ConfigMap leaves the defaults."""
     async with cluster(tmp_path) as (world, manager), running(manager()):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         before = await world.started("5.2.0")

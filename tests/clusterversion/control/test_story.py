@@ -1,4 +1,4 @@
-"""What log and metrics tell of a preflight, pass by pass; page and alerts agree with what is served."""
+"""What log and metrics report a preflight, pass by pass; page and alerts agree with what is served."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
 
 @dataclass
 class Listener(World):
-    """The tiny cluster, whose passes are told to log and metrics as the controller does."""
+    """The tiny cluster, whose passes are asked to log and metrics as the controller does."""
 
     story: PreflightLogger = field(default_factory=PreflightLogger)
     clock: ManualClock = field(default_factory=ManualClock)
@@ -56,7 +56,7 @@ class Listener(World):
         return plan
 
     def pass_time(self, seconds: float) -> World:
-        """Let time pass for whoever asks for metrics, too."""
+        """Let time pass for anybody who asks for metrics, too."""
         super().pass_time(seconds)
         self.clock.jump(seconds)
         return self
@@ -198,7 +198,7 @@ def test_ages_grow_by_themselves_and_are_absent_where_there_is_nothing(listener:
 
 
 def test_a_completed_preflight_is_counted_once_with_its_duration(listener: Listener) -> None:
-    """Also when it goes on watching."""
+    """Also when it continues watching."""
     listener.ask_preflight().settle().pass_time(7)
     listener.report(risk("Found")).settle().pass_time(60).settle()
     assert listener.samples["cluster_version_preflight_requests_total{}"] == 1
@@ -349,7 +349,7 @@ def test_a_workload_that_is_changed_is_no_start(listener: Listener) -> None:
 
 
 def test_what_is_told_after_a_restart_is_where_it_is(listener: Listener) -> None:
-    """One line, whatever was told before; a request by image alone is told by that."""
+    """One line, whatever was reported before; a request by image alone is reported by that."""
     listener.ask_preflight().settle()
     listener.story = PreflightLogger()
     with capture_logs() as logs:
@@ -364,7 +364,7 @@ def test_what_is_told_after_a_restart_is_where_it_is(listener: Listener) -> None
 
 
 def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
-    """Nothing before the first; a change of a condition counts, and starts anew where its operator comes back."""
+    """Nothing before the first; a change of a condition counts, and starts again where its operator comes back."""
     series = ClusterMetricsCollector()
     registry = CollectorRegistry()
     registry.register(series)

@@ -25,7 +25,7 @@ LEASES = resource_of(Lease)
 # Four times as fast as in a cluster: a lease of three seconds, of which a busy machine loses none.
 ELECTION, TIMES = Election(60, 50, 6), 12
 WRITES = {"create", "update", "patch", "delete"}
-# What changes nothing: who asks whether somebody may, and what is told about a change.
+# What changes nothing: who asks whether somebody may, and what is reported about a change.
 ASIDE = {"leases", "tokenreviews", "subjectaccessreviews", "events"}
 DAY = timedelta(days=1)
 
@@ -41,7 +41,7 @@ class Set(Hurried):
 
 
 class Operator:
-    """An operator with a name of its own in the audit log."""
+    """An operator with a separate name in the audit log."""
 
     def __init__(self, name: str, manager: Manager, clock: Set) -> None:
         self.name = name
@@ -145,5 +145,5 @@ async def test_a_stolen_lease_leaves_one_writer(tmp_path: Path, first: timedelta
     assert writers == sorted(writers), "nobody wrote after the next one had begun"
     events = audit.events()
     (theft,) = (n for n, each in enumerate(events) if _what(each) == "leases" and not _who(each))
-    # A write that was on its way, and at most one that began before the watch told of the theft.
+    # A write that was on its way, and at most one that began before the watch informed of the theft.
     assert len([each for each in events[theft:] if _who(each) == "one" and _what(each) not in ASIDE]) <= 2

@@ -17,7 +17,7 @@ _BITS = (
     "€", "👩‍🚀", "שלום", "更新", "\\x1b", "\\u202e", "Preflight=5.2.0: ", "\x1b]0;x\x07", "... and 3 more",
 )  # fmt: skip
 _LENGTHS = (0, 1, 3, 20, 20, 150, 150, 700, 5000, 33000, 120000)
-# How often there is much of everything: most of what is told apart is told apart by little.
+# How often there is much of everything: most of what is distinguished is distinguished by little.
 _MUCH = 0.02
 _URLS = (
     "https://example.com/x", "http://[::1]:80/", "https://example.com/?a=<b>&c=%41", "http://", "http://[", "mailto:x",

@@ -1,4 +1,4 @@
-"""A ClusterVersion without history, new or made again: what the cluster's operators say of it, and no more."""
+"""A ClusterVersion without history, new or recreated: what the cluster's operators say about it, and no more."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class ChangesNothing(RuleBasedStateMachine):
 
     @rule()
     def the_operator_starts_anew(self) -> None:
-        """Without memory: what it knew of service, images and report is gone."""
+        """Without memory: what it knew about service, images and report is gone."""
         self.up = True
         for world in (self.real, self.twin):
             own = world.observed.facts.release
@@ -211,7 +211,7 @@ class ChangesNothing(RuleBasedStateMachine):
 
     @rule(actions=st.integers(0, 3))
     def the_operator_is_killed(self, actions: int) -> None:
-        """In the middle of a plan; the next one goes on from what it finds."""
+        """In the middle of a plan; the next one continues from what it finds."""
         if self.up:
             for world in (self.real, self.twin):
                 _killed_after(world, actions)
@@ -280,7 +280,7 @@ class ChangesNothingOfWhatIsApplied(ChangesNothing):
 
 
 def _started_anew(world: World, own: Release) -> dict[str, Any]:
-    """What a process that has just started knows of applying."""
+    """What a process that has just started knows about applying."""
     if world.observed.progress is None:
         return {}
     return {"progress": Progress(), "loads": {own.image: Loading(payload=release(own.version))}}

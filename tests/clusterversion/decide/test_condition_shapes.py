@@ -245,7 +245,7 @@ def test_older_names_go() -> None:
 
 
 def test_a_rejected_release_disturbs_nothing() -> None:
-    """Only ReleaseAccepted tells of it."""
+    """Only ReleaseAccepted reports it."""
     before, after = kept(), out_of_reach()
     quiet = ("Available", "Failing", "Progressing", "ImplicitlyEnabledCapabilities")
     assert [after.message(name) for name in quiet] == [before.message(name) for name in quiet]

@@ -110,7 +110,7 @@ def test_a_release_whose_images_cannot_be_read_runs_none_and_is_asked_again() ->
 
 
 def test_nothing_is_made_once_the_request_is_gone() -> None:
-    """Deleting the Deployment takes its Pods with it: none is planned beside it."""
+    """Deleting the Deployment takes its Pods with it: none is planned next to it."""
     world = checking("network").ask(None)
     before = len(world.log)
     world.settle()

@@ -64,7 +64,7 @@ def test_an_image_of_that_version_is_taken() -> None:
 
 @pytest.mark.parametrize(("version", "taken"), [("5.0.9", False), ("5.0.2", False), ("5.0.3", True)])
 def test_a_loaded_release_says_which_it_is(version: str, taken: bool) -> None:
-    """What it is to be counts, not what its image was called."""
+    """What it must be counts, not what its image was called."""
     world = World.new().applying().settle()
     loads = {**world.observed.loads, image("5.0.3"): Loading(payload=release(version), at=world.now)}
     world.change(loads=loads).ask(ASKED).settle()
@@ -84,13 +84,13 @@ def exposed_to(*names: str) -> World:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "shown"),
     [
         pytest.param("", "", id="as many as have room"),
         pytest.param("x", "more", id="a character more"),
     ],
 )
-def test_how_many_names_of_risks_are_told(more: str, told: str) -> None:
+def test_how_many_names_of_risks_are_told(more: str, shown: str) -> None:
     """As many as have room in 4096 bytes, and how many more there are."""
     names = [f"R{number:02}" + "x" * 252 for number in range(14)]
     world = exposed_to(*names, "R99" + "x" * 252 + more, "S" + "y" * 255)
@@ -98,7 +98,7 @@ def test_how_many_names_of_risks_are_told(more: str, told: str) -> None:
     assert (status, reason) == ("False", "UnacceptedRisks")
     listed = text.partition("unaccepted risks [")[2].partition("]")[0]
     assert len(listed) <= 4096
-    assert listed.endswith(f"... and 1 {told}" if told else "y")
+    assert listed.endswith(f"... and 1 {shown}" if shown else "y")
 
 
 def test_the_image_that_runs_is_nothing_new() -> None:

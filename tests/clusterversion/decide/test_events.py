@@ -41,5 +41,5 @@ def test_what_is_told(happens: Callable[[World], None], kind: str, reason: str, 
     before = len(world.events)
     happens(world)
     world.settle().pass_time(61).settle()
-    (told,) = world.events[before:]
-    assert (told.type, told.reason, told.message) == (kind, reason, world.message(condition))
+    (shown,) = world.events[before:]
+    assert (shown.type, shown.reason, shown.message) == (kind, reason, world.message(condition))

@@ -224,8 +224,8 @@ def test_joined_texts_say_how_many_are_missing() -> None:
     stored.settle()
     (update,) = (u for u in stored.world.version.status.conditional_updates if u.release.version == "5.2.0")
     (verdict,) = update.conditions
-    told = verdict.message.split("\n\n")
-    whole, more = told[:-1], told[-1]
+    words = verdict.message.split("\n\n")
+    whole, more = words[:-1], words[-1]
     assert all(part.startswith("Preflight=5.2.0: ") for part in whole if "mmm" in part)
     assert more == f"... and {len(update.risks) - len(whole)} more"
     assert 30_000 < len(verdict.message) <= size_limits.MAX_MESSAGE
@@ -233,7 +233,7 @@ def test_joined_texts_say_how_many_are_missing() -> None:
 
 
 def test_what_an_update_cannot_carry_is_counted_once() -> None:
-    """199 risks and one that stands for 101, beside four others: 199 of 304 stay, 105 are counted, not 5 nor 101."""
+    """199 risks and one that represents 101, next to four others: 199 of 304 stay, 105 are counted, not 5 nor 101."""
     world = World.new(progressing="True").ask_preflight()
     stored = Stored(world)
     stored.settle()
@@ -282,9 +282,9 @@ def test_history_and_conditions_of_years_fit() -> None:
     entry = status.history[0]
     past = tuple(with_fields(entry, version=f"4.{i}.0", accepted_risks="<r>" * 20_000) for i in range(100))
     theirs = Condition(type="Failing", status="True", reason="X", message="\x9bboom", last_transition_time=world.now)
-    told = with_fields(status, history=past, conditions=(theirs, theirs, *status.conditions))
-    world.change(cluster_version=with_fields(world.version, status=told))
-    fitted = size_limits.status(told)
+    words = with_fields(status, history=past, conditions=(theirs, theirs, *status.conditions))
+    world.change(cluster_version=with_fields(world.version, status=words))
+    fitted = size_limits.status(words)
     assert len(codec.encode(fitted)) < 300_000
     kept = [len(item.accepted_risks) for item in fitted.history]
     assert (kept[0] > 1000, max(kept[-50:]) <= size_limits.TEXT_LIMITS[-1]) == (True, True)

@@ -27,7 +27,7 @@ def update(number: int, *risks: JudgedRisk) -> Candidate:
 
 
 def updates(number: int, *, from_preflight: bool = False) -> list[Candidate]:
-    """So many conditional updates, newest first, each with a risk of its own, all as long."""
+    """So many conditional updates, newest first, each with a separate risk, all as long."""
     return [update(index, judged_risk(f"Risk{index:03}", from_preflight=from_preflight)) for index in range(number)]
 
 

@@ -63,5 +63,5 @@ def test_where_nothing_is_said_none_is_open() -> None:
     ],
 )
 def test_why_a_gate_is_closed(gate: FeatureGate | None, version: str, why: str) -> None:
-    """In a sentence for whoever asked."""
+    """In a sentence for anybody who asked."""
     assert why_closed(gate, version, "A") == why

@@ -74,7 +74,7 @@ TAKEN_BACK: dict[str, tuple[ClusterVersionStatus, Request, str]] = {
 
 @pytest.mark.parametrize(("found", "request_", "expected"), TAKEN_BACK.values(), ids=TAKEN_BACK.keys())
 def test_what_takes_an_update_back(found: ClusterVersionStatus, request_: Request, expected: str) -> None:
-    """A request of its own, and nothing else."""
+    """A separate request, and nothing else."""
     assert goal(request_, found, HERE).version == expected
 
 

@@ -101,7 +101,7 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
 
 
 def shown(world: World, *, target: str = "5.0.3") -> dict[str, str]:
-    """The text of each view that tells of accepted risks."""
+    """The text of each view that shows of accepted risks."""
     document = codec.to_dict(world.version)
     history, acceptances = world.observed.history, world.observed.acceptances
     assert history is not None and acceptances is not None

@@ -1,4 +1,4 @@
-"""When history begins anew."""
+"""When history begins again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entry of a history of a hundred and one goes: the one that tells the least (docs/reference/upstream.md 6.3)."""
+"""Which entry of a history of a hundred and one goes: the one that shows the least (docs/reference/upstream.md 6.3)."""
 
 from __future__ import annotations
 

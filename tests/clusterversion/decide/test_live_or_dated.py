@@ -29,7 +29,7 @@ PULLING = ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"
 
 
 def checked(*found: Any, version: str = "5.0.3", **new: Any) -> World:
-    """A cluster whose preflight of `version` goes on and has found that much."""
+    """A cluster whose preflight of `version` continues and has found that much."""
     world = World.new(**new).settle().ask_preflight(version).settle()
     return world.report(*found).settle()
 
@@ -41,7 +41,7 @@ def verdict(world: World, name: str) -> str:
 
 
 def test_a_fix_frees_the_update_with_no_command() -> None:
-    """The preflight goes on until the update is accepted; then its workload goes first, and its risks after it."""
+    """The preflight continues until the update is accepted; then its workload goes first, and its risks after it."""
     world = checked(risk("PoolPaused")).ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
     assert world.observed.deployment is not None
@@ -62,7 +62,7 @@ def test_a_new_risk_holds_a_waiting_update_up() -> None:
 
 @pytest.mark.parametrize("gates", [GATES, ("ClusterUpdatePreflight",)], ids=["risks by name", "without that gate"])
 def test_an_update_waits_for_its_preflight_to_finish(gates: tuple[str, ...]) -> None:
-    """Unknown, and how far it is; it goes by itself once nothing was found."""
+    """Unknown, and how far it is; it uses itself once nothing was found."""
     world = World.new(gates=gates).settle().ask_preflight("5.0.3").settle().ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
     assert world.condition("Invalid") is None
@@ -88,7 +88,7 @@ def restarted() -> World:
 
 
 def test_an_update_waits_for_a_restarted_target_at_most_the_time_limit() -> None:
-    """A list that went on answering 500 held it up without end, and until a time that was past."""
+    """A list that continued answering 500 held it up without end, and until a time that was past."""
     world = restarted()
     for _ in range(2):
         assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
@@ -114,7 +114,7 @@ def test_a_restarted_target_that_exceeds_its_time_limit_has_failed() -> None:
 
 
 def test_a_restarted_target_that_completes_again_has_not_failed() -> None:
-    """However often that happens: the limit counts anew from each restart."""
+    """However often that happens: the limit counts again from each restart."""
     world = checked()
     for _ in range(3):
         world.pass_time(599).report(execution_status="running").settle()
@@ -156,7 +156,7 @@ def test_an_update_that_need_not_wait() -> None:
 
 
 def test_the_loss_of_a_mode_is_told_once_and_the_preflight_is_the_same_one() -> None:
-    """Going back and forth restarts nothing; each loss is told (docs/decisions/0072 D20)."""
+    """Going back and forth restarts nothing; each loss is reported (docs/decisions/0072 D20)."""
     world = checked(risk("R"))
     attempt = world.attempt_id
     for times in (1, 2):
@@ -168,7 +168,7 @@ def test_the_loss_of_a_mode_is_told_once_and_the_preflight_is_the_same_one() -> 
 
 
 def test_an_update_that_is_refused_while_its_preflight_makes_way() -> None:
-    """It is refused for another reason than the findings, so the preflight ends; the update goes by itself later."""
+    """It is refused for another reason than the findings, so the preflight ends; the update uses itself later."""
     world = checked().pod()
     world.finalizing = True
     world.ask(TO).settle()
@@ -460,7 +460,7 @@ def test_taking_an_update_back_is_a_request_of_its_own(back: Update) -> None:
 
 
 def test_a_request_that_was_cleared_unseen_takes_nothing_back() -> None:
-    """Two changes at once may have had a preflight between them, so the update goes on."""
+    """Two changes at once may have had a preflight between them, so the update continues."""
     world = World.new().settle().ask(TO).settle()
     world.ask_preflight("5.1.0").ask(None).settle()
     assert world.version.status.desired.version == "5.0.3"

@@ -31,7 +31,7 @@ def _reasons(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "told"),
+    ("first", "then", "shown"),
     [
         pytest.param(BY_VERSION, OF_OC, "5.0.3", id="`oc adm upgrade --to` of the version that is checked"),
         pytest.param(BY_IMAGE, OF_OC, "5.0.3", id="`oc adm upgrade --to` of the image that is checked"),
@@ -45,18 +45,18 @@ def _reasons(world: World) -> list[str]:
         pytest.param(BY_VERSION, BY_VERSION, "", id="the same preflight again"),
     ],
 )
-def test_a_request_that_kept_its_mode_stays_a_preflight(first: Update, then: Update, told: str) -> None:
+def test_a_request_that_kept_its_mode_stays_a_preflight(first: Update, then: Update, shown: str) -> None:
     """Nothing updates; an event, a condition and the command say so once."""
     world = _preflight(first)
     world.ask(then).settle().pass_time(61).settle()
     assert world.version.status.desired.version == "5.0.0"
-    text = f"`runup upgrade --to={told}`"
+    text = f"`runup upgrade --to={shown}`"
     events = [event.message for event in world.events if event.reason == "PreflightKeptMode"]
     running = find(world.version.status.conditions, "PreflightRunning")
     output = kept_mode(world.version, stored_reports.read(world.observed.history).attempt)
     assert running is not None
     said = [*events, running.message, *(part for _, part in output)]
-    assert [text in part for part in said] == ([True] * 3 if told else [False])
+    assert [text in part for part in said] == ([True] * 3 if shown else [False])
 
 
 def test_a_request_with_the_mode_of_a_preflight_ends_the_message() -> None:

@@ -49,7 +49,7 @@ def test_blocking_objections(current: str, target: str, history: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("current", "target", "told"),
+    ("current", "target", "shown"),
     [
         pytest.param(
             "5.0.0",
@@ -81,11 +81,11 @@ def test_blocking_objections(current: str, target: str, history: tuple[str, ...]
         ),
     ],
 )
-def test_a_step_that_is_too_large_says_how_far_one_may_go(current: str, target: str, told: str) -> None:
+def test_a_step_that_is_too_large_says_how_far_one_may_go(current: str, target: str, shown: str) -> None:
     """How far it would be, and how far an update may go from there."""
     version = cluster_version(current, desired=Release(version=current, image="i"))
     (found,) = objections(version, Release(version=target, image="x"), available=True, recommended=None)
-    assert found.message == told
+    assert found.message == shown
 
 
 @pytest.mark.parametrize(("target", "blocks"), [("5.1.0", True), ("5.0.1", False)])
@@ -309,7 +309,7 @@ def test_retargeting_within_a_minor_version(
     overrides: tuple[ComponentOverride, ...],
     expected: tuple[str, str] | None,
 ) -> None:
-    """Upgradeable=False blocks none of it, and is told."""
+    """Upgradeable=False blocks none of it, and is reported."""
     history = tuple(
         replace(entry, state="Partial" if text.startswith("~") else "Completed", version=text.strip("~"))
         for text, entry in zip(completed, past(*completed), strict=True)

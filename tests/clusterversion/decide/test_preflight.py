@@ -121,7 +121,7 @@ def _conditional(world: World) -> tuple[ConditionalUpdate, ...]:
     ],
 )
 def test_could_not_tell_is_never_recommended(report: dict[str, Any], expected: dict[str, tuple[str, str]]) -> None:
-    """What a check could not find out stands in the way under a name that can be accepted."""
+    """What a check could not find out is in the way under a name that can be accepted."""
     world = started("5.0.3").report(**report).settle()
     assert world.risks("5.0.3") == expected
     assert world.recommended("5.0.3") == ("Unknown", "PreflightPartial")
@@ -216,7 +216,7 @@ def test_a_preflight_that_ran_is_said_to_have_ended(reason: str, reported: bool)
 
 
 def test_a_refused_preflight_starts_again_once_its_request_is_accepted() -> None:
-    """The record of the ended attempt goes, and with another target nothing is said of it."""
+    """The record of the ended attempt goes, and with another target nothing is said about it."""
     world = World.new().settle().ask_preflight("5.1.0").settle().change(feature_gate=CLOSED).settle()
     world.ask_preflight("5.2.0").settle()
     assert world.message("PreflightRunning") == "No preflight was started."
@@ -243,7 +243,7 @@ def test_an_unknown_mode_is_invalid_too() -> None:
 
 
 def test_two_releases_of_one_version_must_be_told_apart() -> None:
-    """A version that stands for two images is refused; naming one of the images works."""
+    """A version that represents two images is refused; naming one of the images works."""
     world = World.new()
     nodes = [*world.graph["nodes"], {"version": "5.2.0+b", "payload": image("5.7.0")}]
     edges = [*world.graph["edges"], [2, len(nodes) - 1]]
@@ -301,7 +301,7 @@ FAILURES: list[Any] = [
 
 @pytest.mark.parametrize(("container", "reason", "final"), FAILURES)
 def test_a_target_that_fails(container: dict[str, Any], reason: str, final: bool) -> None:
-    """The reason is told; what does not heal is removed and not started again; the risk can be accepted."""
+    """The reason is reported; what does not heal is removed and not started again; the risk can be accepted."""
     world = started().pod(**container).settle()
     assert world.condition("PreflightFailed") == ("True", reason)
     assert (world.observed.deployment is None) is final
@@ -462,7 +462,7 @@ def _of_target(report: Any, number: int) -> Any:
 
 
 def test_where_the_api_takes_no_more_risks_the_target_checked_first_goes() -> None:
-    """Three targets of 190 risks each are more than ClusterVersion's 500: the other two are told."""
+    """Three targets of 190 risks each are more than ClusterVersion's 500: the other two are reported."""
     world = World.new().settle()
     for version in ("5.0.3", "5.1.0", "5.2.0"):
         world.ask_preflight(version).settle()
@@ -501,7 +501,7 @@ def test_a_restart_keeps_what_is_known() -> None:
 
 
 def test_a_target_outside_both_lists_by_image() -> None:
-    """It gets an entry of its own, which says that the service does not offer it."""
+    """It gets a separate entry, which says that the service does not offer it."""
     world = World.new().settle().ask(Update(mode="Preflight", image=image("5.7.0"), version="5.7.0")).settle()
     world.report(target_version="5.7.0").settle()
     assert world.risks("5.7.0") == {

@@ -208,7 +208,7 @@ def test_the_end_of_another_attempt_is_not_this_ones() -> None:
 
 
 def test_how_long_a_hanging_target_is_waited_for_is_said() -> None:
-    """The time at which the update goes on by itself, which does not move from pass to pass."""
+    """The time at which the update continues by itself, which does not move from pass to pass."""
     world = World.new().settle().ask_preflight("5.0.3").settle().ask(TO).settle()
     message = world.message("ReleaseAccepted")
     assert "to finish, until 2026-01-14T10:10:00Z at the latest: " in message

@@ -132,7 +132,7 @@ def test_an_administrators_affinity_narrows_the_operators_node() -> None:
 
 
 def test_a_setting_takes_effect_without_a_new_command() -> None:
-    """The same attempt goes on with another Deployment; the result that was found stays."""
+    """The same attempt continues with another Deployment; the result that was found stays."""
     world = started().report(risk("Kept")).settle()
     before = world.attempt_id
     set_to(world, memoryLimit="1Gi", tolerations="[]", priorityClassName="").settle()
@@ -153,7 +153,7 @@ def test_the_time_limit_is_the_one_that_is_set_now() -> None:
 
 
 def test_a_bad_setting_is_named_and_its_default_used_until_it_is_mended() -> None:
-    """The condition has the key, the value and why; it goes when the ConfigMap is mended."""
+    """The condition has the key, the value and why; it goes when the ConfigMap is fixed."""
     world = set_to(started(), memoryLimit="a lot", cpuLimit="1").settle()
     assert world.condition(preflight_settings.CONDITION) == ("True", preflight_settings.REASON)
     assert f"ConfigMap {NAMESPACE}/{SETTINGS_MAP}: memoryLimit 'a lot' is not a quantity" in world.message(
@@ -191,7 +191,7 @@ LINKS = {
 def test_whose_documentation_a_link_leads_to(name: str) -> None:
     """A target's link, written out or left out, leads to its release's pages; a copy of an administrator's counts most.
 
-    What stands for the operator's own words leads to the running release's pages.
+    What represents the operator's own words leads to the running release's pages.
     """
     own, target, copy, expected = LINKS[name]
     world = World.new()
@@ -306,7 +306,7 @@ def forced() -> World:
 
 
 def test_a_target_whose_signature_was_waived_never_gets_the_operators_account() -> None:
-    """Whatever the settings say; also when `force` is taken away, a setting changes or the operator starts anew."""
+    """Whatever the settings say; also when `force` is taken away, a setting changes or the operator starts again."""
     world = forced()
     assert pod_spec(world)["serviceAccountName"] == NAME
     world.ask_preflight("5.0.3").settle()
@@ -361,15 +361,15 @@ def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], f
 
 
 def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
-    """The operator's own Prometheus, and the authorities that it knows it by; nothing where there is none."""
+    """The operator's own Prometheus, and the authorities that it knows it by; nothing where it does not exist."""
 
     def env(world: World) -> dict[str, str]:
         found = {item["name"]: item["value"] for item in container(world)["env"]}
         return {name: value for name, value in found.items() if "PROMETHEUS" in name}
 
     assert env(started()) == {}
-    told = started(prometheus_url="https://thanos.example:9091", prometheus_ca="-----BEGIN")
-    assert env(told) == {
+    shown = started(prometheus_url="https://thanos.example:9091", prometheus_ca="-----BEGIN")
+    assert env(shown) == {
         "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example:9091",
         "PREFLIGHT_PROMETHEUS_CA": "-----BEGIN",
     }
@@ -380,7 +380,7 @@ def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
 
 
 def test_the_target_is_told_which_registries_speak_plain_http() -> None:
-    """Those of the operator's own flag, as `preflight --plain-http` reads them; nothing where there are none."""
+    """Those of the operator's own flag, as `preflight --plain-http` reads them; nothing where they do not exist."""
 
     def env(world: World) -> dict[str, str]:
         return {item["name"]: item["value"] for item in container(world)["env"] if "PLAIN" in item["name"]}

@@ -57,7 +57,7 @@ def test_a_deployment_that_is_there_after_the_end_is_removed_again(whose: str) -
 
 
 def test_an_attempt_that_is_over_waits_for_nothing() -> None:
-    """While its Deployment or its pods still end it is told as what it is."""
+    """While its Deployment or its pods still end it is reported as what it is."""
     world, deployment = given_up()
     metadata = with_fields(deployment.metadata, deletion_timestamp=world.now)
     world.change(deployment=with_fields(deployment, metadata=metadata)).settle()
@@ -99,7 +99,7 @@ def test_pods_that_are_waited_for(pods: tuple[Pod, ...], text: str) -> None:
 
 
 def check(**known: Any) -> ReleaseCheck:
-    """What is known of an image."""
+    """What is known about an image."""
     return ReleaseCheck(**known)
 
 
@@ -269,7 +269,7 @@ def of_target(version: str, *, source: str = "5.0.0", pinned: str = "") -> Repor
 
 
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("report", "shown"),
     [
         pytest.param(of_target("5.2.0", pinned="i@sha256:2"), ["5.2.0"], id="from the version that runs"),
         pytest.param(of_target("5.2.0", source="4.9.0", pinned="i@sha256:2"), ["5.2.0"], id="from an older one"),
@@ -278,13 +278,13 @@ def of_target(version: str, *, source: str = "5.0.0", pinned: str = "") -> Repor
         pytest.param(of_target("5.0.0", pinned="i@sha256:2"), ["5.0.0"], id="of another image of it"),
         pytest.param(of_target("5.0.0", pinned=OWN), [], id="of the image that runs"),
         pytest.param(of_target("4.9.0", source="4.8.0", pinned="i@sha256:2"), [], id="of what is behind"),
-        pytest.param(of_target("5.2.0"), [], id="of an image that was not told"),
+        pytest.param(of_target("5.2.0"), [], id="of an image that was not shown"),
     ],
 )
-def test_which_results_are_kept(report: Report, told: list[str]) -> None:
+def test_which_results_are_kept(report: Report, shown: list[str]) -> None:
     """Those of targets that are still ahead."""
     seen = replace(view.look(World.new().observed, NOW), history=stored_reports.History(reports=(report,)))
-    assert [found.release.version for found in preflights.decide(seen).checked] == told
+    assert [found.release.version for found in preflights.decide(seen).checked] == shown
 
 
 @pytest.mark.parametrize("other", [("5.0.0", "i@sha256:1"), ("5.1.0", "")], ids=["of what runs", "of no image"])

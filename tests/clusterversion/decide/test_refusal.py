@@ -88,8 +88,8 @@ def test_a_time_that_moved_is_no_other_value() -> None:
     later = replace(world.observed, refused=RejectedFields())
     (fresh,) = _patches(reconcile(later, now=world.now))
     assert fresh.fields["conditionalUpdates"] != patch.fields["conditionalUpdates"]
-    (told,) = _patches(reconcile(world.observed, now=world.now))
-    assert "conditionalUpdates" not in told.fields
+    (shown,) = _patches(reconcile(world.observed, now=world.now))
+    assert "conditionalUpdates" not in shown.fields
 
 
 def test_no_more_is_remembered_than_there_is_room_for() -> None:

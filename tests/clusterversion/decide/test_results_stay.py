@@ -37,15 +37,15 @@ def test_findings_of_a_target_that_is_still_ahead_stay() -> None:
     world = checked(risk("PoolPaused"), version="5.2.0").ask(TO).settle()
     assert world.version.status.desired.version == "5.0.3"
     assert world.risks("5.2.0")["PoolPaused"] == ("Unknown", "PreflightOutdated")
-    told = verdict(world, "PoolPaused")
-    assert told.startswith("Found by the preflight for 5.2.0 from 5.0.0 at 2026-01-14T10:00:00Z, which has ended: ")
+    shown = verdict(world, "PoolPaused")
+    assert shown.startswith("Found by the preflight for 5.2.0 from 5.0.0 at 2026-01-14T10:00:00Z, which has ended: ")
     (ended,) = ended_findings(world.version, stored(world))
     assert (ended.target, ended.source, ended.exit_code) == ("5.2.0", "5.0.0", 3)
     assert findings_of_target(world.version, stored(world), "5.2.0").known
 
 
 def test_a_new_preflight_from_the_new_release_takes_their_place() -> None:
-    """Only the newest findings about a target are told; both rows stay."""
+    """Only the newest findings about a target are reported; both rows stay."""
     world = checked(risk("PoolPaused"), version="5.2.0").ask(TO).settle().ask_preflight("5.2.0").settle()
     world.report(risk("Other"), source_version="5.0.3", observed_time=world.pass_time(60).now).settle().ask(
         None

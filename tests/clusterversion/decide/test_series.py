@@ -171,7 +171,7 @@ def replace_conditions(operator: Any) -> Any:
 
 
 def test_operators_that_could_not_be_listed_are_not_down() -> None:
-    """Nothing is told of them."""
+    """Nothing is reported of them."""
     assert {labels[0] for labels in samples_of("cluster_operator_up", observed(operators=None))} == {"version"}
 
 
@@ -189,7 +189,7 @@ def test_a_capability_that_only_is_enabled() -> None:
 
 
 def test_capabilities_payload_and_the_update_service() -> None:
-    """Each in a family of its own."""
+    """Each in a separate family."""
     status = CapabilitiesStatus(enabled_capabilities=("Build",), known_capabilities=("Build", "Console"))
     progress = Progress(wanted=WantedRelease("i", "5.1.0"), done=3, total=10)
     look = observed({"capabilities": status}, progress=progress, service=ServiceState(succeeded_at=NOW))
@@ -253,7 +253,7 @@ def test_the_facts_are_the_tests_own() -> None:
 
 
 def test_a_cluster_without_a_version_is_told_as_such() -> None:
-    """Beside its operators."""
+    """Next to its operators."""
     found = {(each.family.name, *each.labels): each.value for each in without_version([cluster_operator("etcd")])}
     assert found["cluster_operator_up", "version", "", "ClusterVersionNotFound"] == 0
     assert found["cluster_operator_conditions", "version", "Available", "ClusterVersionNotFound"] == 0

@@ -216,8 +216,10 @@ def agree(world: World, target: str, lapse: str = "") -> Findings | None:
         assert seen.history[3:5] == [str(still_open.count(applies)) for applies in ("True", "Unknown")]
     # No view shows a time of another clock than the operator's; only limits are ahead.
     messages = (condition.message for condition in world.version.status.conditions)
-    told = " ".join((seen.show, seen.page, seen.upgrade, seen.recommend, *messages))
-    times = [codec.convert(datetime, each) for each in re.findall(r"(?<!until )20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", told)]
+    shown = " ".join((seen.show, seen.page, seen.upgrade, seen.recommend, *messages))
+    times = [
+        codec.convert(datetime, each) for each in re.findall(r"(?<!until )20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", shown)
+    ]
     assert all(NOW <= each <= world.now for each in times if f"{each:%Y-%m-%dT%H:%M:%SZ}" not in lapse)
     return found
 

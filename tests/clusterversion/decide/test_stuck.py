@@ -1,4 +1,4 @@
-"""Passes that fail again and again are told; the status keeps nothing that nobody keeps any more."""
+"""Passes that fail again and again are reported; the status keeps nothing that nobody keeps any more."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_it_is_said_once() -> None:
     failure = Failure("x" * 10)
     first = sync_failure.plan(cluster_version(conditions=(AVAILABLE,)), failure, NOW)
     assert len(first.actions) == 1
-    told = with_conditions((AVAILABLE,), sync_failure.conditions(failure, (AVAILABLE,)), (), now=NOW)
-    assert sync_failure.plan(cluster_version(conditions=told), failure, NOW).actions == ()
+    shown = with_conditions((AVAILABLE,), sync_failure.conditions(failure, (AVAILABLE,)), (), now=NOW)
+    assert sync_failure.plan(cluster_version(conditions=shown), failure, NOW).actions == ()
 
 
 def test_others_words_are_made_to_fit() -> None:

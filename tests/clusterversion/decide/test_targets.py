@@ -66,31 +66,31 @@ def test_how_far_a_target_may_be(source: str, target: str, another: bool, reason
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "shown"),
     [
         pytest.param("five", "six", "five or six is not a semantic version", id="both"),
         pytest.param("", "5.0.0", "the current version or 5.0.0 is not a semantic version", id="no source"),
         pytest.param("5.0.0", "", "5.0.0 or the target is not a semantic version", id="no target"),
     ],
 )
-def test_what_is_no_version_is_named(source: str, target: str, told: str) -> None:
+def test_what_is_no_version_is_named(source: str, target: str, shown: str) -> None:
     """Or said to be missing."""
     with pytest.raises(Terminal) as caught:
         targets.check_distance(source, target, another_image=False)
-    assert caught.value.message == told
+    assert caught.value.message == shown
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "shown"),
     [
         pytest.param(0, "it knows none from here;", id="none"),
         pytest.param(1, "from here it knows 5.1.1;", id="one"),
-        pytest.param(10, "5.1.3, 5.1.2, 5.1.1;", id="as many as are told"),
+        pytest.param(10, "5.1.3, 5.1.2, 5.1.1;", id="as many as are shown"),
         pytest.param(11, "5.1.4, 5.1.3, 5.1.2 and 1 more;", id="one more"),
         pytest.param(13, "5.1.6, 5.1.5, 5.1.4 and 3 more;", id="three more"),
     ],
 )
-def test_what_could_be_named_instead(count: int, told: str) -> None:
+def test_what_could_be_named_instead(count: int, shown: str) -> None:
     """Newest first, ten of them; none that is behind or too far, and each once."""
     known = [Release(version=f"5.1.{number}", image=pinned(number)) for number in range(1, count + 1)]
     others = [
@@ -100,11 +100,11 @@ def test_what_could_be_named_instead(count: int, told: str) -> None:
     ]
     found = refused(Update(version="5.9.9"), *others)
     assert found.reason == "TargetNotFound"
-    assert told in found.message
+    assert shown in found.message
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "shown"),
     [
         pytest.param(None, "no way to version 5.9.9; it", id="nothing is known of the service"),
         pytest.param("True", "no way to version 5.9.9; it", id="it answered"),
@@ -113,14 +113,14 @@ def test_what_could_be_named_instead(count: int, told: str) -> None:
         ),
     ],
 )
-def test_why_a_version_is_not_found(status: Any, told: str) -> None:
+def test_why_a_version_is_not_found(status: Any, shown: str) -> None:
     """Also that the service may only be away."""
     condition = Condition(type="RetrievedUpdates", status=status, message="it is away") if status else None
-    assert told in refused(Update(version="5.9.9"), condition=condition).message
+    assert shown in refused(Update(version="5.9.9"), condition=condition).message
 
 
 def test_before_the_service_has_answered_nothing_is_refused() -> None:
-    """It is waited for, but for what lies behind in any case."""
+    """It is waited for, except for what lies behind in any case."""
     assert isinstance(refused(Update(version="5.9.9"), settled=False), Waiting)
     assert refused(Update(version="4.9.0"), settled=False).reason == "TargetIsDowngrade"
     assert meant(Update(version="5.1.0"), NEXT, settled=False) == NEXT
@@ -138,7 +138,7 @@ def test_a_version_of_two_images_is_named_by_neither() -> None:
 
 
 def test_an_image_that_is_known_has_its_texts_from_there() -> None:
-    """Under the name by which it was asked for; a version beside it has to be its own."""
+    """Under the name by which it was asked for; a version next to it has to be its own."""
     asked = pinned(1, "mirror")
     assert meant(Update(image=asked), NEXT) == Release(version="5.1.0", image=asked, url="https://u")
     assert meant(Update(image=asked, version="5.1.0"), NEXT).image == asked
@@ -183,7 +183,7 @@ CHECKS: dict[str, tuple[Update, ReleaseCheck | None, str]] = {
 
 @pytest.mark.parametrize(("update", "check", "expected"), CHECKS.values(), ids=CHECKS.keys())
 def test_an_image_that_no_graph_knows(update: Update, check: ReleaseCheck | None, expected: str) -> None:
-    """Nothing of it is read before it is trusted; what the image says of itself counts."""
+    """Nothing of it is read before it is trusted; what the image says about itself counts."""
     asked = Update(version=update.version, image=pinned(7), force=update.force)
     if expected.startswith("="):
         assert meant(asked, check=check).version == expected[1:]
@@ -236,6 +236,6 @@ def test_the_running_release_is_nothing_to_check(update: Update, reason: str) ->
 
 
 def test_another_image_of_the_running_version_is_one_to_check() -> None:
-    """By digest; what has none cannot be told from it."""
+    """By digest; what has none cannot be distinguished from it."""
     twin = Release(version="5.0.0", image=pinned(3))
     assert meant(Update(image=pinned(3)), twin) == twin

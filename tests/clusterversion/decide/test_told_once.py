@@ -1,4 +1,4 @@
-"""What ended and silent preflights said is told by name and once, and as what it is."""
+"""What ended and silent preflights said is reported by name and once, and as what it is."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_ended_preflight_in_the_warning_of_the_command() -> None:
 
 
 def test_an_ended_preflight_is_no_precondition_that_failed() -> None:
-    """It holds no update up; the history says which names nobody looked at anew."""
+    """It holds no update up; the history says which names nobody looked at again."""
     world = ended().ask(TO).settle()
     assert world.version.status.desired.version == "5.0.3"
     assert [event for event in world.events if event.reason.startswith("Precondition")] == []

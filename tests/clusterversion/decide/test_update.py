@@ -120,7 +120,7 @@ def test_verdicts_of_risks_are_published_with_the_accept_gate_alone(opened: bool
 
 
 def test_an_unsigned_update_is_not_accepted_unless_forced() -> None:
-    """The failure is told; force passes and history says so."""
+    """The failure is reported; force passes and history says so."""
     world = World.new()
     world.trusted = False
     world.settle().ask(Update(version="5.0.3")).settle()

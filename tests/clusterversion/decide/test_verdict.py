@@ -1,4 +1,4 @@
-"""One verdict (docs/decisions/0075): what a preflight says of an update is what the update comes to.
+"""One verdict (docs/decisions/0075): what a preflight says about an update is what the update comes to.
 
 The preflight, the commands' own functions and the real reconcile, on generated clusters. `RUNUP_VERDICTS=20000` tries
 many.
@@ -171,20 +171,20 @@ SITUATION = st.builds(
 def _promise(situation: Situation, seen: Counter[str] | None = None) -> None:
     world = checked(situation)
     found = findings(world)
-    told = verdict(found)
+    shown = verdict(found)
     stand = [each for each in found.risks if each.open and not each.acceptable]
     text, *command = verdict_parts(found)
     if seen is not None:
         seen["clear" if found.exit_code == EXIT_CLEAR else "refused" if stand else f"code {found.exit_code}"] += 1
     if found.exit_code == EXIT_CLEAR:
-        assert "nothing stands in the way" in told
-        assert update(copy(world), situation.target), told
+        assert "nothing stands in the way" in shown
+        assert update(copy(world), situation.target), shown
         return
-    assert "nothing stands in the way" not in told
+    assert "nothing stands in the way" not in shown
     if not found.completed:
         return
     for each in stand:
-        assert each.name in text or cause_of(found, each.name) in numbers_in(text), told
+        assert each.name in text or cause_of(found, each.name) in numbers_in(text), shown
         assert not command or each.name not in command[0]
     assert not any(release.version == situation.target for release in offered(world, stand))
     tried = copy(world)
@@ -198,13 +198,13 @@ def _promise(situation: Situation, seen: Counter[str] | None = None) -> None:
         _, *command = verdict_parts(after)
     flags = tuple(word for word in (command[0].split() if command else ()) if word.startswith("--allow"))
     if stand:
-        assert not update(tried, situation.target, ("--allow-not-recommended", "--allow-upgrade-with-warnings")), told
+        assert not update(tried, situation.target, ("--allow-not-recommended", "--allow-upgrade-with-warnings")), shown
     else:
-        assert update(tried, situation.target, flags), (told, tried.message("ReleaseAccepted"))
+        assert update(tried, situation.target, flags), (shown, tried.message("ReleaseAccepted"))
 
 
 def cause_of(found: Any, name: str) -> int:
-    """The number under which the report tells of a risk."""
+    """The number under which the report reports a risk."""
     return report_causes(found).number(name)
 
 

@@ -103,7 +103,9 @@ def test_what_was_found_before_is_kept_and_said() -> None:
 
 REFUSED = [
     pytest.param(Update(mode="Frobnicate", version="5.2.0"), "use 'Preflight', or clear the request", id="a mode"),
-    pytest.param(Update(mode="Preflight"), "set version or image together with mode, or clear the request", id="no target"),
+    pytest.param(
+        Update(mode="Preflight"), "set version or image together with mode, or clear the request", id="no target"
+    ),
     pytest.param(
         Update(mode="Preflight", version="5.7.7"),
         "another channel, or name the release by image and digest",

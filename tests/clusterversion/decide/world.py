@@ -241,7 +241,7 @@ class World:
 
     @property
     def deployment_env(self) -> tuple[str, str, str]:
-        """ID, source and target version that the target is told."""
+        """ID, source and target version that the target is reported."""
         env = {item["name"]: item["value"] for item in self.applied["spec"]["template"]["spec"]["containers"][0]["env"]}
         return env["PREFLIGHT_ID"], env["PREFLIGHT_SOURCE_VERSION"], env["PREFLIGHT_TARGET_VERSION"]
 

@@ -1,4 +1,4 @@
-"""The process that judges: results as they come, what is lost, rounds that nobody waits for, and its end."""
+"""The process that evaluates: results as they come, what is lost, rounds that nobody waits for, and its end."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_an_unknown_work_is_told(process: JudgingProcess) -> None:
 
 
 async def test_the_process_has_ended(process: JudgingProcess) -> None:
-    """Whoever waits is told, now and the next time."""
+    """Whoever waits is reported, now and the next time."""
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     for _ in range(2):
@@ -107,7 +107,7 @@ def _is_there(pid: int) -> bool:
 
 
 async def test_what_is_judged_again(process: JudgingProcess) -> None:
-    """Live clusters each time, dumps once; what cannot be read at all is told without a process."""
+    """Live clusters each time, dumps once; what cannot be read at all is reported without a process."""
     reports = Reports(process, lambda: (LIVE, ("a note",)), ManualClock(), every_s=60)
     await reports.renew()
     first = {name: entry.judged for name, entry in reports.board.entries.items()}
@@ -139,7 +139,7 @@ async def test_a_store_that_cannot_be_read_any_more(process: JudgingProcess) -> 
 
 
 async def test_a_cluster_that_was_changed(process: JudgingProcess) -> None:
-    """It is judged again at once, and no other; the next round comes when it is due."""
+    """It is evaluated again at once, and no other; the next round comes when it is due."""
     clock = ManualClock()
     more = Member(name="more", context="more")
     reports = Reports(process, lambda: ((*LIVE, more), ()), clock, every_s=60)

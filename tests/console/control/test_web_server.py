@@ -115,7 +115,7 @@ def _in(member: Member, folder: Path) -> Member:
 
 @pytest.fixture
 async def console(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[ServedConsole]:
-    """A console for whoever reaches it."""
+    """A console for anybody who reaches it."""
     async with served(process, tmp_path) as made:
         yield made
 
@@ -219,8 +219,8 @@ async def test_an_old_status_is_no_event(process: JudgingProcess, tmp_path: Path
         assert "orchard 1" in (await console.ask("/clusters/orchard/update"))[1]
         await clock.advance(60)
         async with console.session.get(f"{console.url}/clusters/orchard/update/events") as answer:
-            told = [number[1] async for data in _events(answer, 1) if (number := re.search(r"orchard (\d+)", data))]
-    assert told == ["2"]
+            shown = [number[1] async for data in _events(answer, 1) if (number := re.search(r"orchard (\d+)", data))]
+    assert shown == ["2"]
 
 
 async def test_nobody_looks(console: ServedConsole, tmp_path: Path) -> None:
@@ -433,7 +433,7 @@ async def _form_key(console: ServedConsole, cookie: dict[str, str], path: str = 
 
 
 async def test_a_login_ends(closed: tuple[ServedConsole, Reviews]) -> None:
-    """In the browser, and on the server: whoever kept the cookie has nothing. The same user's other login goes on."""
+    """In the browser, and on the server: whoever kept the cookie has nothing. The same user's other login continues."""
     console, _ = closed
     cookie, other = await _cookie(console), await _cookie(console)
     assert "You are logged in as ann." in (await console.ask("/logout", headers=cookie))[1]
@@ -479,7 +479,7 @@ async def test_a_login_is_not_ended_by_others(
 
 
 async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: Path) -> None:
-    """Nothing is sent any more to whoever has the cookie, also on a page that was opened before."""
+    """Nothing is sent any more to anybody who has the cookie, also on a page that was opened before."""
     clock = ManualClock()
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         Reviews(api)
@@ -495,7 +495,7 @@ async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: P
 
 
 async def test_an_end_that_is_not_read(closed: tuple[ServedConsole, Reviews], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where more forms are being sent than are read; the login goes on."""
+    """Where more forms are being sent than are read; the login continues."""
     console, _ = closed
     cookie = await _cookie(console)
     key = await _form_key(console, cookie)

@@ -59,7 +59,7 @@ def kept(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("member", [Member(name="a"), GONE], ids=["kept reports alone", "beside a dump"])
 def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path: Path) -> None:
-    """The others are told, and that it is left out."""
+    """The others are reported, and that it is left out."""
     kept[1].write_text("{")
     if member is GONE:
         judged = worker_tasks.judge_with_history(
@@ -91,7 +91,7 @@ def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_a_live_cluster(server: Server) -> None:
-    """The objects are read by name; what the server refuses or no longer has is told in their place."""
+    """The objects are read by name; what the server refuses or no longer has is reported in their place."""
     server.set_cluster_version(
         spec={"channel": "stable-5", "overrides": []},
         status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},

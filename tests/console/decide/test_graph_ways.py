@@ -74,7 +74,7 @@ def test_a_way_through_a_graph() -> None:
     ],
 )
 def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: str) -> None:
-    """The reason is told, and nothing is drawn."""
+    """The reason is reported, and nothing is drawn."""
     way = find_way(judged, graph)
     assert way.paths is None
     assert why in way.why

@@ -117,7 +117,7 @@ def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], 
 
 
 def test_clusters_that_come_and_go() -> None:
-    """One that is gone takes no room and no late result; what is known of the others stays."""
+    """One that is gone takes no room and no late result; what is known about the others stays."""
     board = with_members(_judged(samples.CLEAR), (HARBOUR, Member(name="island")), ("a note", "a note"))
     assert list(board.entries) == ["harbour", "island"]
     assert board.entries["harbour"].judged is not None

@@ -38,7 +38,7 @@ def test_says_what_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "obj", "told"),
+    ("item", "obj", "seen"),
     [
         pytest.param(
             ReportedResource(group="", kind="Secret", namespace="a", name="b"),
@@ -56,11 +56,11 @@ def test_says_what_is_left_out() -> None:
         pytest.param(NODE, None, "not there any more", id="an object that is gone"),
     ],
 )
-def test_what_has_no_yaml(item: ReportedResource, obj: dict[str, Any] | None, told: str) -> None:
-    """The reason stands in its place."""
+def test_what_has_no_yaml(item: ReportedResource, obj: dict[str, Any] | None, seen: str) -> None:
+    """The reason is in its place."""
     evidence = evidence_of(item, samples.FOUND, obj)
     assert evidence.yaml == ""
-    assert told in evidence.why
+    assert seen in evidence.why
     assert is_secret(item) == (item.kind.lower() == "secret")
 
 

@@ -244,7 +244,7 @@ def test_a_certificate_that_is_not_configured() -> None:
 
 @pytest.mark.slow
 def test_an_error_costs_its_item_alone(dask: Dask) -> None:
-    """It is told by name."""
+    """It is reported by name."""
     found = dict(DaskPool(dask_work.broken, dask.address, DEADLINE_S).run(range(4)))
     assert (found[0], found[2]) == (0, 2)
     assert found[1] == Lost("its task failed: RuntimeError: 1 is odd")
@@ -278,7 +278,7 @@ def test_a_scheduler_that_does_not_answer() -> None:
 
 
 def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told how one is started."""
+    """It is reported how one is started."""
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
     wait_for_workers = distributed.Client.wait_for_workers
     # The wait alone is short: a client may take long to connect on a busy machine.
@@ -295,7 +295,7 @@ def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_its_package(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told how it is installed."""
+    """It is reported how it is installed."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     shutil.copytree(ROOT / "examples" / "plain-kubernetes", tmp_path / "dumps" / "orchard")
     words = ("fleet", "preflight", "--dumps", tmp_path / "dumps")

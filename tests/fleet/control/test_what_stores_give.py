@@ -47,7 +47,7 @@ FILES = {
 
 
 def test_what_a_store_has(store: Any) -> None:
-    """Folders and archives by their names; what is hidden is none, and what is neither is told."""
+    """Folders and archives by their names; what is hidden is none, and what is neither is reported."""
     assert store.isdir("/fleet")
     assert list_dumps("memory://fleet") == Listing(
         dumps=(
@@ -89,8 +89,8 @@ def test_names_of_archives(name: str, short: str) -> None:
 )
 def test_what_is_left_out(listing: Listing, notes: list[str]) -> None:
     """Three are named, the rest is counted."""
-    told = [f"m://: not a folder or a tar archive, and left out: {each}" for each in notes]
-    assert members_of("m://", listing) == ([Member(name="a", dump="m://a")], told)
+    shown = [f"m://: not a folder or a tar archive, and left out: {each}" for each in notes]
+    assert members_of("m://", listing) == ([Member(name="a", dump="m://a")], shown)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_no_members(listing: Listing, says: str) -> None:
 
 
 def test_a_folder_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
-    """What may hold objects; nothing else, and nothing beside the folder."""
+    """What may hold objects; nothing else, and nothing next to the folder."""
     store.pipe("/fleet/orchard/../stray.json", b"[]")
     with fetch_dump("memory://fleet/orchard") as folder:
         assert folder.name == "orchard"
@@ -178,9 +178,9 @@ def test_a_store_that_fails(store: Any, monkeypatch: pytest.MonkeyPatch, error: 
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "isfile", fails)
         assert list_dumps("memory://fleet").problem.startswith(f"memory://fleet: {says}")
-        with pytest.raises(CannotFetch) as told, fetch_dump("memory://fleet/orchard"):
+        with pytest.raises(CannotFetch) as shown, fetch_dump("memory://fleet/orchard"):
             pass
-    assert str(told.value).startswith(f"memory://fleet/orchard: {says}")
+    assert str(shown.value).startswith(f"memory://fleet/orchard: {says}")
 
 
 def test_files_are_read_at_once_and_asked_for_once(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,9 +245,9 @@ def test_a_dump_that_is_still_being_written(
         return bytes(cat_file(self, path, **part))
 
     monkeypatch.setattr(type(store), "cat_file", then)
-    with pytest.raises(CannotFetch) as told, fetch_dump("memory://fleet/orchard"):
+    with pytest.raises(CannotFetch) as shown, fetch_dump("memory://fleet/orchard"):
         pass
-    assert str(told.value) == f"memory://fleet/orchard: {says}"
+    assert str(shown.value) == f"memory://fleet/orchard: {says}"
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_an_object_that_s3_lists_and_does_not_have(bucket: Store) -> None:
 
 
 def test_an_item_of_another_runup_is_not_done() -> None:
-    """It would judge by other checks."""
+    """It would evaluate by other checks."""
     assert call_in_worker((abs, -1, __version__)) == Answer(1)
     why = call_in_worker((abs, -1, "0.0.1")).why
     assert why == f"its worker has runup {__version__}, and this is 0.0.1: they must be the same"
@@ -293,7 +293,7 @@ def _takes_all(_item: object) -> int:
 
 
 def test_an_item_that_needs_too_much_memory() -> None:
-    """Is lost, and the worker goes on."""
+    """Is lost, and the worker continues."""
     assert call_in_worker((_takes_all, 1, __version__)) == Answer(
         why="reading it takes more memory than its worker has"
     )

@@ -1,4 +1,4 @@
-"""Processes that are killed, hang, run out of memory or fail: each costs its own cluster, and is told."""
+"""Processes that are killed, hang, run out of memory or fail: each costs its own cluster, and is reported."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ NO_REPORT: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {
 
 @pytest.mark.parametrize(("found", "works", "said"), NO_REPORT.values(), ids=list(NO_REPORT))
 def test_no_report(found: ManagedCluster, works: list[ManifestWork], said: str) -> None:
-    """A cluster of its own line, which could not be evaluated."""
+    """A separate cluster line, which could not be evaluated."""
     member = one(found, *works)
     assert member.report is None
     assert member.problem.startswith(said)
@@ -313,7 +313,7 @@ def test_of_two_works_the_newest() -> None:
 
 
 def test_a_work_that_cannot_be_read() -> None:
-    """Its cluster is not judged, and no other one is touched."""
+    """Its cluster is not evaluated, and no other one is touched."""
     clusters = [cluster("harbour"), cluster("lighthouse")]
     works = [work(travelled(report()), name="lighthouse")]
     harbour, lighthouse = members_with_reports(clusters, works, NOW, unreadable={"harbour": "cannot be read"})
@@ -356,7 +356,7 @@ def test_the_clusters_of_a_set(selector: JSON, chosen: list[str]) -> None:
     ],
 )
 def test_a_set_that_chooses_nothing(selector: JSON, said: str) -> None:
-    """A rollout must not go on because nothing was looked at."""
+    """A rollout must not continue because nothing was looked at."""
     with pytest.raises(BadFleet, match=said):
         clusters_of_set([cluster("c")], cluster_set(selector))
 

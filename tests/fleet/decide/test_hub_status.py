@@ -129,7 +129,7 @@ NO_STATUS: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {
 
 @pytest.mark.parametrize(("found", "works", "said"), NO_STATUS.values(), ids=list(NO_STATUS))
 def test_no_status(found: ManagedCluster, works: list[ManifestWork], said: str) -> None:
-    """A cluster of its own line, of which nothing is known."""
+    """A separate cluster line, of which nothing is known."""
     member = one(found, *works)
     assert member.status is None
     assert member.problem.startswith(said)
@@ -172,7 +172,7 @@ def test_of_two_works_the_newest() -> None:
 
 
 def test_a_work_that_cannot_be_read() -> None:
-    """Nothing is known of its cluster, and no other one is touched."""
+    """Nothing is known about its cluster, and no other one is touched."""
     clusters = [cluster("harbour"), cluster("lighthouse")]
     works = [work(value_of(of(NOW)), name="lighthouse")]
     harbour, lighthouse = members_with_status(clusters, works, NOW, unreadable={"harbour": "cannot be read"})

@@ -1,4 +1,4 @@
-"""Many clusters side by side: risks with their clusters, groups, and those that nobody could judge."""
+"""Many clusters side by side: risks with their clusters, groups, and those that nobody could evaluate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failed(why: str) -> Findings:
 
 
 def test_each_risk_has_the_clusters_where_it_is() -> None:
-    """Applies, could not be told and accepted are three things; the gravest that applies somewhere comes first."""
+    """Applies, is unknown and accepted are three things; the gravest that applies somewhere comes first."""
     table = matrix(
         [
             ("a", findings_with(risk("Ack", severity="critical"), risk("Paused"))),
@@ -96,14 +96,14 @@ FOUND = st.one_of(RISKS.map(lambda risks: findings_with(*risks)), st.just(failed
 
 @given(st.lists(FOUND, max_size=8))
 def test_no_cluster_is_lost_or_counted_twice(found: list[Findings]) -> None:
-    """Each is in one group or told as not judged, and once in a risk's row if it has the risk."""
+    """Each is in one group or told as not evaluated, and once in a risk's row if it has the risk."""
     results = [(f"c{number}", each) for number, each in enumerate(found)]
     table = matrix(results)
     grouped = [name for group in table.groups for name in group.clusters]
     assert sorted([*grouped, *(name for name, _ in table.failed)]) == sorted(name for name, _ in results)
     for row in table.rows:
-        told = (*row.applies, *row.unknown, *row.accepted, *row.informs)
+        shown = (*row.applies, *row.unknown, *row.accepted, *row.informs)
         having = [
             name for name, each in results if any(r.name == row.name and r.applies != "False" for r in each.risks)
         ]
-        assert sorted(told) == sorted(having)
+        assert sorted(shown) == sorted(having)

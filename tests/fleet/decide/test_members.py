@@ -1,4 +1,4 @@
-"""Which clusters a fleet has: each once, by a name of its own, chosen by labels; anything else is one clear answer."""
+"""Which clusters a fleet has: each once, by a separate name, chosen by labels; anything else is one clear answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status that travels: what is packed is what is read, what is too large is told, and other people's bytes."""
+"""The status that travels: what is packed is what is read, what is too large is reported, and other people's bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_is_packed_is_what_is_read() -> None:
 
 
 def test_a_half_that_could_not_be_read() -> None:
-    """Why is told in its place, on one line and cut."""
+    """Why is reported in its place, on one line and cut."""
     failed = replace(STATUS, update_status=None, status_problem=f"refused\n{'x' * 5000}")
     found = unpack(value_of(failed))
     assert found.update_status is None

@@ -31,7 +31,7 @@ def report(*risks: str, target: str = "4.16.0", status: str = "completed", unkno
 
 
 def test_a_risk_comes_and_goes() -> None:
-    """Beside the last report of the same cluster and target; the first one says nothing of before."""
+    """Next to the last report of the same cluster and target; the first one says nothing of before."""
     found = steps_of_reports([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
     assert found == (
         ReportStep(cluster="a", observed=MONDAY, target="4.16.0", completed=True, applies=2, first=True),
@@ -61,7 +61,7 @@ def test_what_could_not_be_told_is_not_gone() -> None:
 
 
 def test_a_report_that_failed_is_told_and_skipped() -> None:
-    """The next one is beside the last that was completed."""
+    """The next one is next to the last that was completed."""
     wednesday = datetime(2026, 11, 25, 6, tzinfo=UTC)
     found = steps_of_reports(
         [("a", MONDAY, report("Ack")), ("a", TUESDAY, report(status="failed")), ("a", wednesday, report("Skew"))]
@@ -132,7 +132,7 @@ OBJECTS: dict[str, tuple[Report, Report, tuple[Change, ...], tuple[Change, ...]]
 def test_which_objects_came_and_went(
     before: Report, after: Report, came: tuple[Change, ...], went: tuple[Change, ...]
 ) -> None:
-    """Also of a risk that stayed; nothing is concluded from what could not be told."""
+    """Also of a risk that stayed; nothing is concluded from what is unknown."""
     found = steps_of_reports([("a", MONDAY, before), ("a", TUESDAY, after)])[1]
     assert (found.came, found.went) == (came, went)
 

@@ -69,12 +69,12 @@ class OwnNamespace:
         return self.client.send(calls.create(resource, made(resource, name, namespace, **content)))
 
     def apply(self, *objects: JSON, component: str = "fruit", **choices: bool) -> dict[str, str]:
-        """What became of each object of a set, by kind and name in the order in which it was told."""
+        """What became of each object of a set, by kind and name in the order in which it was reported."""
         inventory = inventory_of(component, self.namespace, objects, {"image": "i"})
         return self.told_of(lambda tell: self.sets.apply_set(objects, inventory, tell, **choices))
 
     def told_of(self, work: Any) -> dict[str, str]:
-        """What `work` tells of objects."""
+        """What `work` reports objects."""
         told: list[Done] = []
         work(told.append)
         return {f"{done.identity.kind} {done.identity.name}": str(done.outcome) for done in told}
@@ -99,7 +99,7 @@ class OwnNamespace:
 
 @pytest.fixture
 def space(server: Server) -> Iterator[OwnNamespace]:
-    """A namespace of its own."""
+    """A separate namespace."""
     found = OwnNamespace(server.client, f"sets-{next(NUMBERS)}")
     found.create(NAMESPACES, found.namespace)
     yield found
@@ -519,7 +519,7 @@ def test_an_installation_leaves_what_others_made(space: OwnNamespace) -> None:
 
 
 def test_a_certificate_of_our_own_is_kept_while_it_is_good(space: OwnNamespace) -> None:
-    """Made beside the first account; none without a Service, and none where somebody else makes it."""
+    """Made next to the first account; none without a Service, and none where somebody else makes it."""
     account = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
     service = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
     objects = (
@@ -557,7 +557,7 @@ def test_a_certificate_of_our_own_is_kept_while_it_is_good(space: OwnNamespace) 
 
 
 def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamespace) -> None:
-    """With a random name of its own, once; what preflights left goes when it is uninstalled."""
+    """With a separate random name, once; what preflights left goes when it is uninstalled."""
     options = replace(OPTIONS, namespace=space.namespace)
     before = space.exists(VERSIONS, "version")
 
@@ -626,7 +626,7 @@ def test_which_installation_is_meant(space: OwnNamespace) -> None:
 
 
 def test_who_may_not_list_deployments_cannot_tell_whether_another_operator_runs(server: Server) -> None:
-    """That is said of the operator, which would fight with it; the others end with the server's words."""
+    """That is said about the operator, which would fight with it; the others end with the server's words."""
     nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client:
         ours = ObjectSets(server.client, ManualClock(), tool_version="1.2.3")

@@ -197,7 +197,7 @@ def test_who_is_let_in_is_the_namespace_of_prometheus() -> None:
 
 @pytest.mark.parametrize("component", [OPERATOR, UPDATE_STATUS], ids=lambda component: component.name)
 def test_who_has_no_certificate_serves_nothing(component: Component) -> None:
-    """No Service, no port, nobody let in; the probe of a process that stands still stays."""
+    """No Service, no port, nobody let in; the probe of a process that stops stays."""
     found = objects(component, Platform.KUBERNETES)
     assert "Service" not in {obj["kind"] for obj in found}
     assert not [each for each in arguments(found) if each.startswith(("--listen", "--serving-"))]
@@ -235,7 +235,7 @@ def test_a_pod_of_a_plain_cluster_can_run(name: str) -> None:
 
 
 def test_the_pods_of_kernel_modules_stay_apart_on_a_plain_cluster() -> None:
-    """The preference for other nodes is kept beside the one for the control plane."""
+    """The preference for other nodes is kept next to the one for the control plane."""
     affinity = pod_spec(objects(KERNEL_MODULES, Platform.KUBERNETES))["affinity"]
     assert set(affinity) == {"podAntiAffinity", "nodeAffinity"}
 

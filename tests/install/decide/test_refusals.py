@@ -103,7 +103,7 @@ def test_what_works_beside_openshifts_operator_is_not_refused(component: Compone
     ],
 )  # fmt: skip
 def test_the_managing_operator_is_never_replaced_by_accident(cluster: Cluster, take_over: bool, says: str) -> None:
-    """It is named, with what works beside it and how it is replaced."""
+    """It is named, with what works next to it and how it is replaced."""
     text = why(cluster, OPERATOR, take_over=take_over)
     assert (says in text) if says else text == ""
 

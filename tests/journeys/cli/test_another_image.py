@@ -35,7 +35,7 @@ releases:
 
 
 class Graphs:
-    """What an update service knows of each architecture."""
+    """What an update service knows about each architecture."""
 
     def __init__(self) -> None:
         self.images: dict[str, str] = {}

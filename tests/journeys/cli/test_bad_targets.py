@@ -79,7 +79,7 @@ def test_a_report_that(name: str, misbehaving: Sandbox) -> None:
 
 
 def test_a_target_that_hangs(misbehaving: Sandbox) -> None:
-    """Waiting ends in time, the preflight continues, and how to end it is told."""
+    """Waiting ends in time, the preflight continues, and how to end it is reported."""
     done = misbehaving.run("upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=4s")
     assert done.code == 1
     assert "error: timed out waiting for the preflight, which continues: " in done.err

@@ -175,7 +175,7 @@ def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
 
 
 def test_the_pods_are_small_and_only_read(sandbox: Sandbox) -> None:
-    """Account, limits and deadline, as they stand in the cluster."""
+    """Account, limits and deadline, as they are in the cluster."""
     expected = [container_check_pods.pod_name(number) for number in range(6)]
     # What was Unknown is run again after two minutes, and for a moment its Pod is missing.
     found = eventually(lambda: found if sorted(found := pods(sandbox)) == expected else None, "all six are there")

@@ -53,7 +53,7 @@ def folder() -> Iterator[Path]:
 
 
 def _pattern(line: str) -> re.Pattern[str]:
-    """A line of the tutorial: dots stand for anything, times and seconds for others."""
+    """A line of the tutorial: dots represent anything, times and seconds for others."""
     text = re.escape(line)
     text = text.replace(re.escape("[...]"), ".*").replace(re.escape("..."), ".*")
     text = re.sub(r"\d{4}\\-\d\d\\-\d\dT\d\d:\d\d:\d\dZ", r"\\S+Z", text)
@@ -73,11 +73,11 @@ def test_the_demo_prints_what_the_tutorial_shows(folder: Path) -> None:
         [*RUNUP, "demo"], env=_environment(folder), capture_output=True, text=True, check=False, timeout=350
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    told = iter(done.stdout.splitlines())
+    words = iter(done.stdout.splitlines())
     transcript = _transcript()
     assert len(transcript) > 12
     for line in transcript:
-        assert any(_pattern(line).match(shown) for shown in told), f"the demo does not say, or not then: {line}"
+        assert any(_pattern(line).match(shown) for shown in words), f"the demo does not say, or not then: {line}"
     assert list(folder.iterdir()) == []
     assert _processes_in(folder) == []
 

@@ -1,4 +1,4 @@
-"""The guide of writing a check, typed as it stands: its commands are taken from the page, so that it cannot rot."""
+"""The guide of writing a check, typed as it is: its commands are taken from the page, so that it cannot rot."""
 
 from __future__ import annotations
 

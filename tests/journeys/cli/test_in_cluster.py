@@ -375,7 +375,7 @@ def start(here: InCluster, number: int) -> str:
 def test_a_schedule_says_what_is_new(scheduled: InCluster) -> None:
     """The first run fails, because nobody has seen what it found; the second finds nothing new."""
     sandbox = scheduled.sandbox
-    # What is said of the cluster between two runs would be news.
+    # What is said about the cluster between two runs would be news.
     sandbox.until(lambda version: find(version.status.conditions, "Upgradeable"), "Upgradeable is told")
     _forget(scheduled)
     sandbox.run("preflight", "schedule", "--every", "24h", "--image", scheduled.image)
@@ -410,7 +410,7 @@ def test_scheduled_twice_is_scheduled_once(scheduled: InCluster) -> None:
 
 
 def test_a_run_that_left_no_report(scheduled: InCluster) -> None:
-    """The newest Job failed without a word in the reports: what the cluster says of it is shown."""
+    """The newest Job failed without a word in the reports: what the cluster says about it is shown."""
     image = _missing(scheduled)
     client = scheduled.sandbox.client
     job = {
@@ -478,7 +478,7 @@ def typed(page: str) -> list[str]:
 
 
 def test_the_page_is_typed(here: InCluster) -> None:
-    """Each command as it stands there, in its order, by a shell: none of them is refused."""
+    """Each command as it is there, in its order, by a shell: none of them is refused."""
     commands = typed(PAGE.read_text())
     assert len(commands) > 10
     environment = {**here.sandbox.environment(), "IMAGE": here.image}

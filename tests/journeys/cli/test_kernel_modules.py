@@ -61,7 +61,7 @@ def nothing_is_left(sandbox: Sandbox) -> bool:
 
 
 def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> None:
-    """And the one that is missing is tried again as soon as its Module is mended."""
+    """And the one that is missing is tried again as soon as its Module is fixed."""
     sandbox = kernel_modules
     repository = sandbox.cluster_version().status.desired.image.partition("@")[0]
     eventually(lambda: asked(sandbox, ocp(f"{repository}:5.1.0")), "the webhook answers", DEADLINE_S)

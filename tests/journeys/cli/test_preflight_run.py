@@ -70,7 +70,7 @@ DEFINITIONS = Resource(
 
 
 def release(folder: Path) -> Path:
-    """5.2.0 with a check of its own, and a definition that drops what the cluster has stored."""
+    """5.2.0 with a separate check, and a definition that drops what the cluster has stored."""
     (folder / "preflight-checks").mkdir(parents=True)
     (folder / "preflight-checks" / "0000_50_mine.yaml").write_text(kyaml.dump_all([CHECK, CONTAINER]))
     (folder / "release-manifests").mkdir()
@@ -82,7 +82,7 @@ def release(folder: Path) -> Path:
 def subject(skip_level: Sandbox) -> Iterator[Sandbox]:
     """The cluster's definition of the same kind still stores the version that 5.2.0 drops.
 
-    What the operator says of the cluster's operators is there, because it is a risk of its own.
+    What the operator says about the cluster's operators is there, because it is a separate risk.
     """
     skip_level.until(lambda version: status_of(version.status.conditions, "Upgradeable") == "False", "Upgradeable")
     old = json.loads(json.dumps(DEFINITION))
@@ -126,7 +126,7 @@ def test_a_release_and_a_catalog_out_of_a_registry(subject: Sandbox, tmp_path: P
             "Unknown",
             True,
         )
-        # By its folder it is the same release, but for where it came from.
+        # By its folder it is the same release, except for where it came from.
         _, again = ran(subject, "--release-dir", str(folder), "--to", "5.2.0")
         assert {risk["name"] for risk in again["risks"]} == set(risks)
 

@@ -111,7 +111,7 @@ def test_who_asked(skip_level: Sandbox) -> None:
     ]
     assert {event["userAgent"].partition("/")[0] + "/" for event in ours} == set(agents)
     account = f"system:serviceaccount:{NAMESPACE}:cluster-version-operator"
-    # The Jobs of another test's preflights in the cluster have accounts in a namespace of their own.
+    # The Jobs of another test's preflights in the cluster have accounts in a separate namespace.
     jobs = f"system:serviceaccount:{cluster_run.NAMESPACE}:"
     assert {name for event in ours if not (name := event["user"]["username"]).startswith(jobs)} == {account}
     assert skip_level.client.config.server.startswith("https://")
@@ -152,7 +152,7 @@ def test_an_unknown_mode_updates_nothing(clean: Sandbox) -> None:
 
 @pytest.mark.xdist_group("misbehaving")
 def test_two_administrators(misbehaving: Sandbox) -> None:
-    """Whoever waits for a target that somebody replaces is told by what, and exits 1."""
+    """Whoever waits for a target that somebody replaces is reported by what, and exits 1."""
     misbehaving.run("upgrade", "--clear-preflight")
     words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait"]
     waiting = subprocess.Popen(
@@ -168,7 +168,7 @@ def test_two_administrators(misbehaving: Sandbox) -> None:
 
 @pytest.mark.xdist_group("misbehaving")
 def test_leaving_with_ctrl_c(misbehaving: Sandbox) -> None:
-    """The preflight goes on; 130, and how to end it."""
+    """The preflight continues; 130, and how to end it."""
     import signal
 
     words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait"]

@@ -54,7 +54,7 @@ def _operators_image(sandbox: Sandbox) -> str:
 
 
 def insights(sandbox: Sandbox, since: str) -> list[ClusterVersionInsight]:
-    """What UpdateStatus has said of the control plane's update since that version of it, in order."""
+    """What UpdateStatus has said about the control plane's update since that version of it, in order."""
     found = []
     for event in sandbox.client.watch(UpdateStatus, resource_version=since, timeout_seconds=2):
         status = event.object.status if event.type != "BOOKMARK" else None
@@ -85,9 +85,9 @@ def test_installed_updated_and_taken_back(updates: Sandbox) -> None:
     completed(updates, "5.1.0")
     done = "Update to 5.1.0 successfully completed"
     eventually(lambda: done in updates.run("upgrade", "status").out, "the report says so, too")
-    told = [each for each in insights(updates, before) if each.versions and each.versions.target.version == "5.1.0"]
-    assert {"Progressing", "Completed"} <= {each.assessment for each in told}
-    percent = [each.completion for each in told]
+    shown = [each for each in insights(updates, before) if each.versions and each.versions.target.version == "5.1.0"]
+    assert {"Progressing", "Completed"} <= {each.assessment for each in shown}
+    percent = [each.completion for each in shown]
     assert percent == sorted(percent), "it never goes back"
     assert (percent[0], percent[-1]) == (0, 100)
 
@@ -113,7 +113,7 @@ def _offered(sandbox: Sandbox, version: str) -> bool:
 
 @pytest.mark.xdist_group("troubled")
 def test_components_in_trouble(troubled: Sandbox) -> None:
-    """The update says whom it waits for, and goes on by itself, or with the release that has them mended."""
+    """The update says whom it waits for, and continues by itself, or with the release that has them fixed."""
     eventually(lambda: _offered(troubled, "5.0.1"), "the patches are offered")
     assert troubled.run("upgrade", "--to=5.0.1").code == 0
     completed(troubled, "5.0.1")
@@ -132,7 +132,7 @@ def test_components_in_trouble(troubled: Sandbox) -> None:
 
 
 def _status_shows(sandbox: Sandbox, state: str) -> bool:
-    """Whether `upgrade status` tells of it; of an operator that crashes there is nothing but its old version.
+    """Whether `upgrade status` reports it; of an operator that crashes there is nothing but its old version.
 
     What is degraded is counted at once, and named when it has been so for minutes.
     """

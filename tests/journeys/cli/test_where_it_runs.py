@@ -29,7 +29,7 @@ QUOTAS = Resource(group="", version="v1", kind="ResourceQuota", plural="resource
 
 @pytest.fixture(scope="module", params=SERVERS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """5.0.0, and a 5.2.0 that ships a check of its own, of a kind that 5.0.0's checks do not read."""
+    """5.0.0, and a 5.2.0 that ships a separate check, of a kind that 5.0.0's checks do not read."""
     yield from started_sandbox("skip-level", request.param)
 
 
@@ -123,7 +123,7 @@ def refused(sandbox: Sandbox) -> str:
 
 
 def completes(sandbox: Sandbox) -> None:
-    """It goes on by itself, and what was refused is over."""
+    """It continues by itself, and what was refused is over."""
     sandbox.until(lambda found: status_of(found.status.conditions, "PreflightCompleted") == "True", "it completes")
     assert failed(sandbox) == ("", "")
 

@@ -1,4 +1,4 @@
-"""One API server for all clients, and a namespace of its own for each test."""
+"""One API server for all clients, and a separate namespace for each test."""
 
 from __future__ import annotations
 

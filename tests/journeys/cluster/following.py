@@ -80,7 +80,7 @@ class Following:
             self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             return
-        except Exception as error:  # noqa: BLE001 -- told by whoever asks next
+        except Exception as error:  # noqa: BLE001 -- told by anybody who asks next
             self._error = error
 
     async def _follow(self, since: dict[str, str]) -> None:

@@ -1,6 +1,6 @@
 """What UpdateStatus has of an imported cluster, for a reader who may read nothing else, at the time of oc's cases.
 
-It is 368975 ns after the newest transition of ClusterVersion and the operators; the importer tells the controller the
+It is 368975 ns after the newest transition of ClusterVersion and the operators; the importer shows the controller the
 same.
 """
 

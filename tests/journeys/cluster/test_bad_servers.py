@@ -1,4 +1,4 @@
-"""An update beside a server that is in trouble: it ends Completed once the server lets it, and every object is there.
+"""An update next to a server that is in trouble: it ends Completed once the server lets it, and every object is there.
 
 The operator is a bare process behind a proxy that misbehaves. `RUNUP_AWAY_S` is for how long a server is away (60 for
 what is promised; the default is short).
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 @pytest.fixture(scope="module", params=SERVERS)
 def here(request: pytest.FixtureRequest) -> Iterator[World]:
-    """A server with the small release installed; each test updates it to a release of its own."""
+    """A server with the small release installed; each test updates it to a separate release."""
     folder = Path(tempfile.mkdtemp(prefix="runup-test-trouble-"))
     try:
         with world(request.param, folder, small_release.write) as made, made.stand_in():

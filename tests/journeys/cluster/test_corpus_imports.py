@@ -6,7 +6,7 @@ YAML.
 
 The table was made by reading the dumps, not by running the checks; `docs/explanation/corpus-preflight.md` has the
 reading, line by line. Kinds that a dump does not hold are Unknown. Of the same dumps others are made, as they come:
-with a FeatureGate of their own and masters of the old label alone, without nodes, hosted, packed, as an Insights
+with a separate FeatureGate and masters of the old label alone, without nodes, hosted, packed, as an Insights
 archive.
 """
 
@@ -43,7 +43,7 @@ FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
 PODS = "PodDisruptionBudgetPodsUnknown"
 PARTLY = {f"{BUDGETS}Unknown", PODS}  # of budgets that were collected in the namespace shop only
 ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine has
-# What the checks with an example of their own could not tell. All dumps hold enough of what nine of them read; the
+# What the checks with a separate example could not tell. All dumps hold enough of what nine of them read; the
 # others read webhooks, definitions, pods, operators of OLM, ..., which none has: each of them must say so.
 COULD_NOT_TELL = {check.unknown_risk for check in CHECKS if check.about and ClusterKind.OPENSHIFT in clusters_of(check)}
 LACKING = COULD_NOT_TELL - {
@@ -201,7 +201,7 @@ def insights(folder: Path) -> Path:
 
 
 def named(obj: JSON, group: str, version: str, kind: str) -> JSON:
-    """With what a file of its own has to say."""
+    """With what a separate file has to say."""
     return {**obj, "apiVersion": f"{group}/{version}" if group else version, "kind": kind}
 
 

@@ -1,7 +1,7 @@
 """kill -9 of the operator at random moments of an update: the next process ends it, in order, with nothing missed.
 
-The operator is a bare process beside the server. `RUNUP_UPDATE_KILLS` says how often (50 takes some minutes),
-`RUNUP_UPDATE_SEED` at which moments. What was missed and in which order objects came is judged by the server's own
+The operator is a bare process next to the server. `RUNUP_UPDATE_KILLS` says how often (50 takes some minutes),
+`RUNUP_UPDATE_SEED` at which moments. What was missed and in which order objects came is evaluated by the server's own
 count of its changes; the audit log, which may come late and in which a killed client's requests are anybody's guess,
 only says what one process sent after another.
 """
@@ -40,7 +40,7 @@ WRITES = ("create", "update", "patch")
 
 LIMIT = pytest.mark.timeout(900 + 120 * KILLS)
 pytestmark = [pytest.mark.slow, LIMIT]
-# The real server's rows have a limit of their own, which fifty kills do not keep.
+# The real server's rows have a separate limit, which fifty kills do not keep.
 HERE = [*SERVERS[:1], *(pytest.param("kube-apiserver", marks=[pytest.mark.e2e, LIMIT]) for _ in SERVERS[1:])]
 
 
@@ -67,7 +67,7 @@ def here(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 def test_killed_at_random_moments_it_ends_completed(here: World) -> None:
-    """Each update is of a release of its own, and killed once; the moments come from the seed."""
+    """Each update is of a separate release, and killed once; the moments come from the seed."""
     drawn = random.Random(SEED)
     with here.operator(FIRST, ALONE) as operator:
         here.until_completed(operator)
@@ -87,7 +87,7 @@ def test_killed_at_random_moments_it_ends_completed(here: World) -> None:
 
 
 def _killed_once(here: World, version: str, moment: float) -> None:
-    """An update to `version` whose operator is killed after so many seconds; the two processes go by their names."""
+    """An update to `version` whose operator is killed after so many seconds; the two processes use their names."""
     first_name, second_name = (_named(here, f"{version}-{which}") for which in ("first", "second"))
     began = time.perf_counter()
     with here.operator(version, ALONE, kubeconfig=first_name) as first:

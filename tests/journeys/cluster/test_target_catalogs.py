@@ -64,7 +64,7 @@ def definition(resource: Resource) -> JSON:
 
 
 def kind_of(resource: Resource) -> JSON:
-    """What an object of a custom kind says of itself."""
+    """What an object of a custom kind says about itself."""
     return {"apiVersion": resource.api_version, "kind": resource.kind}
 
 
@@ -130,7 +130,7 @@ def subject(marketplace: Sandbox) -> Iterator[Sandbox]:
         "spec": {"name": "logging", "channel": "stable-5", "source": "redhat-operators", "sourceNamespace": PLACE},
         "status": {"installedCSV": "logging.v5.9.0"},
     }
-    # Other tests have left a preflight of the same target running, whose result of before would be told.
+    # Other tests have left a preflight of the same target running, whose result of before would be reported.
     marketplace.clear_preflight()
     marketplace.client.send(calls.create(SUBSCRIPTIONS, subscription))
     try:
@@ -153,7 +153,7 @@ def account(request: pytest.FixtureRequest, subject: Sandbox, registry: str) -> 
 
 
 def risk_message(sandbox: Sandbox, name: str) -> str:
-    """What ClusterVersion says of that risk."""
+    """What ClusterVersion says about that risk."""
     risks = sandbox.cluster_version().status.conditional_update_risks
     return next((risk.message for risk in risks if risk.name == name), "")
 

@@ -55,7 +55,7 @@ def processes(sandbox: Sandbox) -> set[int]:
 
 
 def status(sandbox: Sandbox) -> UpdateStatusStatus | None:
-    """What the object says, None while there is none."""
+    """What the object says, None while it does not exist."""
     try:
         return sandbox.client.send(calls.get(UpdateStatus, NAME)).status
     except KubeError:
@@ -85,19 +85,19 @@ def troubles(found: UpdateStatusStatus) -> list[str]:
 
 
 def degrade(sandbox: Sandbox, name: str, state: str, reason: str | None) -> None:
-    """What the machine-config daemon says of its node."""
+    """What the machine-config daemon says about its node."""
     patch = {"metadata": {"annotations": {STATE: state, REASON: reason}}}
     sandbox.client.send(calls.merge_patch(resource_of(Node), name, patch))
 
 
 def test_a_healthy_cluster_is_told_and_a_killed_controller_comes_back(clean: Sandbox) -> None:
-    """Killed without a word, it goes on where it was; what happened meanwhile is told."""
+    """Killed without a word, it continues where it was; what happened meanwhile is reported."""
     before = until(clean, lambda found: find(found.conditions, "Available"), "the first status")
     available = find(before.conditions, "Available")
     assert available
     assert available.status == "True"
-    told = clean.run("upgrade", "status")
-    assert (told.out, told.err) == ("The cluster is not updating.\n", "")
+    shown = clean.run("upgrade", "status")
+    assert (shown.out, shown.err) == ("The cluster is not updating.\n", "")
     conditions = json.loads(clean.run("upgrade", "status", "-o", "json").out)["status"]["conditions"]
     assert [each["status"] for each in conditions if each["type"] == "Current"] == ["True"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 TIME = "2026-01-14T10:00:00Z"
 VERSION = "1.2.3"
-# Each distribution has a version of its own.
+# Each distribution has a separate version.
 VERSIONS = {"kubekit": "0.4.0", "kubesandbox": "0.5.6", "kube-runup": VERSION}
 TAGS = ("kubekit-v0.4.0", "kubesandbox-v0.5.6", f"v{VERSION}")
 IMAGE = "registry.example/runup"

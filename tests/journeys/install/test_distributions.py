@@ -1,4 +1,4 @@
-"""Each distribution in an environment of its own: what comes with it, and that it works without the others.
+"""Each distribution in a separate environment: what comes with it, and that it works without the others.
 
 Building and installing need the package index, as `make test` itself did.
 """
@@ -64,7 +64,7 @@ def test_kubesandbox_brings_few_packages(environments: Mapping[str, Path]) -> No
 
 
 def test_kube_runup_brings_no_plugin_for_pytest(environments: Mapping[str, Path]) -> None:
-    """An administrator's tests do not change because runup is installed beside them."""
+    """An administrator's tests do not change because runup is installed next to them."""
     installed = _installed(environments["kube-runup"])
     assert installed.keys() >= ONLY_RUNUPS
     assert not installed.keys() & {"kubesandbox", "orjson"}
@@ -73,7 +73,7 @@ def test_kube_runup_brings_no_plugin_for_pytest(environments: Mapping[str, Path]
 
 @pytest.mark.parametrize("name", packages.NAMES)
 def test_says_what_it_is(name: str, environments: Mapping[str, Path]) -> None:
-    """Licence, text of the licence, and a page of its own."""
+    """Licence, text of the licence, and a separate page."""
     ours = _installed(environments[name])[name]
     assert ours.metadata["License-Expression"] == "Apache-2.0"
     assert ours.metadata["Description"].startswith(f"# {name}\n")

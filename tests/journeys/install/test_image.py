@@ -88,7 +88,7 @@ def test_its_labels_say_what_it_is(image: Image) -> None:
 
 
 def test_nobody_can_write_into_it(root: Path) -> None:
-    """No file belongs to whoever happens to have a number, and everybody can read all of it."""
+    """No file belongs to anybody who happens to have a number, and everybody can read all of it."""
     for path in root.rglob("*"):
         if not path.is_symlink():
             mode = path.stat().st_mode

@@ -37,7 +37,7 @@ STATUS = Resource(
 )
 DEPLOYMENT = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 CONFIG_MAP = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
-# What a release for such clusters says of its manifests.
+# What a release for such clusters says about its manifests.
 PROFILE = {"include.release.openshift.io/kubernetes": "true"}
 # Places of a pod: its ports, and its folder of the node.
 PLACES = ("--health-listen=", "--listen=", "--report-dir=")
@@ -94,7 +94,7 @@ def started(api: KubeApi, client: SyncClient, name: str, folder: Path, *more: st
 
 
 def release(folder: Path) -> None:
-    """A release of one object for such clusters, beside the operator's own manifests, which are for OpenShift."""
+    """A release of one object for such clusters, next to the operator's own manifests, which are for OpenShift."""
     deploy = Path(__file__).parents[3] / "deploy" / "manifests"
     greeting = {
         "apiVersion": "v1",
@@ -145,7 +145,7 @@ def test_an_operator_keeps_the_cluster_and_a_controller_tells_of_it(
         assert greeted(client)
         assert conditions(client)["Failing"] == "False"
         assert refused(log) == []
-        with started(api, client, "update-status", tmp_path) as told:
+        with started(api, client, "update-status", tmp_path) as shown:
 
             def insights() -> Any:
                 status = client.send(calls.get_raw(STATUS, "cluster")).get("status") or {}
@@ -158,7 +158,7 @@ def test_an_operator_keeps_the_cluster_and_a_controller_tells_of_it(
                     return False
 
             eventually(there, "the update's status is there")
-            assert refused(told) == []
+            assert refused(shown) == []
         checked = subprocess.run(
             [sys.executable, "-m", "runup", "check", "-o", "json"],
             env={**os.environ, "KUBECONFIG": str(api.kubeconfig)},

@@ -53,9 +53,9 @@ def test_the_checksums_are_signed_and_hold(release: Path, tmp_path: Path) -> Non
     verify = [*gpg, "--status-fd", "1", "--verify", str(release / "SHA256SUMS.asc")]
     changed = tmp_path / "SHA256SUMS"
     changed.write_text((release / "SHA256SUMS").read_text().replace("a", "b"))
-    for file, told in ((release / "SHA256SUMS", b"GOODSIG"), (changed, b"BADSIG")):
+    for file, shown in ((release / "SHA256SUMS", b"GOODSIG"), (changed, b"BADSIG")):
         done = subprocess.run([*verify, str(file)], capture_output=True, check=False)
-        assert told in done.stdout, done.stderr
+        assert shown in done.stdout, done.stderr
 
 
 def test_what_is_in_it(release: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_wheel_knows_its_image(release: Path) -> None:
 
 
 def test_the_image_is_for_both_machines(release: Path, tmp_path: Path) -> None:
-    """One digest for both, as a pull by digest wants it; the wheel in it is the one beside it."""
+    """One digest for both, as a pull by digest wants it; the wheel in it is the one next to it."""
     with tarfile.open(release / f"runup-image-{VERSION}.oci.tar") as archive:
         archive.extractall(tmp_path, filter="data")
     layout = Layout.open(tmp_path)

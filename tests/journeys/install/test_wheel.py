@@ -1,4 +1,4 @@
-"""An installed wheel, in an environment of its own and away from the checkout, does what the README shows.
+"""An installed wheel, in a separate environment and away from the checkout, does what the README shows.
 
 Building and installing need the package index, as `make test` itself did.
 """
@@ -121,13 +121,13 @@ def test_what_an_installation_consists_of(installed: Path, tmp_path: Path) -> No
     )
     done = _call(program, *words, "--validate", "--of", "JSON", "-o", str(bill), cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    told = json.loads(bill.read_text(encoding="utf-8"))
-    assert told["metadata"]["component"]["name"] == "kube-runup"
-    found = {canonicalize_name(each["name"]): each["version"] for each in told["components"]}
+    shown = json.loads(bill.read_text(encoding="utf-8"))
+    assert shown["metadata"]["component"]["name"] == "kube-runup"
+    found = {canonicalize_name(each["name"]): each["version"] for each in shown["components"]}
     ours = {name: found.pop(name) for name in ("kubekit", "kubesandbox")}
     assert found == pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     assert all(map(Version, ours.values()))
-    assert all(each.get("licenses") for each in told["components"])
+    assert all(each.get("licenses") for each in shown["components"])
 
 
 def test_type_checkers_find_the_types(run: Run) -> None:
@@ -138,7 +138,7 @@ def test_type_checkers_find_the_types(run: Run) -> None:
 
 
 def test_scenarios_releases_and_pages_come_along(run: Run, tmp_path: Path) -> None:
-    """What reads files beside the code finds them."""
+    """What reads files next to the code finds them."""
     assert "skip-level" in run("runup", "sandbox", "list").stdout
     page = run("python", "-c", "from runup.checks.risk_pages import find; print(find('KubeletSkew'))").stdout
     assert page.startswith("# KubeletSkew")

@@ -76,8 +76,8 @@ def test_what_an_update_would_change_on_this_cluster(there: Sandbox, tmp_path: P
     before = {name: _stored(there, name) for name in ("same", "changed", "deleted", "left", "kept")}
     done = there.run("release", "diff", "--live", str(old), str(new), "-o", "json")
     assert done.code == 0, done.err
-    told = {each["object"].partition(" ")[2]: each for each in json.loads(done.out)["objects"]}
-    assert {name: each["state"] for name, each in told.items()} == {
+    shown = {each["object"].partition(" ")[2]: each for each in json.loads(done.out)["objects"]}
+    assert {name: each["state"] for name, each in shown.items()} == {
         "default/same": "same",
         "default/changed": "changed",
         "default/deleted": "deleted",
@@ -90,8 +90,8 @@ def test_what_an_update_would_change_on_this_cluster(there: Sandbox, tmp_path: P
         "default/broken": "refused",
         "default/left": "left",
     }
-    assert told["default/changed"]["changes"] == [{"path": "data.x", "from": "1", "to": "2"}]
-    assert ".data.x" in told["default/broken"]["why"]
+    assert shown["default/changed"]["changes"] == [{"path": "data.x", "from": "1", "to": "2"}]
+    assert ".data.x" in shown["default/broken"]["why"]
     assert {name: _stored(there, name) for name in before} == before
     for resource, name, namespace in ((CONFIG_MAPS, "new", "default"), (NAMESPACES, "tools-new", "")):
         with pytest.raises(NotFound):
@@ -170,8 +170,8 @@ def test_why_a_cluster_gets_a_manifest(clean: Sandbox, tmp_path: Path) -> None:
     )
     gated = config_map("gated", annotations={"release.openshift.io/feature-gate": "NobodyOpensIt"})
     folder = str(release(tmp_path / "r", gated))
-    told = json.loads(clean.run("release", "explain", "configmaps", "gated", "--release", folder, "-o", "json").out)
-    (found,) = told["manifests"]
+    shown = json.loads(clean.run("release", "explain", "configmaps", "gated", "--release", folder, "-o", "json").out)
+    (found,) = shown["manifests"]
     assert found["answer"] == "out"
     assert {
         "rule": "feature gates",
@@ -181,7 +181,7 @@ def test_why_a_cluster_gets_a_manifest(clean: Sandbox, tmp_path: Path) -> None:
     again = json.loads(
         clean.run("release", "explain", "configmap", "default/gated", "--release", folder, "-o", "json").out
     )
-    assert again["manifests"] == told["manifests"]
+    assert again["manifests"] == shown["manifests"]
     done = clean.run("release", "explain", "configmap", "other/gated", "--release", folder)
     assert done.code == 1
     assert "has no configmap gated in namespace other; it has ConfigMap default/gated" in done.err

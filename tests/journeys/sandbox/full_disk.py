@@ -1,4 +1,4 @@
-"""A sandbox whose disk is full for a while: run by `test_full_disk` where `$DISK` is a small disk of its own.
+"""A sandbox whose disk is full for a while: run by `test_full_disk` where `$DISK` is a separate small disk.
 
 Ends with what `upgrade --mode=preflight --wait` says once there is room again, or with an AssertionError.
 """

@@ -23,7 +23,7 @@ def on_a_small_disk(
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
     disk.mkdir()
-    # The disk is seen in a mount namespace of its own and goes with it.
+    # The disk is seen in a separate mount namespace and goes with it.
     whole = f'{MOUNT} {script}; code=$?; find "$DISK" -mindepth 1 | sed "s/^/FOUND /"; exit $code'
     done = subprocess.run(
         ["unshare", "--map-root-user", "--mount", "sh", "-c", whole],
@@ -66,7 +66,7 @@ def test_a_sandbox_that_finds_no_room(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
-    """Nothing is stored meanwhile, and it is said; once there is room everything goes on, in the same processes.
+    """Nothing is stored meanwhile, and it is said; once there is room everything continues, in the same processes.
 
     The operator is killed while there is no room: its pod must not stay Running without a process.
     """

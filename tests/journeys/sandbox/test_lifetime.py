@@ -1,4 +1,4 @@
-"""A sandbox from its first start to its end, as typed: what stays, what goes, what it says of itself."""
+"""A sandbox from its first start to its end, as typed: what stays, what goes, what it says about itself."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _read(file: Path) -> str:
 
 
 def test_a_reset_without_its_dump_loses_nothing(data: Path, tmp_path: Path) -> None:
-    """What cannot be made anew is not removed."""
+    """What cannot be recreated is not removed."""
     sample = Path(__file__).parents[2] / "dump" / "samples" / "inspect"
     dump = tmp_path / "dump"
     shutil.copytree(sample, dump)

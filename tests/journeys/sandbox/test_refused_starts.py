@@ -21,7 +21,7 @@ def typed(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         pytest.param(["--scenario", "typo"], "choose one of skip-level", id="an unknown scenario lists them"),
         pytest.param(["--import", "/nowhere/at-all"], "there is no folder", id="no dump"),
@@ -29,12 +29,12 @@ def typed(*words: str) -> subprocess.CompletedProcess[str]:
         pytest.param(["--data", "/proc/runup"], "cannot be written", id="a folder that cannot be written"),
     ],
 )
-def test_a_start_that_cannot_be(tmp_path: Path, words: list[str], told: str) -> None:
+def test_a_start_that_cannot_be(tmp_path: Path, words: list[str], shown: str) -> None:
     """Non-zero, one error with the way out, no data folder."""
     data = tmp_path / "data"
     done = typed("start", "--data", str(data), *words)
     assert done.returncode != 0
-    assert told in done.stderr
+    assert shown in done.stderr
     assert "Traceback" not in done.stderr
     assert not data.exists()
 

@@ -61,8 +61,8 @@ def test_each_question_is_asked_once_and_so_many_at_a_time() -> None:
 
     async def story() -> None:
         source = Source()
-        told: list[int] = []
-        asking = AnswerCache(source.answer, ManualClock(), lambda: told.append(1))
+        shown: list[int] = []
+        asking = AnswerCache(source.answer, ManualClock(), lambda: shown.append(1))
         questions = [image(f"i{at}") for at in range(50)]
         for _ in range(3):
             asking.ask(questions)
@@ -72,7 +72,7 @@ def test_each_question_is_asked_once_and_so_many_at_a_time() -> None:
         source.open.set()
         await settled(asking)
         assert source.asked == questions
-        assert (source.most, len(told)) == (MAX_CONCURRENT_QUESTIONS, 50)
+        assert (source.most, len(shown)) == (MAX_CONCURRENT_QUESTIONS, 50)
         assert asking.known.of_image(questions[49]) is not None
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-"""Modules beside each other, as clients of both generations of KMM's API read what becomes of them.
+"""Modules next to each other, as clients of both generations of KMM's API read what becomes of them.
 
 Each row has what KMM 2.4 answers, from its sources (`internal/controllers/preflightvalidation_reconciler.go` and
 `mic_reconciler.go` of rh-ecosystem-edge/kernel-module-management, release 2.4), and why ours is another where it is.
@@ -142,7 +142,7 @@ ROWS: dict[str, Row] = {
 
 
 def test_what_clients_of_both_generations_read(tmp_path: Path) -> None:
-    """v1beta2 in the words of KMM 2.4, v1beta1 in those before, and the verdicts are KMM 2.4's but for a reason."""
+    """v1beta2 in the words of KMM 2.4, v1beta1 in those before, and the verdicts are KMM 2.4's except for a reason."""
 
     async def story(host: str) -> None:
         async with cluster_with_kernel_modules(tmp_path) as made, running(made):

@@ -53,7 +53,7 @@ async def dockerfile(made: World, text: str = "FROM scratch\n") -> None:
 
 
 def test_good_missing_and_built(tmp_path: Path) -> None:
-    """Three Modules beside each other: found, not there, and built by a Job that is then looked at."""
+    """Three Modules next to each other: found, not there, and built by a Job that is then looked at."""
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
@@ -129,7 +129,7 @@ def release_image(folder: Path, host: str, version: str, kernel: str) -> str:
 
 
 def test_a_release_and_its_edit(tmp_path: Path) -> None:
-    """The kernel is that of the release's driver toolkit; with another release all is looked at anew."""
+    """The kernel is that of the release's driver toolkit; with another release all is looked at again."""
 
     async def story(host: str) -> None:
         other = "5.14.0-500.el9_5.x86_64"
@@ -305,7 +305,7 @@ def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
-    """A node selector that is none; the other Modules go on."""
+    """A node selector that is none; the other Modules continue."""
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))

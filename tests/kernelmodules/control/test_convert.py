@@ -92,7 +92,7 @@ async def test_an_api_server_asks_it(tmp_path: Path, served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "shown"),
     [
         pytest.param(b"{", "give a ConversionReview as JSON: ", id="no JSON"),
         pytest.param(b'"\xff"', "give a ConversionReview as JSON: ", id="no UTF-8"),
@@ -101,11 +101,11 @@ async def test_an_api_server_asks_it(tmp_path: Path, served: Served) -> None:
         pytest.param(b'{"kind":"Other"}', "give a ConversionReview\n", id="something else"),
     ],
 )
-async def test_what_is_no_question_is_refused(served: Served, body: bytes, told: str) -> None:
+async def test_what_is_no_question_is_refused(served: Served, body: bytes, shown: str) -> None:
     """With what it should have been."""
     status, text = await served.post(body)
     assert status == 400
-    assert text.startswith(told)
+    assert text.startswith(shown)
 
 
 async def test_a_long_list_is_converted(served: Served) -> None:

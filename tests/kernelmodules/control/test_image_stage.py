@@ -247,7 +247,7 @@ async def test_fifty_at_once(real: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "names", "told"),
+    ("layers", "names", "shown"),
     [
         pytest.param([[Made(f"{FOLDER}/simple_kmod.ko")]], ("simple_kmod",), "", id="where it belongs"),
         pytest.param([GOOD], ("simple_kmod",), f"; found /{KO}", id="a dash for an underscore"),
@@ -265,7 +265,7 @@ async def test_fifty_at_once(real: str) -> None:
     ],
 )
 async def test_files_as_modprobe_finds_them(
-    tmp_path: Path, layers: list[list[Made]], names: tuple[str, ...], told: str
+    tmp_path: Path, layers: list[list[Made]], names: tuple[str, ...], shown: str
 ) -> None:
     """Accepted, and told where they are not quite where they are looked for."""
     layout = layout_in(tmp_path)
@@ -273,7 +273,7 @@ async def test_files_as_modprobe_finds_them(
     with odd_registry(layout) as odd:
         asked = replace(question(f"{odd.host}/a/b@{made.digest}"), module_names=names)
         found = await verify_image(asked, quick())
-    assert (found.outcome, found.message) == (ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{told}")
+    assert (found.outcome, found.message) == (ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{shown}")
 
 
 async def test_every_module_of_the_loading_order_is_needed(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def elsewhere(odd: Odd) -> str:
 async def test_a_certificate_of_nobody_known(
     tmp_path: Path, tls: TLSOptions, outcome: ExaminationOutcome, cause: str
 ) -> None:
-    """What the Module says of its registry counts."""
+    """What the Module says about its registry counts."""
     layout = layout_in(tmp_path)
     made = put_image(layout, GOOD)
     certificate, key = self_signed("0.0.0.0", tmp_path)
@@ -578,7 +578,7 @@ FILES = [
 
 @pytest.mark.parametrize(("files", "why"), FILES)
 async def test_what_is_in_a_file_of_that_name(files: list[Made], why: str, tmp_path: Path) -> None:
-    """Only a relocatable ELF file of the kernel's machine can be loaded; what it is instead is told."""
+    """Only a relocatable ELF file of the kernel's machine can be loaded; what it is instead is reported."""
     layout = layout_in(tmp_path)
     made = put_image(layout, files)
     with odd_registry(layout) as odd:
@@ -589,7 +589,7 @@ async def test_what_is_in_a_file_of_that_name(files: list[Made], why: str, tmp_p
 
 @pytest.mark.parametrize("link", [symlink(AT, "/x/simple.ko"), hardlink(AT, "x/simple.ko")], ids=["symbolic", "hard"])
 async def test_a_link_to_a_file_of_another_name_is_unknown(link: Made, tmp_path: Path) -> None:
-    """The file may be the module or anything else; the module beside it that is missing for sure makes it Failed."""
+    """The file may be the module or anything else; the module next to it that is missing for sure makes it Failed."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("x/simple.ko", elf()), link])
     with odd_registry(layout) as odd:

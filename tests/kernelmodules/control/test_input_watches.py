@@ -24,20 +24,20 @@ THE_ACCOUNT = (BUILDER_ACCOUNT, NamespacedName("drivers", "builder"))
 
 async def test_only_the_secrets_that_it_names_are_changes_of_the_account(tmp_path: Path) -> None:
     """A ConfigMap of a pull secret's name is none of them, and neither is another Secret: no registry is asked anew."""
-    told: list[tuple[str, NamespacedName]] = []
+    shown: list[tuple[str, NamespacedName]] = []
 
     async def create(resource: Any, name: str, **body: Any) -> int:
         """Creates an object, and returns how often the account was told to have changed once the object was told."""
         await made.create(resource, {"metadata": {"name": name, "namespace": "drivers"}, **body})
         own = (resource.kind, NamespacedName("drivers", name))
-        await eventually(lambda: own in told or (resource == ACCOUNTS and THE_ACCOUNT in told))
-        return told.count(THE_ACCOUNT)
+        await eventually(lambda: own in shown or (resource == ACCOUNTS and THE_ACCOUNT in shown))
+        return shown.count(THE_ACCOUNT)
 
     caches = Caches()
     caches.modules.put(codec.convert(Module, module("a", "registry.example/a:1")))
     caches.validations.put(PreflightValidation(metadata=ObjectMeta(name="preflight")))
     async with cluster_with_kernel_modules(tmp_path) as made:
-        watches = InputWatches(made.client, caches, SystemClock(), lambda kind, key: told.append((kind, key)))
+        watches = InputWatches(made.client, caches, SystemClock(), lambda kind, key: shown.append((kind, key)))
         running = asyncio.create_task(watches.run())
         try:
             names = [{"name": "login"}]

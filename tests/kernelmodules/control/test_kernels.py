@@ -39,12 +39,12 @@ X86, ARM = "5.14.0-427.el9_4.x86_64", "5.14.0-427.el9_4.aarch64"
 
 
 def toolkit_release(kernel: str, real_time: str = "") -> bytes:
-    """What a driver toolkit says of itself."""
+    """What a driver toolkit says about itself."""
     return json.dumps({"KERNEL_VERSION": kernel, "RHEL_VERSION": "9.4", "RT_KERNEL_VERSION": real_time}).encode()
 
 
 def names(toolkit: str) -> bytes:
-    """What a release says of its images."""
+    """What a release says about its images."""
     return json.dumps({"spec": {"tags": [{"name": "driver-toolkit", "from": {"name": toolkit}}]}}).encode()
 
 
@@ -134,7 +134,7 @@ async def put_secret(client: Client, namespace: str, name: str, host: str, word:
 
 
 async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
-    """The Module's, the builder's, the cluster's; a wrong password and one that is not there are told."""
+    """The Module's, the builder's, the cluster's; a wrong password and one that is not there are reported."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("opt/lib/modules/6.1.0/a.ko")])
     with docker_registry(tmp_path, {"ann": "word"}) as host:
@@ -183,7 +183,7 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
     ],
 )
 async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome: ExaminationOutcome) -> None:
-    """Whoever may not read Secrets has not been told of the image by a refusal; the right that lacks is named."""
+    """Whoever may not read Secrets has not been informed of the image by a refusal; the right that lacks is named."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("opt/lib/modules/6.1.0/a.ko")])
     refusal = Answer(status, b"", {"WWW-Authenticate": "Basic realm=x"})

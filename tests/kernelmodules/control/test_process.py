@@ -52,7 +52,7 @@ def is_verified(status: PreflightValidationStatus) -> bool:
 
 
 def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
-    """Two replicas, one writer; the second goes on where the first left off."""
+    """Two replicas, one writer; the second continues where the first left off."""
 
     async def story(host: str) -> None:
         good = push(tmp_path, host, "drivers/good:good", ko("good"))
@@ -104,8 +104,8 @@ def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
                 if child.returncode is None:
                     child.kill()
                     await child.wait()
-            told = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-            done = [line for line in told if line["event"] == "module" and line["status"] == "Success"]
+            shown = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+            done = [line for line in shown if line["event"] == "module" and line["status"] == "Success"]
             assert [(line["module"], line["stage"]) for line in done] == [("drivers/good", "Done")]
             lease = await made.send(calls.get_raw(resource_of(Lease), "kernel-module-preflight", NAMESPACE))
             assert not lease["spec"].get("holderIdentity")

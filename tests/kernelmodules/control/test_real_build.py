@@ -1,6 +1,6 @@
 """A kernel module that is really built, by buildah from Debian's kernel headers, and really signed; pushed, and found.
 
-The operator decides and makes the Jobs; what a kubelet does with them is done here, in a mount namespace of its own:
+The operator decides and makes the Jobs; what a kubelet does with them is done here, in a separate mount namespace:
 every volume where the pod wants it, every container's words as they are written.
 """
 

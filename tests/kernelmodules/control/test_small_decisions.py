@@ -62,7 +62,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Heard:
-    """Whom a change was told to bear on."""
+    """Whom a change was asked to bear on."""
 
     names: list[str] = field(default_factory=list)
     everyone: int = 0
@@ -78,7 +78,7 @@ class Heard:
         self.everyone += 1
 
     def request(self) -> None:
-        """Somebody asks anew."""
+        """Somebody asks again."""
         self.requested += 1
 
     @property
@@ -193,7 +193,7 @@ def test_what_is_kept_of_nodes_jobs_and_pods() -> None:
 
 
 class Scene:
-    """A controller whose cluster is listed, and a server that takes what it is told to."""
+    """A controller whose cluster is listed, and a server that takes what it is asked to."""
 
     def __init__(self, api: ScriptedApi, client: Client) -> None:
         self.api, self.clock, self.caches = api, ManualClock(NOON), Caches()
@@ -374,7 +374,7 @@ async def test_a_change_without_a_name_is_nobody_s(scene: Scene) -> None:
 
 
 async def test_what_is_observed(scene: Scene) -> None:
-    """What is not listed is not known, and what is only partly so is told."""
+    """What is not listed is not known, and what is only partly so is reported."""
     caches = scene.caches
     caches.modules.replace([Module(metadata=meta("m"))], "1", incomplete=("a", "b"))
     found = scene.controller.observe("p", scene.asking, scene.runners)
@@ -387,7 +387,7 @@ async def test_what_is_observed(scene: Scene) -> None:
 
 
 def entry(**changes: str) -> dict[str, str]:
-    """What a status says of a Module."""
+    """What a status says about a Module."""
     said = {"namespace": "drivers", "name": "m", "verificationStatus": "InProgress", "verificationStage": "Image"}
     return {**said, "statusReason": "r", **changes}
 
@@ -558,7 +558,7 @@ async def test_whose_kernel_is_not_known_is_told_where_there_are_several() -> No
 
 
 async def test_an_error_that_cannot_be_mended_by_waiting_is_final() -> None:
-    """What a registry says of an image itself."""
+    """What a registry says about an image itself."""
     with pytest.raises(Terminal) as caught:
         await kernels.toolkit_at("r.example/dtk:1", Unclear(registry_errors.BadImage("no")))
     assert caught.value.reason == "ReleaseUnreadable"
@@ -578,7 +578,7 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
 
 
 async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
-    """TLS first and once; plain HTTP where that was said, at once where it was said of the registry before."""
+    """TLS first and once; plain HTTP where that was said, at once where it was said about the registry before."""
     reference, tried = parse("registry.example/a:1"), list[tuple[bool, int]]()
     access = Access(attempts=3)
 

@@ -78,5 +78,5 @@ async def test_an_index_serves_the_nodes_of_both(
             found = await made.until(
                 lambda status: module_stages(status).get("a", ("", ""))[0] in ("Success", "Failure")
             )
-    (told,) = found.modules
-    assert (told.verification_status, expected[1] in told.status_reason) == (expected[0], True), told.status_reason
+    (shown,) = found.modules
+    assert (shown.verification_status, expected[1] in shown.status_reason) == (expected[0], True), shown.status_reason

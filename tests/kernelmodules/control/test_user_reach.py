@@ -126,7 +126,7 @@ async def test_an_administrator_lists_registries_or_mirrors_to_them(tmp_path: Pa
 async def test_which_addresses_are_the_services(
     answers: Answers, inside: bool, networks: list[str], noted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be told counts as theirs, with the way out."""
+    """What is unknown counts as theirs, with the way out."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1" if inside else "")
     notes: list[str] = []
     async with cluster(answers) as client:
@@ -161,7 +161,7 @@ async def test_the_clusters_logins_go_to_verified_servers_alone(tls: dict[str, b
 
 @pytest.mark.parametrize("name", ["../../openshift-config/secrets/pull-secret", "a/b", "..", "%2e%2e"])
 async def test_a_name_leads_to_no_other_namespace(name: str) -> None:
-    """What would change the request's path is told as what it is, and nobody is asked."""
+    """What would change the request's path is reported as what it is, and nobody is asked."""
     answers: Answers = {PULL_SECRET: logins("registry.example", "cluster")}
     notes: list[str] = []
     async with cluster(answers) as client:
@@ -189,10 +189,10 @@ HOSTILE: JSON = {
 
 def pods() -> list[JSON]:
     """The pods of a build and of a signature with all that a Module may say."""
-    told = Story(observed_with(module(build=HOSTILE, sign=SIGN), validation=validation(pushBuiltImage=True))).step()
-    told = told.answer(GONE).answer(GONE, DOCKERFILE)
-    (build,) = started(told.plan)
-    (sign,) = started(told.run(RunState.SUCCEEDED).answer(GONE, BuildInputs("", ("k", "c"))).plan)
+    shown = Story(observed_with(module(build=HOSTILE, sign=SIGN), validation=validation(pushBuiltImage=True))).step()
+    shown = shown.answer(GONE).answer(GONE, DOCKERFILE)
+    (build,) = started(shown.plan)
+    (sign,) = started(shown.run(RunState.SUCCEEDED).answer(GONE, BuildInputs("", ("k", "c"))).plan)
     return [build, sign]
 
 
@@ -250,8 +250,8 @@ async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "docker-credential-evil").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     (tmp_path / "docker-credential-evil").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    told = {"credHelpers": {"registry.example": "evil"}, "credsStore": "evil", "auths": {}}
-    data = base64.b64encode(json.dumps(told).encode()).decode()
+    shown = {"credHelpers": {"registry.example": "evil"}, "credsStore": "evil", "auths": {}}
+    data = base64.b64encode(json.dumps(shown).encode()).decode()
     answers: Answers = {"/api/v1/namespaces/drivers/secrets/mine": (200, {"data": {".dockerconfigjson": data}})}
     async with cluster(answers) as client:
         access = await ClusterRegistries(client).access("drivers", "mine", [])
@@ -261,17 +261,17 @@ async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pyte
 
 def test_a_job_of_somebody_else_is_no_run_of_another_namespace() -> None:
     """Labels and owner can be written by whoever may make Jobs; the name and the namespace have to be the Module's."""
-    told = (
+    shown = (
         Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED)
     )
-    assert told.results[0][:2] == ("Success", "Done")
-    (run,) = told.observed.runs
+    assert shown.results[0][:2] == ("Success", "Done")
+    (run,) = shown.observed.runs
     forged = replace(run, key=NamespacedName("shop", run.key.name))
-    told.observed = replace(told.observed, runs=(forged,), validation=validation())
-    told = told.step()
-    assert told.results[0][0] == "InProgress"
+    shown.observed = replace(shown.observed, runs=(forged,), validation=validation())
+    shown = shown.step()
+    assert shown.results[0][0] == "InProgress"
     # It is of this validation and of no Module of its namespace, so it is removed; nothing else of `shop` is.
-    assert [each.key for each in told.plan.actions if isinstance(each, Delete)] == [forged.key]
+    assert [each.key for each in shown.plan.actions if isinstance(each, Delete)] == [forged.key]
 
 
 def test_an_administrators_signing_image_is_the_one_that_sees_the_key() -> None:
@@ -282,8 +282,8 @@ def test_an_administrators_signing_image_is_the_one_that_sees_the_key() -> None:
         (Builder(image="builder:1", sign_image="signer:1"), "signer:1"),
         (Builder(image="builder:1"), "registry.example/toolkit:1"),
     ):
-        told = Story(observed_with(module(sign=unsigned), validation=named, builder=builder)).step()
-        (job,) = started(told.answer(GONE).answer(GONE, BuildInputs("", ("k", "c"))).plan)
+        shown = Story(observed_with(module(sign=unsigned), validation=named, builder=builder)).step()
+        (job,) = started(shown.answer(GONE).answer(GONE, BuildInputs("", ("k", "c"))).plan)
         text = job["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
         assert f"FROM {image} AS signing" in text
 
@@ -315,7 +315,7 @@ def test_what_runs_as_root_says_why() -> None:
 
 
 def test_every_line_of_the_table_has_its_test() -> None:
-    """The page names a test of this file in each line, and each test of this file stands there."""
+    """The page names a test of this file in each line, and each test of this file is there."""
     page = (DEPLOYED.parent / "docs" / "how-to" / "kernel-modules.md").read_text()
     section = page.partition("## What a namespace's user reaches")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and "test_" in line]

@@ -50,7 +50,7 @@ OPTIONS = Options(builder=Builder(image="builder:1", sign_image="signer:1"), lea
 
 
 def push(folder: Path, host: str, name: str, files: Mapping[str, bytes]) -> str:
-    """An image with `files` in the registry at `host`; its pull spec. The sandbox's registry goes by tags alone."""
+    """An image with `files` in the registry at `host`; its pull spec. The sandbox's registry uses tags alone."""
     image = f"{host}/{name}"
     built = build_image(
         folder / name.replace("/", "_").replace(":", "_"), [layer_of(files)], tag="x", config=Execution()
@@ -121,7 +121,7 @@ class World:
     async def status(
         self, name: str = "preflight", kind: type[Any] = PreflightValidation
     ) -> PreflightValidationStatus | None:
-        """What a validation says; None while there is none."""
+        """What a validation says; None while it does not exist."""
         try:
             found = await self.client.send(calls.get(kind, name))
         except NotFound:

@@ -1,4 +1,4 @@
-"""What the controller says of what no API server has refused: the same words."""
+"""What the controller says about what no API server has refused: the same words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_nothing_is_wrong_with_what_the_server_takes(spec: JSON) -> None:
     assert module_faults(_module(spec)) == ()
 
 
-@pytest.mark.parametrize(("spec", "told"), BAD)
-def test_what_the_server_refuses_is_named(spec: JSON, told: str) -> None:
+@pytest.mark.parametrize(("spec", "shown"), BAD)
+def test_what_the_server_refuses_is_named(spec: JSON, shown: str) -> None:
     """In the same words."""
-    assert any(fault.startswith(told) for fault in module_faults(_module(spec)))
+    assert any(fault.startswith(shown) for fault in module_faults(_module(spec)))
 
 
 def test_what_is_wrong_is_named_once_for_each_mapping() -> None:
-    """All of it at once, so that one edit mends it."""
+    """All of it at once, so that one edit fixes it."""
     faults = module_faults(_module(module([{"regexp": "("}, {"literal": "6.1.0"}])))
     assert [fault.partition(":")[0] for fault in faults] == [
         "invalid regexp at index 0",
@@ -41,7 +41,7 @@ def test_what_is_wrong_is_named_once_for_each_mapping() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "told"),
+    ("version", "name", "shown"),
     [
         pytest.param("1", "a" * 34, "", id="41 characters"),
         pytest.param(
@@ -50,14 +50,14 @@ def test_what_is_wrong_is_named_once_for_each_mapping() -> None:
         pytest.param("", "a" * 35, "", id="42 without a version, which no label has"),
     ],
 )
-def test_a_name_that_a_label_cannot_hold(version: str, name: str, told: str) -> None:
+def test_a_name_that_a_label_cannot_hold(version: str, name: str, shown: str) -> None:
     """No rule of a definition sees the namespace, so only the controller can say it."""
     faults = module_faults(_module(module(version=version), name))
-    assert [told in fault for fault in faults] == ([True] if told else [])
+    assert [shown in fault for fault in faults] == ([True] if shown else [])
 
 
 @pytest.mark.parametrize(
-    ("kernel", "told"),
+    ("kernel", "shown"),
     [
         pytest.param("5.14.0-427.50.1.el9_4.x86_64", "", id="a release's"),
         pytest.param("6,1-2", "", id="three parts"),
@@ -68,14 +68,14 @@ def test_a_name_that_a_label_cannot_hold(version: str, name: str, told: str) -> 
         pytest.param("6.1." + "0" * 61, "invalid kernelVersion 6.1." + "0" * 61, id="too long"),
     ],
 )
-def test_a_kernel(kernel: str, told: str) -> None:
+def test_a_kernel(kernel: str, shown: str) -> None:
     """The plain kind says it of its kernel, too."""
-    assert kernel_fault(kernel) == told
-    assert validation_fault(PreflightValidationSpec(kernel_version=kernel)) == told
+    assert kernel_fault(kernel) == shown
+    assert validation_fault(PreflightValidationSpec(kernel_version=kernel)) == shown
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "shown"),
     [
         pytest.param({"release_image": "a"}, "", id="a release"),
         pytest.param({"release_image": "a", "use_rt_kernel": True}, "", id="its real-time kernel"),
@@ -99,6 +99,6 @@ def test_a_kernel(kernel: str, told: str) -> None:
         ),
     ],
 )
-def test_a_validation_for_a_release(spec: JSON, told: str) -> None:
+def test_a_validation_for_a_release(spec: JSON, shown: str) -> None:
     """Exactly one of the release and the kernel."""
-    assert validation_fault(PreflightValidationOCPSpec(**spec)) == told
+    assert validation_fault(PreflightValidationOCPSpec(**spec)) == shown

@@ -11,7 +11,7 @@ from runup.process.plan import PatchStatus
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "shown"),
     [
         pytest.param(
             module(image="localhost:5000/kmod"),
@@ -32,14 +32,14 @@ from runup.process.plan import PatchStatus
         ),
     ],
 )
-def test_a_module_that_cannot_work_is_not_tried(bad: Module, told: str) -> None:
+def test_a_module_that_cannot_work_is_not_tried(bad: Module, shown: str) -> None:
     """No registry is asked; it is looked at again once it is edited."""
     story = Story(observed_with(bad)).step()
     assert story.plan.work == ()
     assert story.observed.validation is not None
     (said,) = story.observed.validation.status.modules
     assert (said.verification_status, said.verification_stage) == ("Failure", "Done")
-    assert said.status_reason.startswith(f"the Module is invalid: {told}")
+    assert said.status_reason.startswith(f"the Module is invalid: {shown}")
 
 
 def test_a_release_and_a_kernel_at_once_are_refused() -> None:

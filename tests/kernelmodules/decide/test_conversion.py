@@ -1,4 +1,4 @@
-"""Validations in both versions: nothing is lost, nobody is told that a Module is fine which is not."""
+"""Validations in both versions: nothing is lost, nobody is reported that a Module is fine which is not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def validation(version: str, status: Any = None, kind: str = "PreflightValidatio
 )
 @pytest.mark.parametrize("kind", ["PreflightValidation", "PreflightValidationOCP"])
 def test_a_list_becomes_a_map_and_a_list_again(kind: str, modules: list[JSON], statuses: JSON) -> None:
-    """Beside it all stays: other fields of the status, metadata, spec."""
+    """Next to it all stays: other fields of the status, metadata, spec."""
     new = validation(NEW, {"modules": modules, "kernels": KERNELS}, kind)
     before = copy.deepcopy(new)
     old = convert(new, OLD)
@@ -104,7 +104,7 @@ def test_each_version_has_its_words(newer: tuple[str, str, str | None], older: t
 @pytest.mark.parametrize("key", ["verificationStatus", "verificationStage"])
 @pytest.mark.parametrize("odd", [["x"], {"x": 1}, 1, "x"], ids=["a list", "a map", "a number", "another word"])
 def test_words_that_others_sent_pass_through(key: str, odd: Any) -> None:
-    """In both directions, beside a Module whose words are known."""
+    """In both directions, next to a Module whose words are known."""
     new = {
         "modules": [{"namespace": "a", "name": "x", **SUCCESS, key: odd}, {"namespace": "b", "name": "y", **FAILURE}]
     }
@@ -123,7 +123,7 @@ def test_a_status_without_modules_stays(version: str, status: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("obj", "desired", "told"),
+    ("obj", "desired", "shown"),
     [
         pytest.param(
             validation(NEW), "kmm.sigs.x-k8s.io/v2", "there is no version kmm.sigs.x-k8s.io/v2", id="to a later"
@@ -133,11 +133,11 @@ def test_a_status_without_modules_stays(version: str, status: Any) -> None:
         pytest.param({}, NEW, "None None: only", id="nothing"),
     ],
 )
-def test_what_cannot_be_converted_is_named(obj: JSON, desired: str, told: str) -> None:
+def test_what_cannot_be_converted_is_named(obj: JSON, desired: str, shown: str) -> None:
     """Which object, and which versions there are."""
     with pytest.raises(Unconvertible) as caught:
         convert(obj, desired)
-    assert told in str(caught.value)
+    assert shown in str(caught.value)
 
 
 def test_the_servers_question_is_answered() -> None:
@@ -160,7 +160,7 @@ def test_the_servers_question_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "shown"),
     [
         pytest.param(
             {"uid": "1", "desiredAPIVersion": "x", "objects": [validation(NEW)]}, "no version x", id="no version"
@@ -168,11 +168,11 @@ def test_the_servers_question_is_answered() -> None:
         pytest.param({"uid": "1", "desiredAPIVersion": NEW, "objects": ["x"]}, "is not a JSON object", id="no object"),
     ],
 )
-def test_a_question_that_cannot_be_answered_says_why(request_: JSON, told: str) -> None:
+def test_a_question_that_cannot_be_answered_says_why(request_: JSON, shown: str) -> None:
     """To whoever asked for the object: the server passes the message on."""
     response = review({"request": request_})["response"]
     assert (response["uid"], response["result"]["status"]) == ("1", "Failure")
-    assert told in response["result"]["message"]
+    assert shown in response["result"]["message"]
     assert "convertedObjects" not in response
 
 

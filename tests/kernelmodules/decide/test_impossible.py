@@ -27,7 +27,7 @@ UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
 
 
 def story_with_material(material: BuildInputs, builder: Builder | None = None, **changes: Any) -> Story:
-    """The image is not there, and what is to make it is found to be this."""
+    """The image is not there, and what must make it is found to be this."""
     observed = observed_with(module(**changes), validation=validation(pushBuiltImage=False))
     if builder is not None:
         observed = replace(observed, builder=builder)

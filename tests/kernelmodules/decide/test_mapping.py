@@ -282,7 +282,7 @@ def test_how_the_registry_is_spoken_to(ours: Any, theirs: Any, insecure: bool, s
     ],
 )
 def test_which_modules_are_looked_for(modprobe: dict[str, Any], names: tuple[str, ...]) -> None:
-    """All that modprobe is told by name."""
+    """All that modprobe is reported by name."""
     found = resolve(module(every(), containerImage=IMAGE, modprobe=modprobe), FEDORA)
     assert found.module_names == names
     assert (found.image_repo_secret, found.selector) == ("pull", {"hardware": "there"})

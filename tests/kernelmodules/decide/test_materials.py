@@ -1,4 +1,4 @@
-"""What builds and signatures are made of beside a Dockerfile: the driver toolkit, files, and whose runs they are."""
+"""What builds and signatures are made of next to a Dockerfile: the driver toolkit, files, and whose runs they are."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ TOOLKIT = BuildInputs("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
 DTK = "dtk@sha256:a"
 
 
-def arguments(told: Story) -> dict[str, str]:
+def arguments(shown: Story) -> dict[str, str]:
     """The build's arguments."""
-    (build,) = started(told.plan)
+    (build,) = started(shown.plan)
     return {each["name"]: each["value"] for each in build["spec"]["strategy"]["dockerStrategy"]["buildArgs"]}
 
 
@@ -51,7 +51,7 @@ def building(material: BuildInputs, **changes: Any) -> Story:
 
 
 def test_a_dockerfile_that_starts_from_the_driver_toolkit_is_told_which() -> None:
-    """The validation's own, else that of the release which has the kernel; nobody else is told."""
+    """The validation's own, else that of the release which has the kernel; nobody else is reported."""
     known = validation(dtkImage=DTK)
     assert arguments(building(TOOLKIT, validation=known))["DTK_AUTO"] == DTK
     assert "DTK_AUTO" not in arguments(building(DOCKERFILE, validation=known))
@@ -98,8 +98,8 @@ def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -
     observed = observed_with(
         module(sign=UNSIGNED), validation=validation(dtkImage=DTK), builder=Builder(image="builder:1")
     )
-    told = Story(observed).step().answer(GONE).answer(GONE, BuildInputs())
-    (sign,) = started(told.plan)
+    shown = Story(observed).step().answer(GONE).answer(GONE, BuildInputs())
+    (sign,) = started(shown.plan)
     dockerfile = sign["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
     assert f"FROM {DTK} AS signing" in dockerfile
     assert f'"/usr/src/kernels/{KERNEL}/scripts/sign-file", "/signroot/' in dockerfile
@@ -107,9 +107,9 @@ def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -
 
 def test_files_that_cannot_be_signed_fail_the_module() -> None:
     """Before anything runs; what variables make of a file is looked at, too."""
-    told = Story(observed_with(module(sign={**UNSIGNED, "filesToSign": ["/opt/$${HOME}.ko"]}))).step()
+    shown = Story(observed_with(module(sign={**UNSIGNED, "filesToSign": ["/opt/$${HOME}.ko"]}))).step()
     assert (
-        told.answer(GONE)
+        shown.answer(GONE)
         .answer(GONE, BuildInputs())
         .results[0][2]
         .endswith(
@@ -121,13 +121,13 @@ def test_files_that_cannot_be_signed_fail_the_module() -> None:
 
 def test_a_run_of_another_validation_is_left_alone() -> None:
     """Nor is one removed that is on its way out."""
-    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
-    (run,) = told.observed.runs
+    shown = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
+    (run,) = shown.observed.runs
     for changes in ({"owner_uid": "another"}, {"owner_uid": "a"}, {"deleting": True}):
-        told.observed = replace(told.observed, runs=(replace(run, **changes),), modules=())
-        assert [each for each in told.step().plan.actions if isinstance(each, Delete)] == []
-    told.observed = replace(told.observed, runs=(run,))
-    assert [each.uid for each in told.step().plan.actions if isinstance(each, Delete)] == [run.uid]
+        shown.observed = replace(shown.observed, runs=(replace(run, **changes),), modules=())
+        assert [each for each in shown.step().plan.actions if isinstance(each, Delete)] == []
+    shown.observed = replace(shown.observed, runs=(run,))
+    assert [each.uid for each in shown.step().plan.actions if isinstance(each, Delete)] == [run.uid]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_the_architecture_of_a_kernel(kernel: str, architecture: str) -> None:
     ],
 )
 def test_what_kind_of_kernel_a_node_runs(kernel: str, architecture: str, flavour: Flavour) -> None:
-    """By its kernel's name and what it says of itself."""
+    """By its kernel's name and what it says about itself."""
     assert flavour_of(node("a", architecture=architecture, kernel=kernel)) == flavour
 
 

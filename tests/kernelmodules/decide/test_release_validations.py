@@ -1,4 +1,4 @@
-"""A PreflightValidationOCP: the kernels of its release, its PreflightValidations, and what it says of both."""
+"""A PreflightValidationOCP: the kernels of its release, its PreflightValidations, and what it says about both."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ def test_which_kernels_are_real_time(kernel: str, expected: bool) -> None:
 
 
 def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> None:
-    """What was first stays first: its statuses would begin anew otherwise."""
+    """What was first stays first: its statuses would begin again otherwise."""
     known = {"kernels": [codec.to_dict(ARM)], "observedGeneration": 1}
     plan = reconcile(observed_with(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, (Flavour("arm64"), Flavour("amd64"))),)
 
 
 def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> None:
-    """What the child says of the old kernel is not shown as the new release's."""
+    """What the child says about the old kernel is not shown as the new release's."""
     old = child(kernel="5.14.0-1.x86_64", said=(entry(verificationStatus="Success"),))
     plan = reconcile(release(AMD, validations={"preflight": old}), now=NOW)
     assert applied(plan) == [("preflight", KERNEL)]
@@ -291,7 +291,7 @@ def changed(found: PreflightValidation, **parts: dict[str, Any]) -> PreflightVal
     ],
 )
 def test_when_a_validation_is_written(parts: dict[str, Any], writes: bool) -> None:
-    """Where it is not as the release wants it; one on its way out is made anew once it is gone."""
+    """Where it is not as the release wants it; one on its way out is recreated once it is gone."""
     plan = reconcile(release(AMD, validations={"preflight": changed(child(), **parts)}), now=NOW)
     assert bool(applied(plan)) is writes
 
@@ -307,7 +307,7 @@ def test_a_validation_on_its_way_out_is_not_removed_again() -> None:
     ("observed", "shown"),
     [
         pytest.param(1, True, id="of this version of it"),
-        pytest.param(0, True, id="of a version that was not told"),
+        pytest.param(0, True, id="of a version that was not seen"),
         pytest.param(2, False, id="of another"),
     ],
 )
@@ -318,13 +318,13 @@ def test_what_a_validation_said_counts(observed: int, shown: bool) -> None:
 
 
 def validated(status_: str, reason: str, generation: int = 1) -> dict[str, Any]:
-    """What a validation says of itself."""
+    """What a validation says about itself."""
     said = {"type": "Validated", "status": status_, "reason": reason, "message": "m", "observedGeneration": generation}
     return {"conditions": [said]}
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("seen", "expected"),
     [
         pytest.param({"conditions": []}, ("Unknown", "InProgress"), id="nothing yet"),
         pytest.param(validated("False", "NotVerified", 2), ("Unknown", "InProgress"), id="of a later version"),
@@ -334,9 +334,9 @@ def validated(status_: str, reason: str, generation: int = 1) -> dict[str, Any]:
         pytest.param(validated("True", "AllVerified"), ("False", "NotVerified"), id="entries count"),
     ],
 )
-def test_what_is_said_of_a_release(told: dict[str, Any], expected: tuple[str, str]) -> None:
+def test_what_is_said_of_a_release(seen: dict[str, Any], expected: tuple[str, str]) -> None:
     """What its validations come to, once each has looked."""
-    found = changed(child(said=(entry(),)), status=told)
+    found = changed(child(said=(entry(),)), status=seen)
     assert condition_of(reconcile(release(AMD, validations={"preflight": found}), now=NOW)) == expected
 
 

@@ -322,7 +322,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("image", "expected"), NAMES)
 def test_the_temporary_name_of_an_image(image: str, expected: str) -> None:
-    """Beside the image, under a tag that no other Module has (internal/module/helper_test.go)."""
+    """Next to the image, under a tag that no other Module has (internal/module/helper_test.go)."""
     assert image_names.unsigned_name(image, "drivers", "kmod") == expected
 
 

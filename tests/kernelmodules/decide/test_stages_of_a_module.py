@@ -210,10 +210,10 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("told", "expected"), FLOWS.values(), ids=FLOWS.keys())
-def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(("shown", "expected"), FLOWS.values(), ids=FLOWS.keys())
+def test_an_entry_says_how_far_a_module_is(shown: Callable[[], Story], expected: tuple[str, str, str]) -> None:
     """Status, stage and reason after the last turn; the message is that of the last stage that ran."""
-    assert told().results == [expected]
+    assert shown().results == [expected]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_refuses_a_tag_that_another_validation_pushes(image: str, other: dict[st
         "z-other": validation(**{"kernelVersion": OTHER, "pushBuiltImage": True, **other}),
     }
     observed = observed_with(module(build=BUILD, image=image), validation=validations["preflight"])
-    told = Story(replace(observed, validations=validations)).step().answer(GONE)
-    ((_, _, reason),) = told.results
+    shown = Story(replace(observed, validations=validations)).step().answer(GONE)
+    ((_, _, reason),) = shown.results
     expected = f"{BUILD_FAILED}PreflightValidation z-other would push registry.example/kmod:"
     assert reason.startswith(expected) is refused
     assert (f", too, for kernel {OTHER}: {NAMED}" in reason) is refused
@@ -259,7 +259,7 @@ def test_a_kernel_that_no_mapping_has_is_told() -> None:
 
 
 def test_the_final_image_is_signed_from_a_temporary_one() -> None:
-    """The build pushes beside the image, the signature to its very name."""
+    """The build pushes next to the image, the signature to its very name."""
     asked = story(push=True, build=BUILD, sign=SIGN, image="host:5000/kmod:v1").answer(GONE).answer(GONE, DOCKERFILE)
     [build] = started(asked.plan)
     push = build["spec"]["template"]["spec"]["containers"][0]

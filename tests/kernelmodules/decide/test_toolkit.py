@@ -103,7 +103,7 @@ def test_a_toolkit_that_does_not_say(data: bytes, said: str) -> None:
 
 
 def test_no_real_time_kernel() -> None:
-    """Asked for where there is none, it is an error and not the other kernel."""
+    """Asked for where it does not exist, it is an error and not the other kernel."""
     found = toolkit_of(json.dumps({"KERNEL_VERSION": KERNEL, "RHEL_VERSION": "9.4"}).encode(), DTK)
     assert found.chosen(real_time=False) == KERNEL
     with pytest.raises(Terminal, match="rt_kernel_version is missing for this release, probably not and x86_64"):

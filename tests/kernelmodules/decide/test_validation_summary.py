@@ -20,14 +20,14 @@ from runup.process.plan import Event, PatchStatus
 
 
 def module_status(name: str = "kmod", status: str = "Failure", running: str = "", reason: str = "gone") -> ModuleStatus:
-    """What is said of a Module."""
+    """What is said about a Module."""
     stage = "Image" if status == "InProgress" else "Done"
     words = {"verificationStatus": status, "verificationStage": stage, "runningStage": running}
     return codec.convert(ModuleStatus, entry(name, **words, statusReason=reason))
 
 
 def runs(running: str, reason: str = "gone") -> ModuleStatus:
-    """What is said of a Module that is being built or signed."""
+    """What is said about a Module that is being built or signed."""
     return module_status(status="InProgress", running=running, reason=reason)
 
 
@@ -119,7 +119,7 @@ def test_how_many_events_there_are(count: int, last: str) -> None:
 
 
 def condition(message: str = "", status: Any = "True") -> Condition:
-    """What is said of all."""
+    """What is said about all."""
     return Condition(type=validation_summary.VALIDATED, status=status, reason="R", message=message)
 
 
@@ -194,7 +194,7 @@ ENTRIES: dict[str, tuple[ModuleState, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("looked", "before", "reason"), ENTRIES.values(), ids=ENTRIES.keys())
 def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str, Any], reason: str) -> None:
-    """What was said of this very version of the Module, or of one that was not told."""
+    """What was said about this very version of the Module, or of one that was not told."""
     old = codec.convert(ModuleStatus, entry(**before))
     assert entries.entry(module(metadata={"generation": 2}), looked, old, now=NOW).status_reason == reason
 

@@ -32,8 +32,8 @@ DONE = {"verificationStatus": "Success", "verificationStage": "Done", "statusRea
 
 
 def failed_build() -> Story:
-    told = Story(observed_with(module(build=BUILD))).step()
-    return told.answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "no gcc")
+    shown = Story(observed_with(module(build=BUILD))).step()
+    return shown.answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "no gcc")
 
 
 def deleted(story: Story) -> list[str]:
@@ -48,36 +48,36 @@ def test_all_modules_are_asked_about_at_once() -> None:
 
 def test_the_result_of_a_plan_plans_nothing() -> None:
     """A second pass writes nothing, whatever the first one came to."""
-    told = failed_build().step()
-    assert told.plan.actions == ()
+    shown = failed_build().step()
+    assert shown.plan.actions == ()
 
 
 def test_a_verified_module_is_not_looked_at_again() -> None:
     """True is final for the Module as it is (docs/reference/upstream.md 11.4), also where nobody knows as which."""
     for generation in (1, 0):
-        told = Story(
+        shown = Story(
             observed_with(module(), validation=validation(entry(**DONE, observedGeneration=generation)))
         ).step()
-        assert (told.plan.work, [each[0] for each in told.results]) == ((), ["Success"])
+        assert (shown.plan.work, [each[0] for each in shown.results]) == ((), ["Success"])
 
 
 def test_an_edited_module_is_looked_at_again() -> None:
     """Until there is an answer, the entry says which generation was looked at before; a second pass writes nothing."""
     edited = module(metadata={"generation": 5})
-    told = Story(observed_with(edited, validation=validation(entry(**DONE)))).step()
-    assert told.results == [("InProgress", "Image", "")]
-    assert (len(told.plan.work), [each.observed_generation for each in told.entries]) == (1, [1])
-    assert told.step().plan.actions == ()
-    told = told.answer(Image(verified=True, reason="there"))
-    assert told.results == [("Success", "Done", "there")]
-    assert [each.observed_generation for each in told.entries] == [5]
+    shown = Story(observed_with(edited, validation=validation(entry(**DONE)))).step()
+    assert shown.results == [("InProgress", "Image", "")]
+    assert (len(shown.plan.work), [each.observed_generation for each in shown.entries]) == (1, [1])
+    assert shown.step().plan.actions == ()
+    shown = shown.answer(Image(verified=True, reason="there"))
+    assert shown.results == [("Success", "Done", "there")]
+    assert [each.observed_generation for each in shown.entries] == [5]
 
 
 def test_a_module_made_anew_is_another_one() -> None:
-    """What was said of its namesake does not count."""
+    """What was said about its namesake does not count."""
     anew = module(metadata={"creationTimestamp": "2026-11-21T11:59:30Z"})
-    told = Story(observed_with(anew, validation=validation(entry(**DONE)))).step()
-    assert told.results == [("InProgress", "Image", "")]
+    shown = Story(observed_with(anew, validation=validation(entry(**DONE)))).step()
+    assert shown.results == [("InProgress", "Image", "")]
 
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -88,64 +88,66 @@ EDITS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_of_the_validation_begins_anew(spec: dict[str, Any]) -> None:
-    """What was said is about another spec, also where it was said of a verified Module."""
-    told = Story(observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))).step()
-    assert told.results == [("InProgress", "Image", "")]
+    """What was said is about another spec, also where it was said about a verified Module."""
+    shown = Story(
+        observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))
+    ).step()
+    assert shown.results == [("InProgress", "Image", "")]
 
 
 def test_a_definition_that_drops_our_field_makes_nothing_old() -> None:
     """Without observedGeneration in the status, what is verified stays verified."""
-    told = Story(observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=0))).step()
-    assert [each[0] for each in told.results] == ["Success"]
+    shown = Story(observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=0))).step()
+    assert [each[0] for each in shown.results] == ["Success"]
 
 
 def test_a_failed_module_is_tried_again_when_it_changes() -> None:
     """At once, not after three minutes: Modules are watched."""
-    told = Story(observed_with(module(image="r.example/a:1"))).step().answer(GONE)
-    told.edit(module(image="r.example/a:2", metadata={"generation": 2}))
-    assert [question.image for question in told.plan.work] == ["r.example/a:2"]
-    assert told.answer(THERE).results[0][:2] == ("Success", "Done")
+    shown = Story(observed_with(module(image="r.example/a:1"))).step().answer(GONE)
+    shown.edit(module(image="r.example/a:2", metadata={"generation": 2}))
+    assert [question.image for question in shown.plan.work] == ["r.example/a:2"]
+    assert shown.answer(THERE).results[0][:2] == ("Success", "Done")
 
 
 def test_a_failed_module_is_tried_again_by_time() -> None:
     """Registries are not watched: after 180 s the same question is open again, and the old answer stands until then."""
-    told = Story(observed_with(module())).step().answer(GONE)
-    assert (told.plan.work, told.plan.requeue_after_s) == ((), 180.0)
-    assert told.later(180).results == [("Failure", "Done", GONE.reason)]
-    assert [question.image for question in told.plan.work] == ["registry.example/kmod:v1"]
-    assert told.answer(THERE).results[0][:2] == ("Success", "Done")
+    shown = Story(observed_with(module())).step().answer(GONE)
+    assert (shown.plan.work, shown.plan.requeue_after_s) == ((), 180.0)
+    assert shown.later(180).results == [("Failure", "Done", GONE.reason)]
+    assert [question.image for question in shown.plan.work] == ["registry.example/kmod:v1"]
+    assert shown.answer(THERE).results[0][:2] == ("Success", "Done")
 
 
 def test_a_time_moves_only_with_what_is_said() -> None:
     """Three minutes and a second failure of the same kind later, the entry has its old time."""
-    told = Story(observed_with(module())).step().answer(GONE)
-    first = told.entries
-    assert told.later(180).answer(GONE).entries == first
+    shown = Story(observed_with(module())).step().answer(GONE)
+    first = shown.entries
+    assert shown.later(180).answer(GONE).entries == first
 
 
 def test_a_failed_build_begins_anew_when_its_dockerfile_changes() -> None:
     """The old run goes, and another is made."""
-    told = failed_build()
-    [old] = [run.key.name for run in told.observed.runs]
-    told.later(180).answer(GONE, BuildInputs("FROM other\n", ("v1",)))
-    assert deleted(told) == [old]
-    assert [run["metadata"]["name"] for run in started(told.plan)] != [old]
+    shown = failed_build()
+    [old] = [run.key.name for run in shown.observed.runs]
+    shown.later(180).answer(GONE, BuildInputs("FROM other\n", ("v1",)))
+    assert deleted(shown) == [old]
+    assert [run["metadata"]["name"] for run in started(shown.plan)] != [old]
 
 
 def test_a_failed_build_begins_anew_when_a_secret_changes() -> None:
     """A new version of a secret is another run."""
-    told = failed_build()
-    told.later(180).answer(GONE, BuildInputs("FROM scratch\n", ("v2",)))
-    assert len(started(told.plan)) == 1
+    shown = failed_build()
+    shown.later(180).answer(GONE, BuildInputs("FROM scratch\n", ("v2",)))
+    assert len(started(shown.plan)) == 1
 
 
 def test_a_failed_build_stays_while_nothing_changes_and_is_tried_again_after_half_an_hour() -> None:
     """A failure of the moment needs no person."""
-    told = failed_build()
-    told.later(180).answer(GONE, DOCKERFILE)
-    assert (deleted(told), started(told.plan)) == ([], [])
-    told.later(1700).answer(GONE, DOCKERFILE)
-    assert deleted(told) == [run.key.name for run in told.observed.runs]
+    shown = failed_build()
+    shown.later(180).answer(GONE, DOCKERFILE)
+    assert (deleted(shown), started(shown.plan)) == ([], [])
+    shown.later(1700).answer(GONE, DOCKERFILE)
+    assert deleted(shown) == [run.key.name for run in shown.observed.runs]
 
 
 @pytest.mark.parametrize(
@@ -154,95 +156,95 @@ def test_a_failed_build_stays_while_nothing_changes_and_is_tried_again_after_hal
 )
 def test_when_a_failed_build_is_tried_again(seconds: int, goes: bool) -> None:
     """Half an hour after its end, to the second; until then the time that is left is what is waited for."""
-    told = failed_build()
-    assert told.later(seconds - 1).answer(GONE, DOCKERFILE).plan.requeue_after_s == pytest.approx(
+    shown = failed_build()
+    assert shown.later(seconds - 1).answer(GONE, DOCKERFILE).plan.requeue_after_s == pytest.approx(
         min(180, 1800 - (seconds - 1))
     )
-    told.later(1).answer(GONE, DOCKERFILE)
-    assert bool(deleted(told)) is goes
+    shown.later(1).answer(GONE, DOCKERFILE)
+    assert bool(deleted(shown)) is goes
 
 
 def test_what_was_refused_is_told() -> None:
     """A Job that the API server does not take fails its Module, and only that."""
-    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)
-    [job] = started(told.plan)
-    key = next(each.object["metadata"] for each in told.plan.actions if getattr(each, "object", None) is job)
+    shown = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)
+    [job] = started(shown.plan)
+    key = next(each.object["metadata"] for each in shown.plan.actions if getattr(each, "object", None) is job)
     from kubekit.api.meta_v1 import NamespacedName
 
-    told.observed = replace(
-        told.observed, refused={NamespacedName(key["namespace"], key["name"]): "jobs.batch is forbidden: quota"}
+    shown.observed = replace(
+        shown.observed, refused={NamespacedName(key["namespace"], key["name"]): "jobs.batch is forbidden: quota"}
     )
-    assert told.step().results == [
+    assert shown.step().results == [
         (
             "Failure",
             "Done",
             f"Failed to verify build for module kmod, kernel version {KERNEL}, error jobs.batch is forbidden: quota",
         )
     ]
-    assert started(told.plan) == []
+    assert started(shown.plan) == []
 
 
 def test_a_restarted_operator_stops_nothing() -> None:
-    """Its answers are lost: what runs goes on, and what was said stays until it is known again."""
-    told = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
-    before = told.results
+    """Its answers are lost: what runs continues, and what was said stays until it is known again."""
+    shown = Story(observed_with(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
+    before = shown.results
     forgetful = Story(
-        observed_with(module(build=BUILD), validation=told.observed.validation, runs=told.observed.runs)
+        observed_with(module(build=BUILD), validation=shown.observed.validation, runs=shown.observed.runs)
     ).step()
     assert (deleted(forgetful), forgetful.results) == ([], before)
 
 
 def test_entries_of_modules_that_are_gone_go() -> None:
     """Removed and deleting ones; their runs, too."""
-    told = failed_build()
+    shown = failed_build()
     leaving = module("leaving", metadata={"deletionTimestamp": "2026-11-21T11:59:00Z"})
-    told.edit(leaving)
-    assert told.entries == ()
-    assert deleted(told) == [run.key.name for run in told.observed.runs]
+    shown.edit(leaving)
+    assert shown.entries == ()
+    assert deleted(shown) == [run.key.name for run in shown.observed.runs]
 
 
 def test_two_modules_of_one_name_have_an_entry_each() -> None:
     """By namespace and name, in that order."""
-    told = Story(observed_with(module(metadata={"namespace": "b"}), module(metadata={"namespace": "a"}))).step()
-    assert [(each.namespace, each.name) for each in told.entries] == [("a", "kmod"), ("b", "kmod")]
+    shown = Story(observed_with(module(metadata={"namespace": "b"}), module(metadata={"namespace": "a"}))).step()
+    assert [(each.namespace, each.name) for each in shown.entries] == [("a", "kmod"), ("b", "kmod")]
 
 
 def test_a_module_that_cannot_be_read_is_no_module_that_is_gone() -> None:
     """It has an entry that says what is wrong with it."""
-    told = Story(observed_with(unreadable=(Undecodable("drivers", "odd", "spec.selector: expected object"),))).step()
+    shown = Story(observed_with(unreadable=(Undecodable("drivers", "odd", "spec.selector: expected object"),))).step()
     expected = "the Module cannot be read: spec.selector: expected object"
-    assert told.results == [("Failure", "Done", expected)]
+    assert shown.results == [("Failure", "Done", expected)]
 
 
 def test_modules_that_cannot_be_listed_are_not_none() -> None:
     """What was said stays, and the condition says what is missing."""
-    told = Story(
+    shown = Story(
         observed_with(validation=validation(entry()), modules=None, modules_problem="modules is forbidden")
     ).step()
-    assert told.observed.validation is not None
-    [condition] = told.observed.validation.status.conditions
-    assert (condition.status, condition.reason, len(told.entries)) == ("Unknown", "ModulesUnknown", 1)
-    assert told.observed.modules is None
+    assert shown.observed.validation is not None
+    [condition] = shown.observed.validation.status.conditions
+    assert (condition.status, condition.reason, len(shown.entries)) == ("Unknown", "ModulesUnknown", 1)
+    assert shown.observed.modules is None
 
 
 def test_a_list_that_may_lack_modules_takes_none_away() -> None:
     """What was said of a Module that is not listed stays, its run goes on, and nobody is told that all is well."""
-    told = failed_build()
-    told.observed = replace(told.observed, incomplete="only the namespace a was collected", modules=())
-    before = told.entries
-    told.step()
-    assert (told.entries, deleted(told)) == (before, [])
-    assert told.observed.validation is not None
-    assert [each.reason for each in told.observed.validation.status.conditions] == ["ModulesUnknown"]
+    shown = failed_build()
+    shown.observed = replace(shown.observed, incomplete="only the namespace a was collected", modules=())
+    before = shown.entries
+    shown.step()
+    assert (shown.entries, deleted(shown)) == (before, [])
+    assert shown.observed.validation is not None
+    assert [each.reason for each in shown.observed.validation.status.conditions] == ["ModulesUnknown"]
 
 
 def test_nothing_is_built_before_it_is_known_by_what() -> None:
     """Whether the cluster has OpenShift Builds is asked first."""
-    told = Story(observed_with(module(build=BUILD), runner=None)).step().answer(GONE, DOCKERFILE)
-    assert started(told.plan) == []
-    told.observed = replace(told.observed, runner=Runner.BUILDS)
-    told.step().answer(GONE, DOCKERFILE)
-    [build] = started(told.plan)
+    shown = Story(observed_with(module(build=BUILD), runner=None)).step().answer(GONE, DOCKERFILE)
+    assert started(shown.plan) == []
+    shown.observed = replace(shown.observed, runner=Runner.BUILDS)
+    shown.step().answer(GONE, DOCKERFILE)
+    [build] = started(shown.plan)
     assert (build["kind"], build["spec"]["source"]["dockerfile"], build["spec"]["output"]) == (
         "Build",
         "FROM scratch\n",
@@ -277,24 +279,24 @@ def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[st
 
 def test_a_kernel_of_unknown_architecture_is_not_listed() -> None:
     """The definition lists kernels by architecture, and refuses a status that has one without."""
-    told = Story(observed_with(module(), validation=validation(kernelVersion="6.1.0-9"))).step()
-    assert told.observed.validation is not None
-    assert told.observed.validation.status.kernels == ()
+    shown = Story(observed_with(module(), validation=validation(kernelVersion="6.1.0-9"))).step()
+    assert shown.observed.validation is not None
+    assert shown.observed.validation.status.kernels == ()
 
 
 def test_thousand_long_reasons_fit_into_one_object() -> None:
     """Every Module keeps its entry; only reasons get shorter."""
     modules = [module(f"m{at}") for at in range(1500)]
-    told = Story(observed_with(*modules)).step().answer(Image(verified=False, reason="x<" * 3000))
-    [patch] = [each for each in told.plan.actions if isinstance(each, PatchStatus)]
-    assert len(told.entries) == 1500
+    shown = Story(observed_with(*modules)).step().answer(Image(verified=False, reason="x<" * 3000))
+    [patch] = [each for each in shown.plan.actions if isinstance(each, PatchStatus)]
+    assert len(shown.entries) == 1500
     assert len(str(patch.fields)) < 1_400_000
 
 
 def test_events_tell_what_changed_and_no_more_than_anybody_reads() -> None:
     """Verified, failed: one each; of many Modules the first twenty and how many more."""
-    told = Story(observed_with(*(module(f"m{at:02}") for at in range(30)))).step().answer(GONE)
-    events = [each for each in told.plan.actions if isinstance(each, Event)]
+    shown = Story(observed_with(*(module(f"m{at:02}") for at in range(30)))).step().answer(GONE)
+    events = [each for each in shown.plan.actions if isinstance(each, Event)]
     assert [each.reason for each in events] == ["ModuleNotVerified"] * 20 + ["MoreModules"]
     assert events[0].message == f"drivers/m00: {GONE.reason}"
-    assert [each for each in told.later(10).plan.actions if isinstance(each, Event)] == []
+    assert [each for each in shown.later(10).plan.actions if isinstance(each, Event)] == []

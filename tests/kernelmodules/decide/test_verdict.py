@@ -123,7 +123,7 @@ def test_what_is_decided_without_asking(nodes: list[Node], toolkits: Any, status
 
 
 def test_one_kernel_for_every_module() -> None:
-    """Of the architecture that its name says; without a mapping it is told at once, without a loader nothing is."""
+    """Of the architecture that its name says; without a mapping it is reported at once, without a loader nothing is."""
     other = module("b", kernelMappings=[{"literal": "4.18", "containerImage": "r/b:1"}])
     plugin = codec.convert(Module, {"metadata": {"name": "c", "namespace": "drivers"}, "spec": {}})
     work = work_for_kernel([module(), other, plugin], [node("w")], ARM)
@@ -132,7 +132,7 @@ def test_one_kernel_for_every_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("container", "outcome", "stage", "status", "told"),
+    ("container", "outcome", "stage", "status", "shown"),
     [
         pytest.param({}, ExaminationOutcome.VERIFIED, "Done", Status.TRUE, "said", id="verified"),
         pytest.param(
@@ -189,16 +189,16 @@ def test_one_kernel_for_every_module() -> None:
     ],
 )
 def test_what_a_verdict_comes_to(
-    container: dict[str, Any], outcome: ExaminationOutcome, stage: str, status: Status, told: str
+    container: dict[str, Any], outcome: ExaminationOutcome, stage: str, status: Status, shown: str
 ) -> None:
     """A build or a signature that nobody tried is not known."""
     (asked,) = work_for_kernel([module(**container)], [], KERNEL).asked
     found = readiness_from(asked, ImageVerdict(outcome=outcome, message="said"))
-    assert (found.stage, found.status, found.reason) == (stage, status, told)
+    assert (found.stage, found.status, found.reason) == (stage, status, shown)
 
 
 def seen(status: Status, stage: str = "Image") -> PreflightResults:
-    """What is known of the Module."""
+    """What is known about the Module."""
     return PreflightResults(
         (
             Readiness(
@@ -222,7 +222,7 @@ def cluster(*objects: Any) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("objects", "known", "risks", "told"),
+    ("objects", "known", "risks", "shown"),
     [
         pytest.param((), None, [], "", id="no Modules"),
         pytest.param((module(),), seen(Status.TRUE, "Done"), [], "", id="verified"),
@@ -254,22 +254,22 @@ def cluster(*objects: Any) -> Snapshot:
     ],
 )
 def test_what_a_preflight_says(
-    objects: tuple[Module, ...], known: PreflightResults | None, risks: list[str], told: str
+    objects: tuple[Module, ...], known: PreflightResults | None, risks: list[str], shown: str
 ) -> None:
     """One risk a Module that is not ready, with stage and reason."""
     outcome = run_check(kernel_modules_ready.CHECK, cluster(*objects), with_fields(context(), kernel_modules=known))
     assert [finding.name for finding in outcome.findings] == risks
-    assert all(told in finding.message for finding in outcome.findings)
+    assert all(shown in finding.message for finding in outcome.findings)
     assert all(finding.resources[0].name == objects[0].metadata.name for finding in outcome.findings)
 
 
 @pytest.mark.parametrize("known", [None, seen(Status.FALSE)], ids=["nobody looked", "the images were looked at"])
 def test_one_story(known: PreflightResults | None) -> None:
     """That nobody validated anything is said as long as the preflight itself has not looked."""
-    told = run_check(
+    shown = run_check(
         kernel_module_validations.CHECK, cluster(module()), with_fields(context(), kernel_modules=known)
     ).findings
-    assert len(told) == (1 if known is None else 0)
+    assert len(shown) == (1 if known is None else 0)
 
 
 def test_a_cluster_without_the_kinds() -> None:

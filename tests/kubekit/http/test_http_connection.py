@@ -331,7 +331,7 @@ def test_no_date(text: str) -> None:
 
 
 def test_an_interrupt_in_the_middle_of_an_answer_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may come while the parser calls back, and must not be told as a server that speaks no HTTP."""
+    """It may come while the parser calls back, and must not be reported as a server that speaks no HTTP."""
 
     def interrupted(_self: Headers, _name: bytes, _value: bytes) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""One request on a connection of its own: what is sent, by which way, and where it does not go."""
+"""One request on a separate connection: what is sent, by which way, and where it does not go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Serve = Callable[[socket.socket, list[bytes]], None]
 
 @contextmanager
 def listening(serve: Serve) -> Iterator[tuple[int, list[bytes]]]:
-    """The port of a server that serves one caller, and what it was told."""
+    """The port of a server that serves one caller, and what it was reported."""
     got: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
@@ -107,7 +107,7 @@ def test_an_answer_to_head_has_no_body() -> None:
 
 
 def test_the_time_of_a_request_is_that_of_its_body_too() -> None:
-    """A piece that is to be sent after the end of it is not sent."""
+    """A piece that must be sent after the end of it is not sent."""
     now = [0.0]
 
     def pieces() -> Iterator[bytes]:

@@ -86,7 +86,7 @@ async def following(reflector: Reflector[Any]) -> AsyncIterator[None]:
 
 
 async def test_a_version_that_is_dropped_while_it_is_watched(tmp_path: Path) -> None:
-    """It is told as a kind that cannot be read any more; when it is served again, the cache equals the cluster."""
+    """It is reported as a kind that cannot be read any more; when it is served again, the cache equals the cluster."""
     async with ApiServer(tmp_path) as server, Client(config.load(str(server.kubeconfig))) as client:
         await client.send(calls.create(CRDS, definition(old_served=True)))
         await until_served(client, thing(OLD, "a"), OLD)

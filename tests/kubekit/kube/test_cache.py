@@ -1,4 +1,4 @@
-"""A cache tells of what was taken in at once at once, and keeps what did not change where it is."""
+"""A cache reports what was taken in at once at once, and keeps what did not change where it is."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def node_at(name: str, version: int) -> Node:
 
 def test_a_list_is_told_once_and_can_be_gone_through_again() -> None:
     """Every way of taking in: a first list, a later one, a change, an end; nothing where nothing differs."""
-    told: list[list[tuple[Change, str]]] = []
+    shown: list[list[tuple[Change, str]]] = []
 
     def heard(changes: Changes[Node]) -> None:
         now = [(change, (new or old or node_at("", 0)).metadata.name) for change, old, new in changes]
         assert now == [(change, (new or old or node_at("", 0)).metadata.name) for change, old, new in changes]
-        told.append(now)
+        shown.append(now)
 
     cache = Cache(Node)
     cache.add_changes_listener(heard)
@@ -35,7 +35,7 @@ def test_a_list_is_told_once_and_can_be_gone_through_again() -> None:
     cache.put(node_at("c", 6))
     cache.remove(node_at("b", 7))
     cache.remove(node_at("b", 8))
-    assert told == [
+    assert shown == [
         [("ADDED", "a"), ("ADDED", "b")],
         [("MODIFIED", "b"), ("ADDED", "c"), ("DELETED", "a")],
         [("MODIFIED", "c")],
@@ -135,7 +135,7 @@ def test_what_a_cache_is_at_first() -> None:
 
 
 def test_what_cannot_be_read_is_no_object() -> None:
-    """It is told apart, sorted; listeners hear that what was known is gone, once."""
+    """It is distinguished, sorted; listeners hear that what was known is gone, once."""
     cache, heard = Cache(Node), list[tuple[str, bool, bool]]()
     cache.replace([node_at("a", 1)], "1")
     cache.add_listener(lambda change, old, new: heard.append((change, old is None, new is None)))

@@ -78,7 +78,7 @@ async def test_those_who_sleep_are_told_soonest_first() -> None:
 
 
 def test_a_pause_just_passes() -> None:
-    """Nobody waits for it, and time never goes back."""
+    """Nobody waits for it, and time never returns."""
     clock = ManualClock()
     assert clock.now() == datetime(2026, 1, 1, tzinfo=UTC)
     clock.pause(2.5)
@@ -144,7 +144,7 @@ async def test_a_cancelled_sleeper_is_forgotten() -> None:
 
 
 async def test_within_gives_the_result_or_cancels() -> None:
-    """Work that is done in time gives its result; work that is not is cancelled, and nothing goes on behind."""
+    """Work that is done in time gives its result; work that is not is cancelled, and nothing continues behind."""
     clock = ManualClock()
 
     async def answer() -> int:

@@ -1,4 +1,4 @@
-"""Time that is not the machine's: what the environment says of it, and what a server's answers say."""
+"""Time that is not the machine's: what the environment says about it, and what a server's answers say."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("theirs", "told"),
+    ("theirs", "shown"),
     [
         pytest.param("2023-11-03T17:26:54+00:00", "2023-11-03T17:26:54+00:00", id="of a cluster in a dump's time"),
         pytest.param("2026-01-01T00:00:02+00:00", "2026-01-01T00:00:00+00:00", id="two seconds are the answer's way"),
@@ -45,8 +45,8 @@ def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypa
         pytest.param("2025-12-31T23:59:57+00:00", "2025-12-31T23:59:57+00:00", id="three seconds behind"),
     ],
 )
-async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_path: Path) -> None:
-    """As its answers date themselves, whichever client asks; a clock that is taken of it goes on from there."""
+async def test_ages_are_told_by_the_servers_time(theirs: str, shown: str, tmp_path: Path) -> None:
+    """As its answers date themselves, whichever client asks; a clock that is taken of it continues from there."""
     import asyncio
 
     ours = ManualClock(OURS)
@@ -59,15 +59,15 @@ async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_pat
                 client.send(calls.get_path("/version"))
                 return client.now()
 
-        assert (await asyncio.to_thread(ask)).isoformat() == told
+        assert (await asyncio.to_thread(ask)).isoformat() == shown
         async with Client(cluster, clock=ours) as client:
             before = client.cluster_clock()
             assert client.now() == before.now() == ours.now()
             await client.send(calls.get_path("/version"))
-            assert client.now().isoformat() == told
+            assert client.now().isoformat() == shown
             clock = client.cluster_clock()
             ours.jump(60)
-            assert clock.now() == datetime.fromisoformat(told) + timedelta(seconds=60)
+            assert clock.now() == datetime.fromisoformat(shown) + timedelta(seconds=60)
             # A clock that was taken does not move with what is answered later.
             assert before.now() == ours.now()
 

@@ -48,7 +48,7 @@ def test_an_answer_without_resources() -> None:
     [("v1", "", "v1", "/api/v1"), ("apps/v1", "apps", "v1", "/apis/apps/v1")],
 )
 def test_where_it_is_asked(api_version: str, group: str, version: str, path: str) -> None:
-    """The core group has a path of its own."""
+    """The core group has a separate path."""
     assert group_version(api_version) == (group, version)
     assert list_kinds(api_version).request.path == path
 
@@ -69,7 +69,7 @@ def test_an_answer_that_lists_no_versions_is_not_one_without_any(versions: Any) 
 
 
 def test_the_versions_of_all_groups() -> None:
-    """Without the core group, which has a list of its own."""
+    """Without the core group, which has a separate list."""
     call = list_group_versions()
     versions = [{"groupVersion": f"apps/{name}", "version": name} for name in ("v1", "v1beta1")]
     groups = [{"name": "apps", "versions": versions}, {"name": "batch", "versions": [{"groupVersion": "batch/v1"}]}]

@@ -32,7 +32,7 @@ sys.exit(int((here / "code").read_text()))
 
 
 class Plugin:
-    """A plugin in a folder of its own, and a kubeconfig beside it."""
+    """A plugin in a separate folder, and a kubeconfig next to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -212,7 +212,7 @@ def test_mistakes_of_plugins(
 
 @pytest.mark.parametrize("code", [1, 3])
 def test_a_failing_plugin(plugin: Plugin, code: int) -> None:
-    """Its exit code is told; what it printed is not used."""
+    """Its exit code is reported; what it printed is not used."""
     plugin.exits(code)
     with pytest.raises(ConfigError, match=f"failed with exit code {code}") as caught:
         plugin.auth().credential(NOW)
@@ -243,7 +243,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 )
 @pytest.mark.usefixtures("terminal")
 def test_whether_a_plugin_may_ask(plugin: Plugin, mode: str, interactive: bool) -> None:
-    """It is told; at a terminal it may unless the kubeconfig says that it never does."""
+    """It is reported; at a terminal it may unless the kubeconfig says that it never does."""
     plugin.auth(interactiveMode=mode).credential(NOW)
     assert json.loads(plugin.runs[0]["env"]["KUBERNETES_EXEC_INFO"])["spec"] == {"interactive": interactive}
 

@@ -70,7 +70,7 @@ def test_the_reason_decides_the_type(code: int, reason: str, expected: type[ApiE
     ],
 )
 def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: type[ApiError]) -> None:
-    """An ERROR event is a Status of its own, whose code is optional."""
+    """An ERROR event is a separate Status, whose code is optional."""
     assert type(api_errors.error_of_status(Status(status="Failure", reason=reason), REQUEST)) is expected
 
 
@@ -163,7 +163,7 @@ def test_a_bare_code_has_its_reason_and_words(code: int, reason: str, says: str)
     ],
 )
 def test_a_missing_kind_is_not_a_missing_object(body: bytes, missing: bool) -> None:
-    """The whole API being unknown is told apart from one object of it not being there."""
+    """The whole API being unknown is distinguished from one object of it not being there."""
     error = error_of(404, {}, body, REQUEST)
     assert isinstance(error, api_errors.NotFound)
     assert error.api_missing is missing

@@ -194,7 +194,7 @@ def test_who_is_impersonated_has_a_name(tmp_path: Path, user: dict[str, Any]) ->
 
 
 def test_the_contexts_that_there_are(tmp_path: Path) -> None:
-    """Sorted; they are told where none is chosen."""
+    """Sorted; they are reported where none is chosen."""
     path = tmp_path / "config"
     contexts = [{"name": name, "context": {"cluster": "k"}} for name in "bca"]
     path.write_text(yaml.dump({"contexts": contexts}))
@@ -211,7 +211,7 @@ def test_the_contexts_that_there_are(tmp_path: Path) -> None:
 
 
 def test_files_are_relative_to_the_one_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where that was named from the folder that one stands in, which may be left."""
+    """Also where that was named from the folder that one is in, which may be left."""
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "token").write_text("t")
     write(tmp_path / "some" / "config", user={"tokenFile": "token"})
@@ -237,7 +237,7 @@ def test_where_a_program_is(text: str, path: str) -> None:
 
 @pytest.mark.parametrize("gone", ["contexts", "clusters"])
 def test_half_a_kubeconfig_is_one(tmp_path: Path, gone: str) -> None:
-    """What is missing is told, and no service account is taken in its place."""
+    """What is missing is reported, and no service account is taken in its place."""
     document = yaml.load((write(tmp_path / "config")).read_bytes())
     del document[gone]
     (tmp_path / "config").write_text(yaml.dump(document))
@@ -339,7 +339,7 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     ids=["none", "empty"],
 )
 def test_a_token_file_that_gives_nothing(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """Without a token from before there is none to go on with."""
+    """Without a token from before there is none to continue with."""
     path = tmp_path / "token"
     if content is not None:
         path.write_bytes(content)

@@ -131,7 +131,7 @@ class SetClock(ManualClock):
 
 
 class Candidate:
-    """An elector with a clock and a client of its own, and a diary."""
+    """An elector with a clock and a separate client, and a diary."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ async def test_a_leader_notes_on_its_lease_what_it_is_asked_to(election: Electio
 
 @pytest.mark.parametrize("year", [2020, 2026, 2030], ids=["slow by years", "in step", "fast by years"])
 async def test_a_silent_leader_is_followed_after_its_time_by_our_clock(election: Election, year: int) -> None:
-    """15 s without a change as the follower sees it; what the record says of the time does not matter."""
+    """15 s without a change as the follower sees it; what the record says about the time does not matter."""
     one = await election.stands("one")
     two = await election.stands("two", datetime(year, 6, 1, tzinfo=UTC))
     for _ in range(10):
@@ -322,7 +322,7 @@ async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Elect
 
 
 async def test_a_leader_whose_lease_is_stolen_stops_at_once(election: Election) -> None:
-    """Not at its next attempt, until when there would be two: its clock stands still here."""
+    """Not at its next attempt, until when there would be two: its clock stops here."""
     one = await election.stands("one")
     await election.server.steal("thief")
     await asyncio.wait_for(one.task, 90)
@@ -381,7 +381,7 @@ def held(holder: str, **spec: Any) -> dict[str, Any]:
 async def test_a_lease_that_is_free_is_taken_at_once(
     election: Election, holder: str, acquired: str, transitions: int
 ) -> None:
-    """Its own is gone on with, as after a restart; nobody's begins anew."""
+    """Its own is gone on with, as after a restart; nobody's begins again."""
     election.server.lease = held(holder)
     await election.stands("one")
     assert election.diary == ["one leads"]
@@ -456,9 +456,9 @@ async def test_why_a_lease_was_lost_is_told(election: Election, trouble: str) ->
         await eventually(lambda: one.clock.sleeping or not one.leading)
         if one.leading:
             await one.clock.advance(one.clock.sleeping[0])
-    told = {"down": "not done within 8 s", "failing": "no"}
+    shown = {"down": "not done within 8 s", "failing": "no"}
     election.server.down = False
-    assert one.elector.lost == f"not renewed within 10 s: {told[trouble]}"
+    assert one.elector.lost == f"not renewed within 10 s: {shown[trouble]}"
 
 
 async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> None:
@@ -491,7 +491,7 @@ AFTER_THE_TIME = {
 
 
 async def test_writes_end_with_the_time_and_not_when_that_is_noticed(election: Election) -> None:
-    """Whoever was suspended goes on where it stood, before its timers run; the Lease itself may always be written."""
+    """Whoever was suspended continues where it stood, before its timers run; the Lease itself may always be written."""
     one, two = await election.stands("one"), await election.stands("two")
     await election.pass_time(one, 2)
     for seconds, may in ((9.9, True), (0.1, False), (86_400, False)):

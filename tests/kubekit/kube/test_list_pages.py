@@ -55,7 +55,7 @@ def test_how_far_is_read_ahead(before: int, token: str) -> None:
 
 
 def test_a_list_of_which_something_cannot_be_read() -> None:
-    """Whoever needs all of it is told the first; the others can be had."""
+    """Whoever needs all of it is reported the first; the others can be had."""
     bad = (Undecodable("ns", "a", "why"), Undecodable("", "b", "so"))
     assert Listing([1, 2], "5").complete("Node") == [1, 2]
     with pytest.raises(DecodeError, match=r"^Node ns/a cannot be read: why$"):
@@ -72,7 +72,7 @@ def test_a_list_of_which_something_cannot_be_read() -> None:
     ids=["with its own kind", "nulls", "nothing"],
 )
 def test_a_page_of_dicts(body: bytes, items: list[dict[str, str]]) -> None:
-    """What an item says of itself counts."""
+    """What an item says about itself counts."""
     page = calls.list_raw(resource_of(Node)).decode(body)
     assert list(page.items) == [{"apiVersion": "v1"} | item for item in items]
     assert (page.resource_version, page.continue_) == (("5", "t") if items else ("", ""))
@@ -80,7 +80,7 @@ def test_a_page_of_dicts(body: bytes, items: list[dict[str, str]]) -> None:
 
 @contextmanager
 def two_pages(asked: threading.Event) -> Iterator[str]:
-    """A server in a thread of its own, with a list of two pages; `asked` is set when the second is asked for."""
+    """A server in a separate thread, with a list of two pages; `asked` is set when the second is asked for."""
 
     class Pages(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -80,7 +80,7 @@ def test_a_connection_that_broke(request_: Request, reused: bool, again: bool) -
 
 
 def test_the_headers_of_a_request() -> None:
-    """Who asks, whatever for, on whose behalf; nothing of a credential where there is none."""
+    """Who asks, whatever for, on whose behalf; nothing of a credential where it does not exist."""
     config = ClusterConfig(server="https://h", headers=(("Impersonate-User", "u"),))
     sent = [("User-Agent", "me"), ("Accept-Encoding", "identity"), ("Accept", "application/json")]
     who = [("Authorization", "Bearer t")]
@@ -121,7 +121,7 @@ def not_trusted() -> ssl.SSLCertVerificationError:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_why_there_was_no_answer(error: Exception, detail: str, refused: bool) -> None:
-    """In words, with the server; whether nobody listens there is told apart."""
+    """In words, with the server; whether nobody listens there is distinguished."""
     made = unreachable_error(ClusterConfig(server="https://h"), error)
     assert (made.detail, made.refused, made.server, made.address) == (detail, refused, "https://h", "h:443")
     assert str(made) == f"could not reach https://h: {detail}"

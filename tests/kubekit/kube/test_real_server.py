@@ -67,7 +67,7 @@ async def test_tls(transport: Transport, admin: ClusterConfig) -> None:
 async def test_a_plugins_certificate_goes_before_the_kubeconfigs(
     transport: Transport, admin: ClusterConfig, server: ApiServer, tmp_path: Path
 ) -> None:
-    """And when it changes, the connection is made anew with it."""
+    """And when it changes, the connection is recreated with it."""
     other = tmp_path / "other"
     other.write_bytes(server.kubeconfig_for("nobody-in-particular"))
     weak = config.load(str(other))

@@ -39,7 +39,7 @@ HOLD = stream(hold=True)
 
 
 class Mirror:
-    """A scripted server, and a reflector that runs against it with a clock of its own and no jitter."""
+    """A scripted server, and a reflector that runs against it with a separate clock and no jitter."""
 
     def __init__(self, api: ScriptedApi) -> None:
         self.api = api
@@ -226,7 +226,7 @@ async def test_one_bad_object_in_a_list_costs_nothing_but_itself(mirror: Mirror)
 
 
 async def test_an_object_that_becomes_bad_and_good_again(mirror: Mirror) -> None:
-    """What was known of it is no answer any more; the watch goes on, and the next good state is one."""
+    """What was known about it is no answer any more; the watch continues, and the next good state is one."""
     seen: list[tuple[list[str], list[str]]] = []
     mirror.cache.add_state_listener(lambda: seen.append((mirror.names, [bad.name for bad in mirror.cache.undecoded])))
     first = stream(event("MODIFIED", odd("a", 6)), event("MODIFIED", node("b", 7)), event("MODIFIED", odd("a", 8)))
@@ -261,13 +261,13 @@ WHY = 'only the namespace "a" was recorded'
 
 
 async def test_a_list_that_the_server_calls_incomplete(mirror: Mirror) -> None:
-    """Its reason is kept beside the objects; a watch that opens without it says that all is known by now."""
-    told: list[tuple[str, ...]] = []
-    mirror.cache.add_state_listener(lambda: told.append(mirror.cache.incomplete))
+    """Its reason is kept next to the objects; a watch that opens without it says that all is known by now."""
+    shown: list[tuple[str, ...]] = []
+    mirror.cache.add_state_listener(lambda: shown.append(mirror.cache.incomplete))
     pages = (node_list(node("a", 1), version=5, token="t", Warning=PARTLY), node_list(version=5, Warning=PARTLY))
     await go(mirror, *pages, stream(event("ADDED", node("b", 7)), hold=True))
     await eventually(lambda: mirror.names == ["a", "b"])
-    assert told == [(WHY,), ()]
+    assert shown == [(WHY,), ()]
 
 
 async def test_a_bookmark_with_zero_values_of_any_kind(mirror: Mirror) -> None:

@@ -38,7 +38,7 @@ HOLD = stream(hold=True)
 
 
 class Run:
-    """A reflector at work, with a clock that stands still."""
+    """A reflector at work, with a clock that stops."""
 
     def __init__(self, api: ScriptedApi, client: Client, kind: Any, options: dict[str, Any]) -> None:
         self.api = api
@@ -67,7 +67,7 @@ async def running(*script: Handler, kind: Any = Node, **options: Any) -> AsyncIt
 
 
 async def test_it_asks_for_what_it_was_made_for() -> None:
-    """In the namespace and by the selectors, lists and watches alike; for as long as it was told, and some more."""
+    """In the namespace and by the selectors, lists and watches alike; for as long as it was reported, and some more."""
     options = {"namespace": "ns", "label_selector": "a=b", "field_selector": "c=d", "watch_s": 100}
     async with running(node_list(version=5), HOLD, kind=Pod, rand=lambda: 0.5, **options) as run:
         await run.api.until_requests(2, 15)
@@ -158,7 +158,7 @@ async def test_what_leads_to_a_new_list(trouble: list[Handler], lists: int) -> N
 
 
 async def test_the_third_failure_in_a_row_leads_to_a_new_list() -> None:
-    """Two are a server's restart; what was heard in between starts the count anew."""
+    """Two are a server's restart; what was heard in between starts the count again."""
     broken = failure(500, "InternalError")
     heard = stream(event("ADDED", node("a", 6)))
     async with running(node_list(version=5), broken, broken, heard, broken, broken, broken, HOLD) as run:
@@ -257,8 +257,8 @@ async def test_nobody_waits_longer_for_a_word(watch_s: int, monkeypatch: pytest.
 )
 async def test_a_bookmark_of_an_older_version_leads_to_a_new_list(version: str, lists: int) -> None:
     """The server was restored: what was watched from is not there yet."""
-    told = stream(event("BOOKMARK", {"metadata": {"resourceVersion": version}}))
-    async with running(node_list(version=5), told, *[node_list(version=4)] * (lists - 1), HOLD) as run:
+    shown = stream(event("BOOKMARK", {"metadata": {"resourceVersion": version}}))
+    async with running(node_list(version=5), shown, *[node_list(version=4)] * (lists - 1), HOLD) as run:
         await run.api.until_requests(2 + lists, 15)
         assert sum("watch" not in target for target in run.api.targets) == lists
 
@@ -335,7 +335,7 @@ async def test_a_watch_waits_for_the_first_evaluation_and_misses_nothing() -> No
 
 
 async def test_a_kind_that_is_not_served_is_not_listed_until_somebody_sees_its_definition() -> None:
-    """One answer tells of all of them. Once it was hurried, it is soon asked for again if it is not there yet."""
+    """One answer reports all of them. Once it was hurried, it is soon asked for again if it is not there yet."""
     groups = reply({"groups": [{"name": "batch", "versions": [{"groupVersion": "apps/v1"}]}]})
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         api.answers(groups, failure(404, "NotFound"), reply({"metadata": {"resourceVersion": "5"}, "items": []}), HOLD)

@@ -1,4 +1,4 @@
-"""A token that the server refuses in the middle of the work: the clients of a pod go on with the one in its file."""
+"""A token that the server refuses in the middle of the work: the clients of a pod continue with the one in its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client certificate on its way into a context: through memory, or a folder where there is none."""
+"""A client certificate on its way into a context: through memory, or a folder where it does not exist."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ async def test_each_repetition_of_a_write_is_asked_about(api: ScriptedApi, call:
 
 
 async def test_a_slow_server(api: ScriptedApi, transport: Transport) -> None:
-    """No answer in time is an error of its own, and not asked again: the server may be at work on it.
+    """No answer in time is a separate error, and not asked again: the server may be at work on it.
 
     However long a connection may take.
     """
@@ -309,7 +309,7 @@ async def test_a_cut_answer(api: ScriptedApi, transport: Transport) -> None:
     api.answers(half, reply(node("a", 1)))
     with pytest.raises(api_errors.Unreachable, match="before the answer was complete"):
         await transport.use(ClusterConfig(server=api.url)).send(GET)
-    # The next question has a connection of its own, and an answer.
+    # The next question has a separate connection, and an answer.
     await transport.send(GET)
 
 
@@ -354,7 +354,7 @@ async def test_a_list_is_asked_for_by_namespace_and_selectors(api: ScriptedApi, 
 
 
 async def test_a_list_with_one_that_cannot_be_read(api: ScriptedApi, transport: Transport) -> None:
-    """Whoever wants all of it is told which; by its kind."""
+    """Whoever wants all of it is reported which; by its kind."""
     odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     api.answers(node_list(node("b", 1), odd, version=5))
     with pytest.raises(DecodeError, match="Node a cannot be read: Invalid enum value 'true'"):
@@ -372,7 +372,7 @@ async def test_a_list_that_is_gone_at_once_is_an_error(api: ScriptedApi, transpo
 
 
 async def test_who_asks_is_said(api: ScriptedApi, transport: Transport) -> None:
-    """By name and version; nothing of a credential where there is none, and no packing."""
+    """By name and version; nothing of a credential where it does not exist, and no packing."""
     api.answers(reply(node("a", 1)))
     await transport.use(ClusterConfig(server=api.url)).send(GET)
     headers = api.requests[0].headers
@@ -396,7 +396,7 @@ async def test_a_client_that_was_closed_connects_again(api: ScriptedApi, transpo
 
 
 async def test_a_server_that_closes_after_its_answer(api: ScriptedApi, transport: Transport) -> None:
-    """The next request has a connection of its own, also one that may not be sent twice."""
+    """The next request has a separate connection, also one that may not be sent twice."""
     api.answers(reply(MAP, Connection="close"))
     transport.use(ClusterConfig(server=api.url))
     for _ in range(2):
@@ -430,7 +430,7 @@ async def test_another_certificate_has_another_connection(api: ScriptedApi, tran
 
 
 async def test_watches_do_not_keep_other_requests_waiting(api: ScriptedApi) -> None:
-    """Each has a connection of its own, for minutes."""
+    """Each has a separate connection, for minutes."""
     api.answers(*[stream(event("ADDED", node("a", 2)), hold=True)] * 120, reply(node("a", 1)))
     async with Client(ClusterConfig(server=api.url)) as client, AsyncExitStack() as opened:
         for _ in range(120):
@@ -452,7 +452,7 @@ async def test_warnings_are_handed_on(api: ScriptedApi) -> None:
 
 
 async def test_a_command_that_watches_is_told_what_cannot_be_read(api: ScriptedApi) -> None:
-    """By its name; and it asks as it was told to."""
+    """By its name; and it asks as it was asked to."""
     odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     api.answers(stream(event("ADDED", node("b", 2)), event("MODIFIED", odd)))
     with SyncClient(ClusterConfig(server=api.url)) as client:

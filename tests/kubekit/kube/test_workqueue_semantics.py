@@ -137,7 +137,7 @@ async def test_a_first_back_off_may_be_another() -> None:
 
 
 async def test_a_later_delay_that_was_overtaken_is_void() -> None:
-    """The key comes once, at the sooner time; added again it has a time of its own."""
+    """The key comes once, at the sooner time; added again it has a separate time."""
     clock = ManualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
     queue.add_after("a", 5)

@@ -88,7 +88,7 @@ def test_evaluation_errors(expression: str, value: Any, message: str) -> None:
 
 
 def test_budget() -> None:
-    """Running out of budget is an error of its own: it says nothing about the object."""
+    """Running out of budget is a separate error: it says nothing about the object."""
     with pytest.raises(CelBudgetError):
         compile_cel("self.all(i, i < 20000)", {"self": "list"}).evaluate({"self": list(range(10_001))})
 
@@ -151,7 +151,7 @@ GREEDY = {
     "sums of lists": ("size(l.map(x, [1]).sum()) > 0 || sets.contains(l, l.map(x, 'a'))", {"l": MANY}),
 }
 
-# Each in a fork of its own, whose peak of memory is of nothing else, and which has imported and begun already.
+# Each in a separate fork, whose peak of memory is of nothing else, and which has imported and begun already.
 _IN_FORKS = """
 import json, os, resource, sys
 from kubekit.lang.cel import CelError, compile_cel
@@ -179,9 +179,9 @@ def test_greedy(part: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _IN_FORKS], input=json.dumps(greedy), text=True, stdout=subprocess.PIPE, check=True
     )
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {what: outcome for what, outcome, _mebibytes in told} == dict.fromkeys(greedy, "CelBudgetError")
-    assert {what: mebibytes for what, _outcome, mebibytes in told if mebibytes >= 256} == {}
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {what: outcome for what, outcome, _mebibytes in shown} == dict.fromkeys(greedy, "CelBudgetError")
+    assert {what: mebibytes for what, _outcome, mebibytes in shown if mebibytes >= 256} == {}
 
 
 _MANY_NULLS = """
@@ -193,7 +193,7 @@ for _ in range(20_000):
 
 
 def test_many_nulls() -> None:
-    """A process in which many nulls became Python's goes on: the engine frees None too often."""
+    """A process in which many nulls became Python's continues: the engine frees None too often."""
     assert subprocess.run([sys.executable, "-c", _MANY_NULLS], check=False).returncode == 0
 
 

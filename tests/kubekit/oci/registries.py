@@ -1,4 +1,4 @@
-"""Registries for tests: the sandbox's, Debian's docker-registry, and one that misbehaves as it is told."""
+"""Registries for tests: the sandbox's, Debian's docker-registry, and one that misbehaves as it is reported."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def writing(host: str) -> Access:
 
 
 def release(folder: Path, version: str = "5.2.0", **files: bytes) -> BuiltImage:
-    """A small release in a layout of its own."""
+    """A small release in a separate layout."""
     manifest = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
     return build_release(folder, version=version, files={"release-manifests/a.yaml": manifest, **files})
 
 
 @contextmanager
 def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
-    """`host:port` of the sandbox's registry, served by a thread of its own."""
+    """`host:port` of the sandbox's registry, served by a separate thread."""
     started = threading.Event()
     ended: list[Callable[[], object]] = []
     host: list[str] = []

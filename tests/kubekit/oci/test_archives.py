@@ -294,7 +294,7 @@ def test_records_that_are_read(records: bytes, name: str) -> None:
 
 @pytest.mark.parametrize("said", ["1e99", "-1", "", "0x10", "1" * 20, "7" * 50])
 def test_a_pax_size_that_is_no_number(said: str) -> None:
-    """As much of it is shown as tells what it is."""
+    """As much of it is shown as shows what it is."""
     with pytest.raises(BadTar, match=re.escape(f"a file's size is {said.encode()[:40]!r}")):
         only(extended(b"x", record(b"size", said.encode())) + header(b"a"))
 

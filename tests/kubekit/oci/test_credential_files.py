@@ -79,7 +79,7 @@ def test_whose_login(auths: dict[str, Any], image: str, expected: Login | None) 
 
 
 def test_a_login_is_never_printed() -> None:
-    """Neither the password nor the token stands in what a log or a traceback would show."""
+    """Neither the password nor the token is in what a log or a traceback would show."""
     for login in (Login("ann", SECRET), Login(identity_token=SECRET)):
         assert SECRET not in repr(Credentials((AuthFile("f", {"h": login}),)))
     assert ANN.basic == "Basic " + base64.b64encode(b"ann:a:b").decode()
@@ -177,7 +177,7 @@ HELPERS = {
 def test_helpers(
     document: dict[str, Any], image: str, expected: Login | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are told the server on stdin and answer with a login."""
+    """They are reported the server on stdin and answer with a login."""
     for name, script in HELPERS.items():
         helper(tmp_path, name, script)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -83,7 +83,7 @@ def test_what_is_no_gzip(data: bytes, error: type[Exception], said: str) -> None
 
 
 def test_nothing_is_no_member() -> None:
-    """As for Python's reader; an archive of nothing is told as such."""
+    """As for Python's reader; an archive of nothing is reported as such."""
     assert unpacked(b"") == gzip.decompress(b"") == b""
 
 

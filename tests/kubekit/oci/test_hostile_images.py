@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile-images")]
 
 @pytest.fixture(scope="module")
 def read_results(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str | int]]:
-    """What a process of its own says that read all of them, one after the other."""
+    """What a separate process says that read all of them, one after the other."""
     command = [sys.executable, "-m", "bench.hostile.images", str(tmp_path_factory.mktemp("hostile"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -24,7 +24,7 @@ def read_results(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, st
 
 @pytest.mark.parametrize("row", IMAGES, ids=lambda row: row.name)
 def test_a_hostile_image_is_refused(read_results: list[tuple[str, str, str | int]], row: object) -> None:
-    """By each way to use it, for the reason that is written beside it, and with nothing of size written."""
+    """By each way to use it, for the reason that is written next to it, and with nothing of size written."""
     name, said = getattr(row, "name"), getattr(row, "said")  # noqa: B009
     outcomes = {way: text for found, way, text in read_results if found == name}
     assert outcomes, name

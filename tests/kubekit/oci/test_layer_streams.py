@@ -266,7 +266,7 @@ def test_a_file_that_is_not_read_out(made: Made, limit: int, said: str) -> None:
     ],
 )
 def test_a_file_that_is_read_out(made: list[Made], found: bytes | Hidden) -> None:
-    """What the layer says of it in the end."""
+    """What the layer says about it in the end."""
     data = tar(made)
     assert find_in_layer([data], layer(data), "a", limit=4, budget=Budget.of("image")) == found
 

@@ -498,7 +498,7 @@ def test_an_image_of_as_many_layers_as_there_may_be(tmp_path: Path) -> None:
 
 
 def test_what_is_no_image(tmp_path: Path) -> None:
-    """It is named, with the type that it says of itself."""
+    """It is named, with the type that it says about itself."""
     layout = Layout.create(tmp_path)
     digest = layout.add_blob(b"{}")
     layout.add_manifest(images.Descriptor(media_type="text/plain", digest=digest, size=2), "1")

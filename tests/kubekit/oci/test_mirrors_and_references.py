@@ -244,7 +244,7 @@ def test_how_long_a_repository_may_be() -> None:
     ],
 )
 def test_what_is_wrong_with_a_reference(text: str, said: str) -> None:
-    """Which part of it is told."""
+    """Which part of it is reported."""
     with pytest.raises(InvalidReference) as refused:
         parse(text)
     assert refused.value.message == f"{text!r}: {said}"

@@ -56,7 +56,7 @@ def test_places(text: str, expected: LayoutLocation | Reference) -> None:
 
 @pytest.mark.parametrize("text", ["oci:", "oci::5.2.0", f"oci:@{DIGEST}"])
 def test_a_layout_without_a_folder(text: str) -> None:
-    """Nothing is taken for the folder that one stands in."""
+    """Nothing is taken for the folder that one is in."""
     with pytest.raises(InvalidReference, match="names no folder; expected oci:DIR or oci:DIR:TAG"):
         parse_location(text)
 
@@ -214,7 +214,7 @@ def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> No
 
 
 def test_a_layout_may_be_made_where_there_is_room_for_one(tmp_path: Path) -> None:
-    """In an empty folder, and beside other images of a layout."""
+    """In an empty folder, and next to other images of a layout."""
     one, two = release(tmp_path / "one"), release(tmp_path / "two", "5.2.1")
     (tmp_path / "empty").mkdir()
     for made, name in ((one, "x"), (two, "y")):
@@ -325,7 +325,7 @@ def test_what_the_index_has(added: list[tuple[str, str]], kept: list[tuple[str, 
 
 
 def test_what_is_said_of_an_image_is_kept(tmp_path: Path) -> None:
-    """Its other annotations and its platform, beside the name."""
+    """Its other annotations and its platform, next to the name."""
     layout = Layout.create(tmp_path)
     platform = images.Platform(architecture="arm64", os="linux")
     said = images.Descriptor(

@@ -117,8 +117,8 @@ def test_a_refusal(status: int, kind: type[OciError], said: str, asked: int, mad
     """Whether it is the image, the login or the registry; what may pass is asked for four times."""
     with odd_registry(Layout.open(made.layout), always("", Answer(status))) as odd:
         access = quick()
-        told = refusal(access, f"{odd.host}/a/b:1", kind)
-        assert told == f"reading manifest {odd.host}/a/b:1: {said.replace('HOST', odd.host)}"
+        shown = refusal(access, f"{odd.host}/a/b:1", kind)
+        assert shown == f"reading manifest {odd.host}/a/b:1: {said.replace('HOST', odd.host)}"
         assert len(odd.asked) == asked
     assert isinstance(access.wait, Pauses)
     assert access.wait.seconds == [1.0, 2.0, 4.0][: asked - 1]
@@ -161,15 +161,15 @@ def test_a_registrys_own_words(errors: object, words: str, made: BuiltImage) -> 
 
 
 @pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize(("words", "told"), [(b"", ""), (b'{"errors":[{"message":"no"}]}', SAYS % "no")])
-def test_a_login_that_is_refused(status: int, words: bytes, told: str, made: BuiltImage) -> None:
-    """Reading and writing are told apart, and what the registry says of it is there."""
+@pytest.mark.parametrize(("words", "shown"), [(b"", ""), (b'{"errors":[{"message":"no"}]}', SAYS % "no")])
+def test_a_login_that_is_refused(status: int, words: bytes, shown: str, made: BuiltImage) -> None:
+    """Reading and writing are reported apart, and what the registry says about it is there."""
     answer = Answer(status, words, {"WWW-Authenticate": 'Basic realm="x"'})
     with odd_registry(Layout.open(made.layout), always("", answer)) as odd:
         access = known(odd.host)
         said = refusal(access, f"{odd.host}/a:1", Unauthorized)
         assert said == (
-            f"reading manifest {odd.host}/a:1: registry {odd.host} refused reading a with the credentials given{told}"
+            f"reading manifest {odd.host}/a:1: registry {odd.host} refused reading a with the credentials given{shown}"
         )
         with pytest.raises(Unauthorized) as caught:
             RegistryClient(access).push(Layout.open(made.layout), made.digest, parse(f"{odd.host}/a:1"))
@@ -229,7 +229,7 @@ def test_a_password_is_sent_where_it_is_asked_for(challenge: str, made: BuiltIma
 )
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
 def test_where_a_token_is_asked_for(scheme: str, challenge: str, asked: str, made: BuiltImage) -> None:
-    """With the scope that is needed, whatever the challenge says of scopes."""
+    """With the scope that is needed, whatever the challenge says about scopes."""
 
     def rule(question: Asked) -> Answer | None:
         if question.path.startswith("/token"):
@@ -300,7 +300,7 @@ def tokens(odd_host: Callable[[], str], answer: Answer) -> Rule:
     ],
 )
 def test_a_token_service_that_gives_none(answer: Answer, kind: type[OciError], said: str, made: BuiltImage) -> None:
-    """Whether another time may help is told apart from who one is."""
+    """Whether another time may help is distinguished from who one is."""
     with odd_registry(Layout.open(made.layout), tokens(lambda: odd.host, answer)) as odd:
         assert f"{odd.host}/a:5.2.0: {said.replace('HOST', odd.host)}" in refusal(quick(), f"{odd.host}/a:5.2.0", kind)
 
@@ -339,8 +339,8 @@ def test_who_hangs_up_is_asked_again() -> None:
     """Without a word, or in the middle of one; four times in all, and longer and longer in between."""
     pauses = Pauses()
     with spoken(b"", b"HTTP/1.1 2") as (host, got):
-        told = refusal(Access(wait=pauses), f"{host}/a:1", Unreachable)
-        assert told.startswith(f"reading manifest {host}/a:1: {host} broke off: ")
+        shown = refusal(Access(wait=pauses), f"{host}/a:1", Unreachable)
+        assert shown.startswith(f"reading manifest {host}/a:1: {host} broke off: ")
         assert len(requests(got)) == 4
     assert pauses.seconds == [1.0, 2.0, 4.0]
 
@@ -394,14 +394,14 @@ def test_how_large_a_manifest_may_be() -> None:
     with spoken(OK + length % len(body) + body) as (host, _):
         assert RegistryClient(quick()).resolve(parse(f"{host}/a:1")) == sha256(body)
     with spoken(OK + length % (len(body) + 1) + body + b" ") as (host, _):
-        told = refusal(quick(), f"{host}/a:1", BadImage)
-        assert told == f"reading manifest {host}/a:1: it is larger than 1048576 bytes"
+        shown = refusal(quick(), f"{host}/a:1", BadImage)
+        assert shown == f"reading manifest {host}/a:1: it is larger than 1048576 bytes"
     with spoken(OK + length % 100 + b"{}") as (host, _):
-        told = refusal(quick(), f"{host}/a:1", Unreachable)
-        assert told == f"reading manifest {host}/a:1: {host} broke off after 2 bytes"
+        shown = refusal(quick(), f"{host}/a:1", Unreachable)
+        assert shown == f"reading manifest {host}/a:1: {host} broke off after 2 bytes"
     with spoken(OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\n{") as (host, _):
-        told = refusal(quick(), f"{host}/a:1", Unreachable)
-        assert told == f"reading manifest {host}/a:1: {host} broke off after 1 bytes"
+        shown = refusal(quick(), f"{host}/a:1", Unreachable)
+        assert shown == f"reading manifest {host}/a:1: {host} broke off after 1 bytes"
 
 
 def question() -> RegistryRequest:
@@ -450,8 +450,8 @@ def test_docker_hub_is_asked_at_its_own_address(monkeypatch: pytest.MonkeyPatch)
         raise socket.gaierror(-2, f"no address for {host}")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    told = refusal(quick(), "busybox:1", Unreachable)
-    assert told == "reading manifest busybox:1: registry registry-1.docker.io cannot be reached: " + (
+    shown = refusal(quick(), "busybox:1", Unreachable)
+    assert shown == "reading manifest busybox:1: registry registry-1.docker.io cannot be reached: " + (
         "no address for registry-1.docker.io"
     )
 
@@ -464,8 +464,8 @@ def test_a_certificate_that_nobody_looks_at(made: BuiltImage, tmp_path: Path) ->
     with odd_registry(Layout.open(made.layout), tls=tls) as odd:
         host = elsewhere(odd)
         assert RegistryClient(quick(unchecked=frozenset({host}))).resolve(parse(f"{host}/a:5.2.0")) == made.digest
-        told = refusal(quick(unchecked=frozenset({"other"})), f"{host}/a:5.2.0", Untrusted)
-        assert f"the certificate of {host} is not trusted (" in told
+        shown = refusal(quick(unchecked=frozenset({"other"})), f"{host}/a:5.2.0", Untrusted)
+        assert f"the certificate of {host} is not trusted (" in shown
 
 
 @pytest.mark.parametrize(
@@ -487,8 +487,8 @@ def test_what_is_wrong_with_a_certificate(
     tls.load_cert_chain(certificate, key)
     with odd_registry(Layout.open(made.layout), tls=tls) as odd:
         host = elsewhere(odd)
-        told = refusal(quick(ca_file=str(certificate)), f"{host}/a:5.2.0", Untrusted)
-    assert f"the certificate of {host} {why}" in told
+        shown = refusal(quick(ca_file=str(certificate)), f"{host}/a:5.2.0", Untrusted)
+    assert f"the certificate of {host} {why}" in shown
 
 
 def test_a_registry_on_this_machine_that_speaks_tls(made: BuiltImage, tmp_path: Path) -> None:
@@ -501,8 +501,8 @@ def test_a_registry_on_this_machine_that_speaks_tls(made: BuiltImage, tmp_path: 
         assert RegistryClient(access).resolve(parse(f"{odd.host}/a:5.2.0")) == made.digest
         assert "is not trusted" in refusal(quick(), f"{odd.host}/a:5.2.0", Untrusted)
         listed = quick(plain_http=frozenset({odd.host}))
-        told = refusal(listed, f"{odd.host}/a:5.2.0", Unreachable)
-        assert told.endswith(f": {odd.host} speaks TLS, but is listed for plain HTTP: do not list it")
+        shown = refusal(listed, f"{odd.host}/a:5.2.0", Unreachable)
+        assert shown.endswith(f": {odd.host} speaks TLS, but is listed for plain HTTP: do not list it")
 
 
 def test_a_proxy_is_asked_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,8 +558,8 @@ def test_a_storage_host_gets_no_credentials(status: int, challenge: str, wants_t
     layout = Layout.open(made.layout)
     with odd_registry(layout, storage_rule) as storage, odd_registry(layout, registry_rule) as odd:
         kind = Unauthorized if status != 500 else Unreachable
-        told = refusal(known(odd.host), f"{odd.host}/a:1", kind)
-        assert told.endswith(f"{storage.host}, to which registry {odd.host} redirects, answered {status}")
+        shown = refusal(known(odd.host), f"{odd.host}/a:1", kind)
+        assert shown.endswith(f"{storage.host}, to which registry {odd.host} redirects, answered {status}")
         assert {asked.path for asked in storage.asked} == {"/blob"}
         assert not any("Authorization" in asked.headers for asked in storage.asked)
 
@@ -594,8 +594,8 @@ def test_a_redirect_to_nowhere(made: BuiltImage) -> None:
 def test_redirects_without_end(made: BuiltImage) -> None:
     """Ten are followed."""
     with odd_registry(Layout.open(made.layout), always("", Answer(302, b"", {"Location": "/v2/again"}))) as odd:
-        told = refusal(quick(), f"{odd.host}/a:1", Unreachable)
-        assert told.endswith(f"more than 10 redirects, the last to {odd.host}")
+        shown = refusal(quick(), f"{odd.host}/a:1", Unreachable)
+        assert shown.endswith(f"more than 10 redirects, the last to {odd.host}")
         assert len(odd.asked) == 11
 
 
@@ -873,8 +873,8 @@ def test_a_blob_that_never_comes_whole(tmp_path: Path) -> None:
         reference = parse(f"{odd.host}/a@{made.digest}")
         with pytest.raises(Unreachable) as caught:
             RegistryClient(Access(wait=pauses, attempts=3)).read_file(reference, "f")
-        told = f"{odd.host} broke off: it ended after 100 of {layer.size} bytes"
-        assert caught.value.message == f"{reference}: blob {layer.digest}: {told}"
+        shown = f"{odd.host} broke off: it ended after 100 of {layer.size} bytes"
+        assert caught.value.message == f"{reference}: blob {layer.digest}: {shown}"
         assert len([path for path in odd.paths() if layer.digest in path]) == 3
     assert pauses.seconds == [1.0, 2.0]
 
@@ -973,7 +973,7 @@ def test_mirrors_are_asked_in_turn_and_named(made: BuiltImage, tmp_path: Path) -
 
 
 def test_a_release_is_read_from_a_registry(made: BuiltImage) -> None:
-    """By its tag, which stands for a digest."""
+    """By its tag, which represents a digest."""
     with odd_registry(Layout.open(made.layout)) as odd:
         client = RegistryClient(quick())
         assert b'"5.2.0"' in client.read_file(parse(f"{odd.host}/a:5.2.0"), FILE)

@@ -172,7 +172,7 @@ def test_an_address_is_known_however_it_is_written(host: str, address: str | Non
 
 
 def test_an_address_that_is_refused_is_named() -> None:
-    """A name is judged when it is known what it is."""
+    """A name is evaluated when it is known what it is."""
     with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that registries must not lead to"):
         AddressPolicy(own=False).check("127.1")
     for host in ("registry.example", "192.0.2.1"):
@@ -186,7 +186,7 @@ def deadline() -> Deadline:
 
 
 def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) -> None:
-    """Where none does, the last one's error is told; where there is none, that."""
+    """Where none does, the last one's error is reported; where it does not exist, that."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         names["somewhere"] = ["127.0.0.2", "127.0.0.1", "127.0.0.3"]
@@ -379,7 +379,7 @@ def test_a_listed_registry_leads_to_listed_ones_alone(tmp_path: Path, kind: str)
 def test_a_name_that_changes_between_looks_is_judged_at_each(
     tmp_path: Path, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address that was judged is the one that is connected to: there is no second look in between."""
+    """The address that was evaluated is the one that is connected to: there is no second look in between."""
     looks = []
     resolve = socket.getaddrinfo
 
@@ -391,7 +391,7 @@ def test_a_name_that_changes_between_looks_is_judged_at_each(
     monkeypatch.setattr(socket, "getaddrinfo", changing)
     made = release(tmp_path / "made")
 
-    # A network of its own stands for the inner one, and 127.0.0.2, where nobody listens, for the web.
+    # A separate network represents the inner one, and 127.0.0.2, where nobody listens, for the web.
     class Outer(AddressPolicy, frozen=True):
         def refuses(self, address: Any) -> bool:
             return str(address) == "127.0.0.1"

@@ -183,7 +183,7 @@ def test_each_search_counts_its_own_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found: list[str], faults: list[str]) -> None:
-    """It has no content of its own to be judged by."""
+    """It has no content of its own to be evaluated by."""
 
     def fault(_path: str, head: bytes) -> str:
         return "a text" if head == b"text" else ""
@@ -305,7 +305,7 @@ def test_it_ends_where_all_was_found(tmp_path: Path, media_type: str) -> None:
 
 
 def test_all_that_is_wanted_must_be_found(tmp_path: Path) -> None:
-    """The search goes on until the last one."""
+    """The search continues until the last one."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made(f"{FOLDER}/b.ko")], [Made(KO)])
     with odd_registry(layout) as odd:
@@ -318,7 +318,7 @@ def test_all_that_is_wanted_must_be_found(tmp_path: Path) -> None:
 
 
 def test_the_image_of_an_architecture(tmp_path: Path) -> None:
-    """Of an index that of the architecture is searched; one that it lacks is told with those that it has."""
+    """Of an index that of the architecture is searched; one that it lacks is reported with those that it has."""
     layout = layout_in(tmp_path)
     amd, arm = put_image(layout, [Made(KO)]), put_image(layout, [Made("a")], architecture="arm64")
     index = put_index(layout, amd, arm)
@@ -350,7 +350,7 @@ def wrong(asked: Asked) -> Answer | None:
     ("rule", "error"), [(cut, Unreachable), (gone, ImageNotFound), (wrong, BadImage)], ids=["cut", "gone", "wrong"]
 )
 def test_an_error_names_its_layer(tmp_path: Path, rule: Rule, error: type[OciError]) -> None:
-    """So that it can be told from one about the manifest."""
+    """So that it is known from one about the manifest."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made(KO)])
     access = Access(wait=lambda _seconds: False)
@@ -448,7 +448,7 @@ def test_links_of_a_distribution_cost_nothing() -> None:
 
 @pytest.mark.parametrize("media_type", [images.LAYER_GZIP, images.LAYER_ZSTD])
 def test_a_layer_cut_short_is_broken(tmp_path: Path, media_type: str) -> None:
-    """Also where the digest holds: what was not there cannot be told absent."""
+    """Also where the digest holds: what was not there is unknown absent."""
     layout = layout_in(tmp_path)
     data = tar([Made("a", os.urandom(100_000)), Made("b")])
     made = put_image(layout, data[:50_000], media_type=media_type)

@@ -110,7 +110,7 @@ def test_a_good_signature_of_another_claim_is_refused(body: bytes, said: str) ->
 
 
 def test_a_claim_without_the_optional_part_is_good() -> None:
-    """Nothing depends on it, and null stands for nothing."""
+    """Nothing depends on it, and null represents nothing."""
     for body in (
         changed(optional=None),
         json.dumps({"critical": json.loads(signature_claim(DIGEST, NAME))["critical"]}).encode(),
@@ -209,12 +209,12 @@ def test_an_error_has_no_backtrace() -> None:
         "    except OciError as error:\n"
         "        print(error, *getattr(error, 'details', ()))\n"
     )
-    told = subprocess.run(
+    shown = subprocess.run(
         [sys.executable, "-c", script], env={"RUST_BACKTRACE": "1"}, capture_output=True, text=True, check=True
     )
-    assert "backtrace" not in told.stdout.lower()
-    assert len(told.stdout.splitlines()) == 6
-    assert all(line.strip() for line in told.stdout.splitlines())
+    assert "backtrace" not in shown.stdout.lower()
+    assert len(shown.stdout.splitlines()) == 6
+    assert all(line.strip() for line in shown.stdout.splitlines())
 
 
 def test_every_keyring_must_agree() -> None:
@@ -407,11 +407,11 @@ def test_why_a_key_does_not_count_is_said() -> None:
         f"key {expired.primary.fingerprint.hex()} expired on {made + timedelta(days=5):%Y-%m-%d}",
         f"subkey {sub.subkey.fingerprint.hex()} is revoked",
     )
-    told = refusal(sub.subkey.message(signature_claim(DIGEST, NAME), NOW), Keyring("a", expired.public + sub.public))
-    assert f" ({'; '.join(dead)})" in told
+    shown = refusal(sub.subkey.message(signature_claim(DIGEST, NAME), NOW), Keyring("a", expired.public + sub.public))
+    assert f" ({'; '.join(dead)})" in shown
     assert len(usable_keys(Keyring("a", expired.public + sub.public), NOW).certificates) == 1
     assert usable_keys(RING, NOW).dead == ()
-    # A key that nobody has bound to a name (RFC 9580, 10.1): the library reads it, and cannot judge it.
+    # A key that nobody has bound to a name (RFC 9580, 10.1): the library reads it, and cannot evaluate it.
     unbound = Key(made)
     judged = usable_keys(Keyring("a", packet(6, unbound.body) + sub.public), NOW)
     assert len(judged.certificates) == 1

@@ -1,4 +1,4 @@
-"""An API server in this process, on a port of its own, and a client of it."""
+"""An API server in this process, on a separate port, and a client of it."""
 
 from __future__ import annotations
 

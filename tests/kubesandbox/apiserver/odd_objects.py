@@ -100,7 +100,7 @@ def base_objects() -> dict[str, JSON]:
 
 
 def odd_object(place: Place, base: JSON, value: Any) -> JSON:
-    """Returns `base` with `value` at the place; objects and lists on the way are made where there are none."""
+    """Returns `base` with `value` at the place; objects and lists on the way are made where they do not exist."""
     obj = copy.deepcopy(base)
     obj |= {"apiVersion": f"{place.kind.group}/{place.kind.version}".strip("/"), "kind": place.kind.kind}
     obj.setdefault("metadata", {})["name"] = "odd"

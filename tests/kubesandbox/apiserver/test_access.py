@@ -25,7 +25,7 @@ JSON_BODY = ("Content-Type", b"application/json")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data folder of a server in a process of its own."""
+    """The data folder of a server in a separate process."""
     data = tmp_path_factory.mktemp("access") / "data"
     with api_server(data):
         yield data

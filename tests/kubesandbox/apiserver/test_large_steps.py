@@ -112,7 +112,7 @@ def service(ports: int) -> JSON:
 
 
 def aliases(levels: int) -> bytes:
-    """A thing of 10 to the power of `levels` values, which aliases stand for; go-yaml allows as many as 400,000."""
+    """A thing of 10 to the power of `levels` values, which aliases represent; go-yaml allows as many as 400,000."""
     lines = [b"apiVersion: x.dev/v1\nkind: Thing\nmetadata: {name: big}\nl0: &l0 [1,2,3,4,5,6,7,8,9,0]"]
     lines += [b"l%d: &l%d [%b]" % (at, at, b",".join([b"*l%d" % (at - 1)] * 10)) for at in range(1, levels)]
     # The share of aliases must not exceed 99 percent.

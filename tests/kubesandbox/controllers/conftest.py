@@ -33,7 +33,7 @@ JSON = dict[str, Any]
 CONFIG_MAPS = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 SECRETS = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
 NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
-# Cluster-scoped, without a controller of its own.
+# Cluster-scoped, without a separate controller.
 CLASSES = Resource(
     group="scheduling.k8s.io", version="v1", kind="PriorityClass", plural="priorityclasses", namespaced=False
 )

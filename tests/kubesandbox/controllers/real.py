@@ -1,8 +1,8 @@
-"""Kubernetes' own controllers on a real control plane, as the judge of the sandbox's: the same tests run on both.
+"""Kubernetes' own controllers on a real control plane, as the evaluate of the sandbox's: the same tests run on both.
 
 `RUNUP_CONTROLLER_MANAGER` names a kube-controller-manager (`go build` in `manager/` makes one); kube-apiserver and etcd
 are found as for the contract tests.
-Pods are bound and declared ready by the sandbox's own scheduler and node agent: those are not what is judged here.
+Pods are bound and declared ready by the sandbox's own scheduler and node agent: those are not what is evaluated here.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ async def test_a_namespace_has_an_account_and_the_servers_certificate(cluster: C
 
 
 async def test_what_is_deleted_comes_back(cluster: Cluster) -> None:
-    """Both are made again."""
+    """Both are recreated."""
     for resource, name in ((ACCOUNTS, "default"), (CONFIG_MAPS, "kube-root-ca.crt")):
         before = await cluster.until(lambda found: found is not None, name, resource)
         await cluster.delete(name, resource=resource)

@@ -157,7 +157,7 @@ async def test_a_namesake_of_the_owner(cluster: Cluster) -> None:
 
 @SHARED
 async def test_an_owner_in_another_namespace(cluster: Cluster) -> None:
-    """Is none: it is looked for beside the dependent. Its own deletion does not wait for strangers."""
+    """Is none: it is looked for next to the dependent. Its own deletion does not wait for strangers."""
     await cluster.create("other", resource=NAMESPACES)
     owner = await cluster.create("owner", namespace="other")
     await cluster.create("child", owners=[reference(owner, blocks=True)])

@@ -43,7 +43,7 @@ def deployment(image: str = "example.com/web:1", *, strategy: str = "RollingUpda
 
 
 def rolled_out(found: JSON | None) -> bool:
-    """As `kubectl rollout status` judges it."""
+    """As `kubectl rollout status` evaluates it."""
     if found is None:
         return False
     status, wanted = found.get("status") or {}, found["spec"]["replicas"]
@@ -145,7 +145,7 @@ async def test_a_pod_that_is_deleted_is_replaced(cluster_with_node: Cluster) -> 
 
 
 def failure(found: JSON | None) -> JSON:
-    """Condition ReplicaFailure; empty where there is none."""
+    """Condition ReplicaFailure; empty where it does not exist."""
     conditions = ((found or {}).get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == "ReplicaFailure"), {})
 
@@ -157,11 +157,11 @@ async def test_a_pod_that_may_not_be_made_is_told_in_the_servers_words(cluster: 
     await cluster.create("web", resource=DEPLOYMENTS, spec=spec)
     above = failure(await cluster.until(failure, "web", DEPLOYMENTS))
     sets = (await cluster.client.send(calls.list_raw(REPLICA_SETS, cluster.namespace))).items
-    told = failure(sets[0])
-    assert (told["status"], told["reason"]) == (above["status"], above["reason"]) == ("True", "FailedCreate")
-    assert told["message"] == above["message"]
-    assert "is forbidden: no PriorityClass with name class was found" in told["message"]
-    assert above["lastTransitionTime"] == above["lastUpdateTime"] == told["lastTransitionTime"]
+    shown = failure(sets[0])
+    assert (shown["status"], shown["reason"]) == (above["status"], above["reason"]) == ("True", "FailedCreate")
+    assert shown["message"] == above["message"]
+    assert "is forbidden: no PriorityClass with name class was found" in shown["message"]
+    assert above["lastTransitionTime"] == above["lastUpdateTime"] == shown["lastTransitionTime"]
     events = (await cluster.client.send(calls.list_raw(EVENTS, cluster.namespace))).items
     (event,) = [each for each in events if each["reason"] == "FailedCreate"][:1]
     assert event["message"].startswith("Error creating: pods ")
@@ -205,7 +205,7 @@ async def test_a_job_tries_again_until_it_succeeds(cluster: Cluster) -> None:
 
 
 async def test_a_job_whose_pod_may_not_be_made(cluster: Cluster) -> None:
-    """It is told once in the server's words; the Job has begun all the same, and its time ends."""
+    """It is reported once in the server's words; the Job has begun all the same, and its time ends."""
     spec = job(activeDeadlineSeconds=3)
     spec["template"]["spec"]["priorityClassName"] = "class"
     await cluster.create("work", resource=JOBS, spec=spec)
@@ -332,19 +332,19 @@ def test_availability_takes_its_time(ready_ago_s: int | None, expected: float) -
 
 
 @pytest.mark.parametrize(
-    ("phases", "told"),
+    ("phases", "shown"),
     [
         pytest.param("SR", ["SuccessCriteriaMet"], id="certain, and one still runs"),
         pytest.param("SF", ["SuccessCriteriaMet", "Complete"], id="nothing runs any longer"),
     ],
 )
-def test_an_outcome_is_told_twice(phases: str, told: list[str]) -> None:
+def test_an_outcome_is_told_twice(phases: str, shown: list[str]) -> None:
     """When it is certain, and when all of it is over."""
     found = made(completions=1)
     seen = tally(phases)
     status = jobs.job_status(found, seen, jobs.final_condition(found, seen, NOW), NOW)
-    assert [each["type"] for each in status["conditions"]] == told
-    assert bool(status["completionTime"]) is (len(told) == 2)
+    assert [each["type"] for each in status["conditions"]] == shown
+    assert bool(status["completionTime"]) is (len(shown) == 2)
 
 
 ENDING = Forbidden(
@@ -370,7 +370,7 @@ def tried(controller: Any, refused: Forbidden) -> tuple[int, int, Forbidden | No
 
 @pytest.mark.parametrize("kind", [WholeJob, WholeReplicaSet])
 def test_in_a_namespace_that_ends_nobody_asks_again(kind: Any) -> None:
-    """The owner ends with it: no Event, no error, as in Kubernetes. Any other refusal is told and retried."""
+    """The owner ends with it: no Event, no error, as in Kubernetes. Any other refusal is reported and retried."""
     count = {"parallelism": 2, "completions": 2} if kind is WholeJob else {"replicas": 2}
     cache: Cache[Any] = Cache(kind)
     cache.replace([codec.convert(kind, {**OF_A_NAMESPACE, "spec": {"template": {}, **count}})], "1")

@@ -1,4 +1,4 @@
-"""Which kinds are followed, and when what is known of them is all there is."""
+"""Which kinds are followed, and when what is known about them is all there is."""
 
 from __future__ import annotations
 

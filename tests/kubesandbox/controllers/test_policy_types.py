@@ -1,4 +1,4 @@
-"""What the status of a ValidatingAdmissionPolicy says of its expressions."""
+"""What the status of a ValidatingAdmissionPolicy says about its expressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def warned(kind: str, at: str, why: str, expression: str, index: int = 0, key: s
 TYPO, NUMBER = "object.spec.typo > 3", "object.spec.replicas == 'a'"
 NO_TYPO = "undefined field 'typo'"
 NO_EQUALITY = "found no matching overload for '_==_' applied to '(int, string)'"
-# A policy's spec beside `matchConstraints`, which are by default those of Deployments, and what is said of it.
+# A policy's spec next to `matchConstraints`, which are by default those of Deployments, and what is said about it.
 CASES: tuple[tuple[str, JSON, list[JSON]], ...] = (
     ("what is right", {"validations": [{"expression": "object.spec.replicas > 3"}]}, []),
     ("a missing field", {"validations": [{"expression": TYPO}]}, [warned("Deployment", "1:12", NO_TYPO, TYPO)]),
@@ -89,15 +89,15 @@ CASES: tuple[tuple[str, JSON, list[JSON]], ...] = (
 
 async def test_the_warnings(cluster: Cluster) -> None:
     """The field and the words of each, and which generation was looked at: of all in one cluster, which is dear."""
-    told = {}
+    shown = {}
     for what, spec, _ in CASES:
         name = f"types-{uuid4().hex[:8]}"
         spec = {"matchConstraints": {"resourceRules": [DEPLOYMENTS]}, **spec}
         await cluster.create(name, resource=POLICIES, spec=spec)
         found = await cluster.until(lambda each: each and "typeChecking" in (each.get("status") or {}), name, POLICIES)
         await cluster.delete(name, resource=POLICIES)
-        told[what] = (
+        shown[what] = (
             found["status"]["observedGeneration"],
             found["status"]["typeChecking"].get("expressionWarnings", []),
         )
-    assert told == {what: (1, warnings) for what, _, warnings in CASES}
+    assert shown == {what: (1, warnings) for what, _, warnings in CASES}

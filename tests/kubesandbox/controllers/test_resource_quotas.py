@@ -1,4 +1,4 @@
-"""What the status of a ResourceQuota says of its namespace, as objects come, change and go."""
+"""What the status of a ResourceQuota says about its namespace, as objects come, change and go."""
 
 from __future__ import annotations
 

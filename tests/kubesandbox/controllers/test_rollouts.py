@@ -179,7 +179,7 @@ def progress(reason: str, *, status: str = "True", ago_s: int = 0) -> JSON:
     ],
 )  # fmt: skip
 def test_progress(before: JSON, available: int, expected: tuple[str, str, str]) -> None:
-    """Every progress starts the deadline of 600 s anew."""
+    """Every progress starts the deadline of 600 s again."""
     new = sized("new", 2, available)
     assert condition_of(deployments.deployment_status(deployment(status=before), new, [new], NOW)) == expected
 

@@ -1,4 +1,4 @@
-"""Where pods may run, and what is told where they may not."""
+"""Where pods may run, and what is reported where they may not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node agent as a process of its own, for tests that kill it: `agent_process.py DATA REGISTRY RUNNER`."""
+"""A node agent as a separate process, for tests that kill it: `agent_process.py DATA REGISTRY RUNNER`."""
 
 from __future__ import annotations
 

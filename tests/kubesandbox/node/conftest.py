@@ -167,9 +167,9 @@ class AgentCluster:
     async def until_told(self, reason: str) -> str:
         """The message of the first event of this reason."""
         while True:
-            told = [message for found, message in await self.events() if found == reason]
-            if told:
-                return told[0]
+            shown = [message for found, message in await self.events() if found == reason]
+            if shown:
+                return shown[0]
             await self._look_again()
 
     async def until_logged(self, text: str, name: str = "pod") -> None:

@@ -12,7 +12,7 @@ EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _
 
 
 @pytest.mark.parametrize(
-    ("script", "policy", "told", "phase"),
+    ("script", "policy", "shown", "phase"),
     [
         pytest.param("exit 0", "Never", (0, "Completed"), "Succeeded", id="success"),
         pytest.param(
@@ -30,13 +30,13 @@ EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _
         pytest.param("kill -TERM $$$$", "Never", (143, "Error"), "Failed", id="a signal that it does not handle"),
     ],
 )
-async def test_how_it_ends(cluster: AgentCluster, script: str, policy: str, told: tuple[int, str], phase: str) -> None:
+async def test_how_it_ends(cluster: AgentCluster, script: str, policy: str, shown: tuple[int, str], phase: str) -> None:
     """Exit code, reason and phase are a kubelet's, whatever runs the process. (`$$` is how a pod writes a dollar.)"""
     if "$$" in script and cluster.place.runner.name != "process":
         script = f"sh -c '{script}'; exit $?"  # the first process of a PID namespace is spared its own signals
     await cluster.run(script, restartPolicy=policy)
     status = await cluster.until(lambda found: found.get("phase") == phase, phase)
-    assert (ended(status)["exitCode"], ended(status)["reason"]) == told
+    assert (ended(status)["exitCode"], ended(status)["reason"]) == shown
     assert container(status)["restartCount"] == 0
     reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     assert (condition(status, "Ready")["status"], condition(status, "Ready")["reason"]) == ("False", reason)
@@ -50,10 +50,10 @@ async def test_it_runs_and_is_ready(cluster: AgentCluster) -> None:
     assert {each["type"]: each["status"] for each in status["conditions"]} == dict.fromkeys(
         ("Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"
     )
-    told = container(status)
-    assert (told["ready"], told["started"], told["restartCount"], told["lastState"]) == (True, True, 0, {})
-    assert told["imageID"] == cluster.image
-    assert told["containerID"].startswith("runup://")
+    shown = container(status)
+    assert (shown["ready"], shown["started"], shown["restartCount"], shown["lastState"]) == (True, True, 0, {})
+    assert shown["imageID"] == cluster.image
+    assert shown["containerID"].startswith("runup://")
 
 
 async def test_too_much_memory(cluster: AgentCluster) -> None:
@@ -138,9 +138,9 @@ async def test_a_command_that_is_not_there(cluster: AgentCluster) -> None:
     """StartError with exit code 128, which the restart policy takes for a failure."""
     await cluster.run("", container={"command": ["/usr/bin/no-such-program"]}, restartPolicy="Never")
     status = await cluster.until(lambda found: found.get("phase") == "Failed", "its failure")
-    told = ended(status)
-    assert (told["exitCode"], told["reason"]) == (128, "StartError")
-    assert 'exec: "/usr/bin/no-such-program": no such file or directory' in told["message"]
+    shown = ended(status)
+    assert (shown["exitCode"], shown["reason"]) == (128, "StartError")
+    assert 'exec: "/usr/bin/no-such-program": no such file or directory' in shown["message"]
 
 
 async def test_init_containers_go_first(cluster: AgentCluster) -> None:

@@ -59,13 +59,13 @@ async def test_what_ran_then_is_lost(unserved: AgentCluster, policy: str, phase:
     await _start_and_kill(unserved, "echo run; exec sleep 1000", policy)
     async with unserved.agent_at_work():
         status = await unserved.until(lambda found: _is_settled(found, phase), phase)
-        told = container(status)
-        lost = told["lastState"]["terminated"] if phase == "Running" else ended(status)
+        shown = container(status)
+        lost = shown["lastState"]["terminated"] if phase == "Running" else ended(status)
         assert (lost["exitCode"], lost["reason"]) == (137, "ContainerStatusUnknown")
-        assert told["restartCount"] == (1 if phase == "Running" else 0)
+        assert shown["restartCount"] == (1 if phase == "Running" else 0)
         if phase == "Running":
             await unserved.until_logged("run\nrun\n")
-        assert unserved.log().split() == ["run"] * (1 + told["restartCount"])
+        assert unserved.log().split() == ["run"] * (1 + shown["restartCount"])
 
 
 def _is_settled(status: JSON, phase: str) -> bool:
@@ -93,7 +93,7 @@ async def test_the_start_of_the_pod_stays(unserved: AgentCluster) -> None:
 
 
 async def test_what_was_over_then_is_not_run_again(unserved: AgentCluster) -> None:
-    """A container that had succeeded stays so, while the one beside it starts again."""
+    """A container that had succeeded stays so, while the one next to it starts again."""
     shell = {"image": unserved.image, "command": ["/bin/sh", "-c"]}
     async with agent_to_kill(unserved):
         main = {"name": "main", **shell, "args": ["echo run; exec sleep 1000"]}
@@ -134,7 +134,7 @@ async def test_nothing_of_them_lives_on(unserved: AgentCluster) -> None:
 
 
 async def test_an_agent_that_ends_in_good_order(unserved: AgentCluster) -> None:
-    """Containers are told, and the object stays for the next agent."""
+    """Containers are reported, and the object stays for the next agent."""
     unserved.place = replace(unserved.place, shutdown_s=20)
     async with unserved.agent_at_work():
         await unserved.run("trap 'echo bye; exit 0' TERM; echo run; while :; do sleep 0.05; done")

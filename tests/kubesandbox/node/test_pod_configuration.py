@@ -208,7 +208,7 @@ async def test_a_read_only_mount(cluster: AgentCluster) -> None:
 
 
 async def test_a_volume_that_cannot_be_set_up_yet(still: AgentCluster) -> None:
-    """The pod waits in ContainerCreating, an event says for what, and it goes on when that is there."""
+    """The pod waits in ContainerCreating, an event says for what, and it continues when that is there."""
     await still.run("exec sleep 1000", volumes=[{"name": "v", "configMap": {"name": "late"}}])
     status = await still.until(waits("ContainerCreating"), "waiting")
     assert (status["phase"], condition(status, "Ready")["status"]) == ("Pending", "False")
@@ -221,7 +221,7 @@ async def test_a_volume_that_cannot_be_set_up_yet(still: AgentCluster) -> None:
 
 
 async def test_what_only_the_running_pod_needed_goes_with_it(cluster: AgentCluster) -> None:
-    """Volumes and credentials; the log stays for whoever looks for the cause."""
+    """Volumes and credentials; the log stays for anybody who looks for the cause."""
     await cluster.create("ServiceAccount", "robot")
     await cluster.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
     await cluster.until_logged("up")

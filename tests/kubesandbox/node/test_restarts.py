@@ -11,13 +11,13 @@ async def test_a_crash_loop(still: AgentCluster) -> None:
     """Once more at once, then after 10 s doubling to 5 minutes, each told in the waiting container's message."""
     made = await still.run("exit 1")
     where = f"container=main pod=pod_default({made['metadata']['uid']})"
-    for number, (seconds, told) in enumerate(
+    for number, (seconds, shown) in enumerate(
         [(10, "10s"), (20, "20s"), (40, "40s"), (80, "1m20s"), (160, "2m40s"), (300, "5m0s"), (300, "5m0s")], start=1
     ):
         status = await still.until(
-            lambda found, n=number: waits("CrashLoopBackOff")(found) and container(found)["restartCount"] == n, told
+            lambda found, n=number: waits("CrashLoopBackOff")(found) and container(found)["restartCount"] == n, shown
         )
-        assert state(status)["waiting"]["message"] == f"back-off {told} restarting failed {where}"
+        assert state(status)["waiting"]["message"] == f"back-off {shown} restarting failed {where}"
         assert status["phase"] == "Running"
         assert container(status)["lastState"]["terminated"]["exitCode"] == 1
         await still.manual.until_sleeping()
@@ -77,8 +77,8 @@ async def test_an_image_on_the_node_needs_no_registry(still: AgentCluster) -> No
     await still.registry.__aexit__(None, None, None)
     await still.run("exit 0", "second", restartPolicy="Never")
     await still.until(lambda found: found.get("phase") == "Succeeded", "the second", "second")
-    told = [message for reason, message in await still.events() if reason == "Pulled"]
-    assert f'Container image "{still.image}" already present on machine' in told
+    shown = [message for reason, message in await still.events() if reason == "Pulled"]
+    assert f'Container image "{still.image}" already present on machine' in shown
 
 
 async def test_a_name_that_is_no_image(still: AgentCluster) -> None:
@@ -95,7 +95,7 @@ async def test_the_grace_is_over_when_the_clock_says_so(still: AgentCluster) -> 
     await still.until_logged("no")
     await still.manual.until_sleeping()
     (left,) = still.manual.sleeping
-    # The server's clock, which set the time, goes on while this one stands still.
+    # The server's clock, which set the time, continues while this one stops.
     assert 59 <= left <= 60 + DEADLINE_S
     await still.manual.advance(left)
     await still.until_gone()

@@ -40,7 +40,7 @@ def whole_pod(policy: str = "Always", *, deleted: bool = False, status: JSON | N
 
 
 def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]:
-    """Containers in these states; a pair has how it ended last beside the state."""
+    """Containers in these states; a pair has how it ended last next to the state."""
     pairs = [each if isinstance(each, tuple) else (each, None) for each in states]
     return tuple(
         ContainerRecord(name=f"c{number}", image="i", state=now, last=last) for number, (now, last) in enumerate(pairs)
@@ -107,10 +107,10 @@ def conditions(seen: StatusInput, now: datetime = NOW) -> dict[str, JSON]:
 def test_unready_containers_are_named() -> None:
     """In both conditions that they keep False."""
     up, new = records(UP, NEW)
-    told = conditions(StatusInput(pod=whole_pod(), containers=(replace(up, ready=True), new)))
+    shown = conditions(StatusInput(pod=whole_pod(), containers=(replace(up, ready=True), new)))
     for type_ in ("Ready", "ContainersReady"):
-        assert (told[type_]["status"], told[type_]["reason"]) == ("False", "ContainersNotReady")
-        assert told[type_]["message"] == "containers with unready status: [c1]"
+        assert (shown[type_]["status"], shown[type_]["reason"]) == ("False", "ContainersNotReady")
+        assert shown[type_]["message"] == "containers with unready status: [c1]"
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
@@ -166,16 +166,16 @@ ERROR = {"terminated": {"exitCode": 3, "reason": "Error", "containerID": "runup:
 )
 def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected: tuple[int, str]) -> None:
     """How the container ended, and how often it was started."""
-    told = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
-    record = resumed_record(whole_pod(status={"containerStatuses": [told]}), "c", "i")
+    shown = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
+    record = resumed_record(whole_pod(status={"containerStatuses": [shown]}), "c", "i")
     assert record.latest_end is not None
     assert (record.latest_end.exit_code, record.latest_end.reason, record.restarts) == (*expected, 4)
 
 
 def test_a_container_that_never_ran_starts_afresh() -> None:
     """A status without a container of ours tells nothing."""
-    told = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    assert resumed_record(whole_pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord(
+    shown = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    assert resumed_record(whole_pod(status={"containerStatuses": [shown]}), "c", "i") == ContainerRecord(
         name="c", image="i"
     )
 

@@ -74,15 +74,15 @@ async def test_an_api_whose_server_is_down_is_not_absent(server: tuple[str, Clus
 
 async def _read(config: ClusterConfig) -> Snapshot:
     """What the first reads of a target that has just been started have come to."""
-    told, clock = asyncio.Event(), SystemClock()
+    shown, clock = asyncio.Event(), SystemClock()
     async with ReadOnlyClient(config, namespace="own") as client:
-        reads = WatchedKinds(client, [VERSIONS], clock=clock, changed=told.set, first_reads=FirstReads(clock, client))
+        reads = WatchedKinds(client, [VERSIONS], clock=clock, changed=shown.set, first_reads=FirstReads(clock, client))
         running = asyncio.create_task(reads.run())
         try:
             async with asyncio.timeout(DEADLINE_S):
                 while not reads.caches[VERSIONS].error:
-                    await told.wait()
-                    told.clear()
+                    await shown.wait()
+                    shown.clear()
             return reads.snapshot()
         finally:
             running.cancel()

@@ -101,7 +101,7 @@ def of(host: str, *names: str) -> Snapshot:
 
 
 def tag_of(digest: str, tag: str = "v1.38") -> Rule:
-    """A registry whose tag stands for that image."""
+    """A registry whose tag represents that image."""
 
     def rule(asked: Asked) -> Answer | None:
         asked.path = asked.path.replace(f"/manifests/{tag}", f"/manifests/{digest}")
@@ -111,7 +111,7 @@ def tag_of(digest: str, tag: str = "v1.38") -> Rule:
 
 
 async def test_read_once_and_again_where_it_matters(tmp_path: Path) -> None:
-    """A tag that stands for the same costs one question; another digest, or another operator, is read."""
+    """A tag that represents the same costs one question; another digest, or another operator, is read."""
     layout = layout_in(tmp_path)
     old = put_image(layout, [package("a"), package("b")])
     new = put_image(layout, [package("a", "fast"), package("b")])
@@ -151,7 +151,7 @@ async def test_read_once_and_again_where_it_matters(tmp_path: Path) -> None:
 
 
 async def test_what_could_not_be_read_is_tried_again(tmp_path: Path) -> None:
-    """Somebody may have mended it; until then it is a problem, and never an empty catalog."""
+    """Somebody may have fixed it; until then it is a problem, and never an empty catalog."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [package("a")])
     mended = [False]
@@ -290,7 +290,7 @@ async def test_nothing_is_asked(tmp_path: Path, update: Context, reads: bool, wh
 
 
 async def test_a_cluster_names_no_folder_of_this_machine(tmp_path: Path) -> None:
-    """`oci:DIR` is for whoever types it."""
+    """`oci:DIR` is for anybody who types it."""
     images = CatalogImages(REGISTRIES, ManualClock(), lambda: None)
     layout_in(tmp_path)
     snapshot = of(f"oci:{tmp_path}/layout", "a")
@@ -435,17 +435,17 @@ async def test_images_that_were_named_are_read_even_where_others_are_not(tmp_pat
     layout = layout_in(tmp_path)
     put_image(layout, [package("a")], name="x")
     named = {"mine": f"oci:{layout.path}:x"}
-    told: list[int] = []
-    images = CatalogImages(REGISTRIES, ManualClock(), lambda: told.append(1), named_images=named, reads=False)
+    shown: list[int] = []
+    images = CatalogImages(REGISTRIES, ManualClock(), lambda: shown.append(1), named_images=named, reads=False)
     seen = await images.settled(of("registry.example", "a"), UPDATE)
     assert {image: (found.problem, list(found.packages)) for image, found in seen.read.items()} == {
         named["mine"]: ("", ["a"])
     }
-    assert (seen.why, len(told)) == (SWITCHED_OFF, 2)
+    assert (seen.why, len(shown)) == (SWITCHED_OFF, 2)
     await images.close()
 
 
 def test_subscriptions_and_catalogs_are_what_the_check_reads() -> None:
-    """What is read beside the checks is what they are given rights for."""
+    """What is read next to the checks is what they are given rights for."""
     assert {SUBSCRIPTIONS, SOURCES} == {resource_of(Subscription), resource_of(CatalogSource)}
     assert {SUBSCRIPTIONS, SOURCES} <= set(olm_target_catalog.CHECK.reads)

@@ -1,4 +1,4 @@
-"""A preflight as a Job of the cluster: how it is followed, what is told of it, and what is removed."""
+"""A preflight as a Job of the cluster: how it is followed, what is reported of it, and what is removed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ GOOD = encode(report(1, preflightID=ID)).decode()
 
 
 def test_a_run_is_followed_to_its_report(scene: Scene) -> None:
-    """Each thing that it waits for is told once; a report that goes on is no end."""
+    """Each thing that it waits for is reported once; a report that continues is no end."""
     going_on = encode(report(1, preflightID=ID, status="running")).decode()
     run = scene.start(
         lambda: scene.set_pod(waiting={"reason": "ErrImagePull", "message": "denied"}),
@@ -171,7 +171,7 @@ def test_a_run_is_given_up_after_its_time(scene: Scene) -> None:
 
 
 def test_a_server_that_is_away_is_waited_for() -> None:
-    """The Job goes on meanwhile; that it is away is told once."""
+    """The Job continues meanwhile; that it is away is reported once."""
     told, clock = list[str](), Steps()
     with SyncClient(config.ClusterConfig(server="http://127.0.0.1:9")) as client:
         end = ClusterRun(client, RUN, clock, told.append).follow()
@@ -184,7 +184,7 @@ def test_a_server_that_is_away_is_waited_for() -> None:
 def test_an_object_that_cannot_be_read_does_not_end_a_run(
     kind: type, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is told once, and the report is read all the same."""
+    """That is reported once, and the report is read all the same."""
     list_all = scene.client.list_all
 
     def listed(asked: Any, *arguments: Any, **selectors: Any) -> Any:

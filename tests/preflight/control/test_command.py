@@ -29,7 +29,7 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def start(*args: str, **env: str) -> asyncio.subprocess.Process:
-    """The command in a process, its environment free of preflight settings but for `env`."""
+    """The command in a process, its environment free of preflight settings except for `env`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PREFLIGHT_", "PAYLOAD_"))}
     return await asyncio.create_subprocess_exec(
         sys.executable,

@@ -59,7 +59,7 @@ def test_whether_it_can_be_written_is_asked_of_the_server(cluster: Server) -> No
 
 
 def test_the_oldest_reports_go_and_that_is_said(cluster: Server) -> None:
-    """By who added the new one, and to whoever reads it later."""
+    """By who added the new one, and to anybody who reads it later."""
     full = packed_reports.empty_config_map("default", "kept")
     keys = [packed_reports.free_key("a", NOON + number * HOUR, NOON, ()) for number in range(MAX_REPORTS)]
     value = packed_reports.pack(b'{"cluster": "a"}')
@@ -120,7 +120,7 @@ def test_a_config_map_of_somebody_else(cluster: Server) -> None:
 
 
 def test_a_namespace_that_is_not_there(cluster: Server) -> None:
-    """The command that makes it is told."""
+    """The command that makes it is reported."""
     with pytest.raises(Terminal, match=r'"nowhere" not found; make it first: kubectl create namespace nowhere'):
         store(cluster, "nowhere/kept").check()
 
@@ -167,7 +167,7 @@ def test_a_schedule_of_an_earlier_runup_has_no_such_config_map(cluster: Server) 
 
 
 def test_a_report_that_travels(cluster: Server) -> None:
-    """The newest one is in a ConfigMap of its own, a failed one as well; nobody but the add-on makes that."""
+    """The newest one is in a separate ConfigMap, a failed one as well; nobody but the add-on makes that."""
     cluster.client.send(
         calls.apply(namespace_object().resource, namespace_object().object, field_manager="test", force=True)
     )

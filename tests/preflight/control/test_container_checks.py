@@ -61,7 +61,7 @@ class World:
     following: asyncio.Task[None]
 
     async def look(self, target: str = "5.2.0") -> CheckOutcome | None:
-        """What is known of the check now."""
+        """What is known about the check now."""
         return (await self.checks.look(Context(source=Version("5.0.0"), target=Version(target), now=NOW))).get(
             "widgets"
         )

@@ -70,7 +70,7 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 async def test_a_report_is_taken_without_the_next_poll(tmp_path: Path) -> None:
-    """The clock moves once, so that the folder is watched, and then stands still."""
+    """The clock moves once, so that the folder is watched, and then stops."""
     clock, taken = ManualClock(), asyncio.Event()
     reader = ReportReader(tmp_path, clock, taken.set)
     (tmp_path / "id").mkdir()

@@ -222,7 +222,7 @@ async def test_records_that_may_not_be_read_are_named() -> None:
 
 
 async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:
-    """It is named with why; the records beside it are read."""
+    """It is named with why; the records next to it are read."""
     bad, good = (
         {"metadata": {"namespace": "shop", "name": f"{name}.v1", "labels": DEPLOYED}, "data": {"release": data}}
         for name, data in (("bad", "%%%"), ("web", packed({"manifest": BUDGET})))

@@ -1,4 +1,4 @@
-"""Images of kernel modules beside a preflight's checks: asked for once, again when something changed or time is up."""
+"""Images of kernel modules next to a preflight's checks: asked for once, again when something changed or time is up."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def of(*modules: dict[str, Any]) -> Snapshot:
 
 
 def toolkit() -> bytes:
-    """What a driver toolkit says of itself."""
+    """What a driver toolkit says about itself."""
     return json.dumps({"KERNEL_VERSION": KERNEL, "RHEL_VERSION": "9.4"}).encode()
 
 
@@ -132,7 +132,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
     ],
 )
 async def test_nothing_is_asked_where_nothing_can_be_known(snapshot: Snapshot, named: str, why: str) -> None:
-    """The reason is what is told instead."""
+    """The reason is what is reported instead."""
     images = ModuleImages(REGISTRIES, named, ManualClock(), lambda: None)
     assert images.seen(snapshot) == PreflightResults(why=why)
     await images.close()
@@ -165,22 +165,22 @@ async def test_nodes_that_nobody_has_read_yet() -> None:
 
 
 async def test_a_bug_of_ours_is_no_verdict() -> None:
-    """It is told at each Module, and tried again like any failure; who gives up hears nothing."""
+    """It is reported at each Module, and tried again like any failure; who gives up hears nothing."""
 
     class Broken:
         async def access(self, *_: Any) -> Access:
             raise RuntimeError("oops")
 
-    told: list[int] = []
-    images = ModuleImages(Broken(), "r/dtk:1", ManualClock(), lambda: told.append(1))  # type: ignore[arg-type]
+    shown: list[int] = []
+    images = ModuleImages(Broken(), "r/dtk:1", ManualClock(), lambda: shown.append(1))  # type: ignore[arg-type]
     (one,) = (await images.settled(of(module("a", "r/a:1")))).found
     assert (one.namespace, one.name, one.stage, one.status) == ("drivers", "a", "Image", Status.UNKNOWN)
     assert one.reason == "looking at it failed: RuntimeError: oops"
-    assert told == [1]
-    other = ModuleImages(REGISTRIES, "r/dtk:1", ManualClock(), lambda: told.append(1))
+    assert shown == [1]
+    other = ModuleImages(REGISTRIES, "r/dtk:1", ManualClock(), lambda: shown.append(1))
     other.seen(of(module("a", "r/a:1")))
     await other.close()
-    assert told == [1]
+    assert shown == [1]
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 

@@ -1,4 +1,4 @@
-"""The parts beside the loop: what the client refuses, what a release says of itself, how a file is replaced."""
+"""The parts next to the loop: what the client refuses, what a release says about itself, how a file is replaced."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_what_a_release_calls_its_images(tmp_path: Path) -> None:
 
 
 def test_only_yaml_and_json_are_checks(tmp_path: Path) -> None:
-    """A README beside the checks is no check."""
+    """A README next to the checks is no check."""
     folder = tmp_path / "preflight-checks"
     folder.mkdir()
     for name in ("b.yaml", "a.yml", "c.json", "README.md"):

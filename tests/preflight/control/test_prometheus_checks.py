@@ -1,4 +1,4 @@
-"""A check that is a query, against a real Prometheus: in the target's process as it goes on, and once."""
+"""A check that is a query, against a real Prometheus: in the target's process as it continues, and once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a rehearsal: what is told when it does not come to its end, and that nothing of it is left."""
+"""The process of a rehearsal: what is reported when it does not come to its end, and that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("limit_s", "more", "told"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(("limit_s", "more", "shown"), ENDS.values(), ids=ENDS)
 async def test_what_is_told_of_a_process_that_comes_to_nothing(
-    limit_s: float, more: dict[str, Any], told: str, scratch: Path
+    limit_s: float, more: dict[str, Any], shown: str, scratch: Path
 ) -> None:
     """Why there is no rehearsal is Unknown, with the way out; whoever waits is woken, and no folder is left."""
     woken: list[bool] = []
@@ -42,7 +42,7 @@ async def test_what_is_told_of_a_process_that_comes_to_nothing(
     assert process.outcomes is not None
     (outcome,) = process.outcomes
     (finding,) = outcome.findings
-    assert (outcome.result, finding.name, told in finding.message) == ("Unknown", NOT_RUN, True), finding.message
+    assert (outcome.result, finding.name, shown in finding.message) == ("Unknown", NOT_RUN, True), finding.message
     assert (woken, os.listdir(scratch)) == ([True], [])  # noqa: PTH208 -- of a few entries, in a test
 
 
@@ -57,7 +57,7 @@ async def test_what_a_crash_left(scratch: Path) -> None:
 
 
 async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> None:
-    """What cannot be removed and made anew may be read by somebody else."""
+    """What cannot be removed and recreated may be read by somebody else."""
     (tmp_path / "another's").mkdir()
     (scratch / f"runup-rehearse-{os.getpid()}").symlink_to(tmp_path / "another's")
     process = RehearsalProcess(RehearsalOrder(release_dir="nowhere"), 240.0, lambda: None)
@@ -68,7 +68,7 @@ async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("ends", "told"),
+    ("ends", "shown"),
     [
         pytest.param("os.kill(os.getpid(), signal.SIGKILL)", "its process was ended by signal 9", id="killed"),
         pytest.param(
@@ -78,7 +78,7 @@ async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> No
         pytest.param("sys.exit('one\\ntwo')", "its process ended with code 1: two", id="with two lines"),
     ],
 )
-async def test_how_a_process_ended(ends: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_how_a_process_ended(ends: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its exit code, with the last line that it wrote."""
     (tmp_path / "ending.py").write_text(f"import os, signal, sys\n{ends}\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -88,7 +88,7 @@ async def test_how_a_process_ended(ends: str, told: str, tmp_path: Path, monkeyp
     )
     await process.run()
     (outcome,) = process.outcomes or ()
-    assert told in outcome.message
+    assert shown in outcome.message
 
 
 STUBBORN = """
@@ -102,7 +102,7 @@ while True:
 
 
 async def test_a_process_is_ended_at_once(scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is told to stop may be cut off itself before a process has ended that was only asked to."""
+    """Whoever is asked to stop may be cut off itself before a process has ended that was only asked to."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "stubborn.py").write_text(STUBBORN.format(folder=str(tmp_path)))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

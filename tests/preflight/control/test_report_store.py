@@ -36,7 +36,7 @@ NAMES = ["a/b:6443/admin", "..", ".hidden", "a" * 300, "a" * 299 + "b", "harbour
 
 
 def test_every_name_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    """None leads out of the store, none is that of another cluster, and all are told by their own names."""
+    """None leads out of the store, none is that of another cluster, and all are reported by their own names."""
     for name in NAMES:
         file = store.keep(tmp_path, name, REPORT, NOON)
         assert file.parent.parent == tmp_path
@@ -46,7 +46,7 @@ def test_every_name_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_is_judged_again_is_kept_once(tmp_path: Path) -> None:
-    """Its own time is the same; another result is kept beside the first, and is the newer one."""
+    """Its own time is the same; another result is kept next to the first, and is the newer one."""
     first = store.keep(tmp_path, "a", REPORT, NOON)
     assert store.keep(tmp_path, "a", replace(REPORT, engine_version="9.9.9"), NOON + timedelta(hours=1)) == first
     other = replace(REPORT, risks=())
@@ -55,7 +55,7 @@ def test_a_dump_that_is_judged_again_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_the_newest_until_a_time_and_of_a_target(tmp_path: Path) -> None:
-    """None where there is none."""
+    """None where it does not exist."""
     store.keep(tmp_path, "a", REPORT, NOON)
     further = replace(REPORT, target_version="4.17.0", observed_time=NOON + timedelta(days=1))
     store.keep(tmp_path, "a", further, NOON + timedelta(days=1))

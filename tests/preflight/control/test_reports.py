@@ -58,7 +58,7 @@ def test_what_is_no_report_is_a_reason(tmp_path: Path, make: Callable[[Path], ob
 
 
 def test_a_process_without_descriptors_keeps_the_last_report(tmp_path: Path) -> None:
-    """The target cannot mend that. The new report is read as soon as there is a descriptor."""
+    """The target cannot fix that. The new report is read as soon as there is a descriptor."""
     clock = ManualClock()
     reader = ReportReader(tmp_path, clock, lambda: None)
     (tmp_path / "id").mkdir()

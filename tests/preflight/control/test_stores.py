@@ -1,4 +1,4 @@
-"""What every place of kept reports does, and what is said of one that cannot be used."""
+"""What every place of kept reports does, and what is said about one that cannot be used."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_every_name_is_a_cluster_of_its_own(store: Store) -> None:
 
 
 def test_the_same_result_of_one_moment_is_kept_once(store: Store) -> None:
-    """Another result of it is kept beside the first, and is the newer one."""
+    """Another result of it is kept next to the first, and is the newer one."""
     for number, report in enumerate((REPORT, replace(REPORT, engine_version="9"), replace(REPORT, risks=()))):
         store.keep("a", report, NOON + number * DAY)
     assert [each.report() for each in store.reports_of("a")] == [REPORT, replace(REPORT, risks=())]
@@ -135,15 +135,15 @@ def test_every_character_comes_back(store: Store) -> None:
 
 def test_a_name_that_is_no_text_costs_nothing(store: Store) -> None:
     """A folder's name may be any bytes: Python has them as surrogates, which no file takes."""
-    told = "no such file: a\udcff"
+    shown = "no such file: a\udcff"
     assert (
-        run_command.store_reports(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", told)], NOON) == []
+        run_command.store_reports(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", shown)], NOON) == []
     )
     assert store.clusters() == ("a\\udcff", "b\\udcff")
 
 
 def test_several_writers_at_once_lose_nothing(tmp_path: Path, store: Store) -> None:
-    """Each with the store open for itself, as two commands have it; the file is made by whoever is first."""
+    """Each with the store open for itself, as two commands have it; the file is made by anybody who is first."""
 
     def write(writer: int) -> None:
         mine = copy(store)

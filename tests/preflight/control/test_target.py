@@ -460,13 +460,13 @@ async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: C
     ids=["nothing yet", "two are left", "one is left"],
 )
 def test_what_is_read_is_counted(missing: set[str], said: str) -> None:
-    """So that who waits sees that it goes on, and what it hangs on."""
+    """So that who waits sees that it continues, and what it hangs on."""
     kinds = {f"{name}.example.io" for name in "abcde"}
     assert reading_text(kinds, {f"{name}.example.io" for name in missing}) == said
 
 
 async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:
-    """The first report stands before the server does, and says what is waited for."""
+    """The first report precedes the server does, and says what is waited for."""
     reports = Reports(tmp_path / "report.json")
     server = ApiServer(tmp_path / "data")
     await server.start()
@@ -538,7 +538,7 @@ async def test_what_is_no_read_is_refused_by_the_client_itself(config: ClusterCo
 
 
 async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) -> None:
-    """Where host paths are forbidden the report is a ConfigMap beside the operator, under the preflight's id."""
+    """Where host paths are forbidden the report is a ConfigMap next to the operator, under the preflight's id."""
     await admin.send(
         calls.create(resource_of(Namespace), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     )
@@ -604,16 +604,16 @@ def _acting_as(kubeconfig: Path, user: str) -> str:
 
 async def test_every_change_of_what_is_read_is_told(config: ClusterConfig, admin: Client) -> None:
     """By the watch, and not by the next look."""
-    told = asyncio.Event()
+    shown = asyncio.Event()
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        reads = WatchedKinds(client, [resource_of(Node)], clock=SystemClock(), changed=told.set)
+        reads = WatchedKinds(client, [resource_of(Node)], clock=SystemClock(), changed=shown.set)
         running = asyncio.create_task(reads.run())
         async with asyncio.timeout(DEADLINE_S):
             while reads.waiting:
-                told.clear()
-                await told.wait()
-            for act in (put(admin, node("told")), change(admin, "told", CORDON)):
-                told.clear()
+                shown.clear()
+                await shown.wait()
+            for act in (put(admin, node("shown")), change(admin, "shown", CORDON)):
+                shown.clear()
                 await act
-                await told.wait()
+                await shown.wait()
         running.cancel()

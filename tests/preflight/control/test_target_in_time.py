@@ -288,7 +288,7 @@ async def test_changes_in_a_row_are_looked_at_after_a_while(target: PreflightTar
 
 
 def test_what_is_watched_first() -> None:
-    """What a check with a risk reads: that is what somebody mends."""
+    """What a check with a risk reads: that is what somebody fixes."""
     clear, risky = (
         Check(name=name, component="tests", reads=(resource_of(kind),), run=lambda _s, _c: ())
         for name, kind in (("A", Pod), ("B", Node))
@@ -379,8 +379,8 @@ async def test_an_api_server_that_is_away_is_waited_for() -> None:
     assert waits == [1, 2, 4, 8, *[10] * 8]
     assert target.log.lines.count("the API server did not answer; check its address and certificate") == 2
     assert (str(request.source), target.cluster_id) == ("5.0.7", "4f1a")
-    (_, told), *_ = kept(target).written
-    assert told.message.startswith("waiting for the API server: ")
+    (_, shown), *_ = kept(target).written
+    assert shown.message.startswith("waiting for the API server: ")
 
 
 NOT_FOUND = (404, status(404, "NotFound") | {"details": {"name": "version"}})
@@ -570,7 +570,7 @@ class Pods:
         self.checks.pods.replace([], "1")
 
     async def look(self, after_s: float = 0) -> str | None:
-        """What is said of the first check after a while."""
+        """What is said about the first check after a while."""
         self.clock.jump(after_s)
         found = await self.checks.look(UPDATE)
         outcome = found.get("widgets")
@@ -689,7 +689,7 @@ async def test_pods_that_may_not_be_followed() -> None:
 
 
 async def test_ten_containers_are_run_and_no_more() -> None:
-    """The others are told why they are not."""
+    """The others are reported why they are not."""
     checks = [container_check(f"check-{number:02}") for number in range(12)]
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         pods = Pods(client, *checks)
@@ -743,11 +743,11 @@ def _names(obj: Any) -> tuple[str, str]:
 
 async def test_what_is_known_of_reads() -> None:
     """Which are waited for, what keeps the first of them, what each lacks, and how often each changed."""
-    told: list[int] = []
+    shown: list[int] = []
     things = Resource(group="example.org", version="v1", kind="Thing", plural="things", namespaced=False)
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         made = WatchedKinds(
-            client, [NODES, resource_of(Namespace), NODES, things], clock=ManualClock(), changed=lambda: told.append(1)
+            client, [NODES, resource_of(Namespace), NODES, things], clock=ManualClock(), changed=lambda: shown.append(1)
         )
         assert made.waiting == (NODES, resource_of(Namespace))
         assert (made.kinds, made.trouble) == ({"nodes", "namespaces"}, "")
@@ -758,13 +758,13 @@ async def test_what_is_known_of_reads() -> None:
         assert (made.trouble, made.waiting) == ("", (NODES,))
         nodes.replace([node("a", metadata={"resourceVersion": "1"})], "1")
         assert made.waiting == ()
-        before, count = made.news, len(told)
+        before, count = made.news, len(shown)
         nodes.put(node("a", metadata={"resourceVersion": "2"}))
-        assert (made.news, len(told)) == (before, count), "a heartbeat is no news"
+        assert (made.news, len(shown)) == (before, count), "a heartbeat is no news"
         first = made.snapshot()
         nodes.put(node("b"))
         assert made.news[NODES] == before[NODES] + 1
-        assert len(told) == count + 1
+        assert len(shown) == count + 1
         second = made.snapshot()
         assert (len(first.objects[NODES]), len(second.objects[NODES])) == (1, 2)
         assert second.unreadable == {

@@ -95,7 +95,7 @@ HUNDRED = tuple(f"{number:03}" for number in range(100))
     ],
 )
 def test_only_what_is_new_counts(then: baseline.Baseline, now: Risk, grown: str) -> None:
-    """What is known is told as accepted, with the file; what has grown is open, with the objects that are new."""
+    """What is known is reported as accepted, with the file; what has grown is open, with the objects that are new."""
     [(marked, since)], notes = baseline.compare(then, [("a", findings(now))])
     (found,) = marked.risks
     assert found.open is bool(grown)
@@ -169,7 +169,7 @@ def test_what_is_no_baseline_is_refused(document: Any) -> None:
 
 
 def test_two_clusters_of_one_name_are_no_baseline() -> None:
-    """The risks of one would be known of the other."""
+    """The risks of one would be known about the other."""
     with pytest.raises(Terminal, match="f has two clusters called a, whose risks cannot be distinguished"):
         baseline.read([ENTRY, {**ENTRY, "risks": []}], "f")
 

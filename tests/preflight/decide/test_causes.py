@@ -257,11 +257,11 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize(("risks", "told"), TOGETHER.values(), ids=list(TOGETHER))
-def test_what_stands_together(risks: list[ReportedRisk], told: list[list[str]]) -> None:
+@pytest.mark.parametrize(("risks", "shown"), TOGETHER.values(), ids=list(TOGETHER))
+def test_what_stands_together(risks: list[ReportedRisk], shown: list[list[str]]) -> None:
     """Whatever order the risks come in."""
-    assert names(*risks) == told
-    assert names(*reversed(risks)) == told
+    assert names(*risks) == shown
+    assert names(*reversed(risks)) == shown
 
 
 def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
@@ -284,7 +284,7 @@ def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
 
 
 def test_when_a_risk_first_named_an_object_does_not_matter() -> None:
-    """The same node stands in two risks, of which one has named it for longer."""
+    """The same node is in two risks, of which one has named it for longer."""
     since = (datetime(2026, 1, day, tzinfo=UTC) for day in (14, 15))
     down, pressed = (
         ReportedRisk(name=name, message="It is so.", resources=(ReportedResource(kind="Node", name="a", since=time),))
@@ -302,7 +302,7 @@ def test_when_a_risk_first_named_an_object_does_not_matter() -> None:
     ],
 )
 def test_what_has_a_remedy_of_its_own_is_told_in_full(why: str, beside: bool) -> None:
-    """A risk about the same operator that only repeats the other is told by name."""
+    """A risk about the same operator that only repeats the other is reported by name."""
     (cause,) = group_by_cause([operator("etcd", "NotAvailable", "X: no pods"), operator("etcd", "Upgradeable", why)])
     assert [bool(cause.beside), bool(cause.follows)] == [beside, not beside]
 
@@ -334,7 +334,7 @@ RISKS = st.builds(
 
 @given(st.lists(RISKS, max_size=6, unique_by=lambda each: each.name))
 def test_no_risk_is_lost_and_none_is_told_twice(risks: list[ReportedRisk]) -> None:
-    """Whatever a report says of causes."""
+    """Whatever a report says about causes."""
     found = [each.name for cause in group_by_cause(risks) for each in cause.risks]
     assert sorted(found) == sorted(each.name for each in risks)
     assert names(*risks) == names(*reversed(risks))
@@ -386,7 +386,7 @@ def test_what_a_kind_is_needed_for(kind: str, subject: str) -> None:
 
 @pytest.mark.parametrize(("name", "why"), [("CgroupV1", True), ("KubeletSkewUnknown", False), ("NodeCordoned", False)])
 def test_what_nobody_supports(name: str, why: bool) -> None:
-    """Not a risk that could not be told, and not one that somebody may live with."""
+    """Not a risk that is unknown, and not one that somebody may live with."""
     assert bool(unsupported.why_not_acceptable(name)) is why
 
 

@@ -139,7 +139,7 @@ def test_where_the_cluster_assigns_users_none_is_named() -> None:
 
 
 def test_the_job_is_tried_once_and_ends() -> None:
-    """Only a pod that a drain ended is replaced. Its time is limited, and it goes by itself if nobody removes it."""
+    """Only a pod that a drain ended is replaced. Its time is limited, and it uses itself if nobody removes it."""
     (job,) = of_kind(cluster_run.objects(run(timeout_s=90)), "Job")
     assert (job["spec"]["backoffLimit"], job["spec"]["activeDeadlineSeconds"]) == (0, 90)
     assert job["spec"]["ttlSecondsAfterFinished"] > 0

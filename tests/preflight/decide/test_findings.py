@@ -104,9 +104,9 @@ def shown_risk(name: str = "A", applies: ConditionStatus = "True", **changes: An
 )
 def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], code: int) -> None:
     """0 nothing in the way, 2 risks apply, 3 something unknown, 1 no result; of one that has ended nobody knows."""
-    told = Findings(source="5.0.0", target="5.2.0", conditions=conditions, risks=risks)
-    assert told.exit_code == code
-    assert replace(told, phase=Phase.ENDED).exit_code == 3
+    shown = Findings(source="5.0.0", target="5.2.0", conditions=conditions, risks=risks)
+    assert shown.exit_code == code
+    assert replace(shown, phase=Phase.ENDED).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_whether_anything_is_known(changes: dict[str, Any], known: bool) -> None
 
 
 def test_the_conditions_of_a_preflight() -> None:
-    """It has failed where that holds; how far it is, is told whatever its status."""
-    told = Findings(
+    """It has failed where that holds; how far it is, is reported whatever its status."""
+    shown = Findings(
         source="5.0.0", target="5.2.0", conditions=(status_condition("PreflightFailed", "True", "OOMKilled"), DONE[2])
     )
-    assert told.failed is told.conditions[0]
-    assert told.running is told.conditions[1]
+    assert shown.failed is shown.conditions[0]
+    assert shown.running is shown.conditions[1]
     quiet = Findings(source="5.0.0", target="5.2.0", conditions=(status_condition("PreflightFailed", "Unknown"),))
     assert (quiet.failed, quiet.running, quiet.completed) == (None, None, False)
     assert Findings(source="5.0.0", target="5.2.0").failed is None
@@ -213,8 +213,8 @@ SEEN = ReportedRisk(
 
 def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report() -> None:
     """Which of the two says what, field by field."""
-    told = risk("A", status_condition("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
-    cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", told),))
+    shown = risk("A", status_condition("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
+    cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", shown),))
     (alone,) = findings_of_target(cluster, History(), "5.2.0").risks
     assert alone == Risk(
         name="A",
@@ -259,9 +259,9 @@ def test_whether_a_preflight_has_ended(asked: Update | None, status: Any, ended:
 
 def test_only_a_preflight_s_own_conditions_are_about_it() -> None:
     """Of all that a cluster says."""
-    told = cluster_version(desired_update=ASKED, conditions=(status_condition("Failing", "True"), *DONE))
-    assert findings_of_target(told, History(), "5.2.0").conditions == DONE
-    assert findings_of_target(told, History(), "5.1.0").conditions == ()
+    shown = cluster_version(desired_update=ASKED, conditions=(status_condition("Failing", "True"), *DONE))
+    assert findings_of_target(shown, History(), "5.2.0").conditions == DONE
+    assert findings_of_target(shown, History(), "5.1.0").conditions == ()
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_risk_without_a_verdict(conditions: tuple[Condition, ...], reported: A
         desired_update=ASKED, conditions=conditions, conditional_updates=(update("5.2.0", risk("A")),)
     )
     seen = (replace(SEEN, applies=reported),) if reported else ()
-    (told,) = findings_of_target(cluster, History(reports=(report("5.2.0", *seen),)), "5.2.0").risks
-    assert (told.applies, told.reason, told.since) == (applies, "", None)
+    (shown,) = findings_of_target(cluster, History(reports=(report("5.2.0", *seen),)), "5.2.0").risks
+    assert (shown.applies, shown.reason, shown.since) == (applies, "", None)
 
 
 def test_a_verdict_may_stand_beside_the_update() -> None:
@@ -292,8 +292,8 @@ def test_a_verdict_may_stand_beside_the_update() -> None:
         conditional_updates=(update("5.2.0", risk("A"), risk("B", UNKNOWN), risk_names=("A", "B", "Gone")),),
         conditional_update_risks=beside,
     )
-    told = {each.name: each.applies for each in findings_of_target(cluster, History(), "5.2.0").risks}
-    assert told == {"A": "True", "B": "Unknown"}
+    shown = {each.name: each.applies for each in findings_of_target(cluster, History(), "5.2.0").risks}
+    assert shown == {"A": "True", "B": "Unknown"}
     assert known_risk_names(cluster) == ["A", "B", "Gone"]
     more = cluster_version(conditional_updates=(update("5.1.0", risk("Z")),), conditional_update_risks=(risk("Y"),))
     assert known_risk_names(more) == ["Y", "Z"]
@@ -369,12 +369,12 @@ def test_an_accepted_risk_says_why() -> None:
     ],
 )
 def test_the_lines_of_a_target(message: str, line: str) -> None:
-    """All of them, without the target's name; where there is none, all that is said."""
+    """All of them, without the target's name; where it does not exist, all that is said."""
     assert line_for(message, "5.2.0") == line
 
 
 def test_the_order_of_risks() -> None:
-    """What stands in the way, of that what applies, the gravest on top, by name; an unknown severity is a warning."""
+    """What is in the way, of that what applies, the gravest on top, by name; an unknown severity is a warning."""
     risks = [
         shown_risk("taken", severity="critical", accepted=True),
         shown_risk("over", "False", severity="critical"),
@@ -403,8 +403,8 @@ def test_counts_leave_out_what_does_not_apply() -> None:
 
 def test_a_risk_of_a_report_alone() -> None:
     """It came from a preflight; without an address it has the page of its name."""
-    told = risk_of_report(replace(SEEN, applies="Unknown"), report())
-    assert told == Risk(
+    shown = risk_of_report(replace(SEEN, applies="Unknown"), report())
+    assert shown == Risk(
         name="A",
         applies="Unknown",
         accepted=False,
@@ -425,7 +425,7 @@ def test_a_risk_of_a_report_alone() -> None:
 
 
 def test_reports_are_completed_by_what_counted_when_they_were_stored() -> None:
-    """By name; what the target found itself is told once."""
+    """By name; what the target found itself is reported once."""
     others = tuple(replace(SEEN, name=name, message="Of elsewhere.") for name in ("Z", "A", "B"))
     stored = report("5.2.0", SEEN, others=others)
     (whole,) = with_counted_risks(History(reports=(stored,))).reports
@@ -442,8 +442,8 @@ def test_updates_that_are_not_recommended() -> None:
         update(f"5.{place}.0", conditions=(status_condition("Recommended", status),) if status else ())
         for place, status in enumerate(("False", "True", "Unknown", None))  # type: ignore[arg-type]
     )
-    told = not_recommended(updates)
-    assert [(each.release.version, condition.status) for each, condition in told] == [
+    shown = not_recommended(updates)
+    assert [(each.release.version, condition.status) for each, condition in shown] == [
         ("5.0.0", "False"),
         ("5.2.0", "Unknown"),
     ]

@@ -100,7 +100,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             seen(events=(event("FailedCreate", QUOTA, "uid-job"),)),
             "waiting",
             "exceeded quota: tight",
-            id="a quota is told at once",
+            id="a quota is shown at once",
         ),
         pytest.param(
             seen(job=job(age_s=10), events=(event("FailedCreate", QUOTA, "uid-job"),)),
@@ -208,7 +208,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 )
 def test_what_has_become_of_it(observed: Observed, state: str, words: str) -> None:
     """The words are those of whoever prevents it, with a way out."""
-    told = progress(observed)
-    assert told.state == state
-    assert words in told.text
-    assert bool(told.text) is bool(words)
+    shown = progress(observed)
+    assert shown.state == state
+    assert words in shown.text
+    assert bool(shown.text) is bool(words)

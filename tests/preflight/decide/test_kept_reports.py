@@ -152,7 +152,7 @@ def test_a_scheduled_run_that_failed_is_noted() -> None:
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "2026-01-14T10:00:00"}', '{"new": 5}'])
 def test_a_note_that_somebody_edited_is_none(note: str) -> None:
-    """It is written anew by the next run."""
+    """It is written again by the next run."""
     assert kept_history.last_scheduled(kept(**{LAST_SCHEDULED_ANNOTATION: note})) is None
     assert kept_history.last_scheduled(None) is None
 

@@ -28,7 +28,7 @@ SMALL = Report(
 
 
 def risk(number: int, applies: Any = "True", text: str = "It is so.") -> ReportedRisk:
-    """A risk with a name of its own."""
+    """A risk with a separate name."""
     return ReportedRisk(name=f"Risk{number}", applies=applies, message=text)
 
 
@@ -54,7 +54,7 @@ def noise(seed: int, length: int) -> str:
     ],
 )
 def test_the_summary(report: Report, said: str) -> None:
-    """One line for whoever looks at the ConfigMap or the work."""
+    """One line for anybody who looks at the ConfigMap or the work."""
     summary = newest_report.with_report(report)["data"]["summary"]
     assert summary.startswith(said)
     assert "\n" not in summary

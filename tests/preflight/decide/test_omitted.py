@@ -1,4 +1,4 @@
-"""The one risk that stands for those which have no room, and where links of risks lead."""
+"""The one risk that represents those which have no room, and where links of risks lead."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ COUNTS: dict[str, tuple[Report, Tally | None, str]] = {
 
 @pytest.mark.parametrize(("found", "tally", "text"), COUNTS.values(), ids=COUNTS.keys())
 def test_how_far_it_is(found: Report, tally: Tally | None, text: str) -> None:
-    """Checks, then risks; what there is none of is left out, but for those that apply."""
+    """Checks, then risks; what there is none of is left out, except for those that apply."""
     assert counts_text(found, tally) == text
 
 
@@ -351,7 +351,7 @@ def test_how_far_it_is(found: Report, tally: Tally | None, text: str) -> None:
     ],
 )
 def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
-    """What lies in the attempt's folder and says that it is another's is told by what differs."""
+    """What lies in the attempt's folder and says that it is another's is reported by what differs."""
     found, bad = usable_report(ATTEMPT, ReportSeen(preflight_id=ATTEMPT.id, content=report(**changes), read_at=NOW))
     assert found is None
     assert bad == outcomes.BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")

@@ -1,4 +1,4 @@
-"""Reports in a ConfigMap: how many have room, which ones go, and what others may have put beside them."""
+"""Reports in a ConfigMap: how many have room, which ones go, and what others may have put next to them."""
 
 from __future__ import annotations
 

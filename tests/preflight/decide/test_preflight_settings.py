@@ -1,4 +1,4 @@
-"""The administrator's ConfigMap: what is taken, what is named as unusable, and that the pages tell of every key."""
+"""The administrator's ConfigMap: what is taken, what is named as unusable, and that the pages report every key."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ UNUSABLE: list[Any] = [
 
 @pytest.mark.parametrize(("data", "words"), UNUSABLE)
 def test_a_setting_that_cannot_be_used(data: dict[str, str], words: str) -> None:
-    """It is named with its value and why, and the default counts; what is good beside it is taken."""
+    """It is named with its value and why, and the default counts; what is good next to it is taken."""
     found = read(**{"reportSink": "configmap"} | data)
     assert len(found.unusable) == 1
     assert words in found.unusable[0]
@@ -257,8 +257,8 @@ def test_binary_data_is_no_setting() -> None:
 
 def test_a_long_value_is_cut_where_it_is_named() -> None:
     """A ConfigMap holds a mebibyte, a condition 32 KiB."""
-    (told,) = read(cpuLimit="x" * 10**6).unusable
-    assert len(told) < 200
+    (seen,) = read(cpuLimit="x" * 10**6).unusable
+    assert len(seen) < 200
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_a_long_value_is_cut_where_it_is_named() -> None:
     ],
 )
 def test_how_much_of_a_value_is_shown(length: int, shown: str) -> None:
-    """Sixty characters tell which one it is."""
-    (told,) = read(cpuLimit="x" * length).unusable
-    assert told.startswith(shown)
+    """Sixty characters show which one it is."""
+    (seen,) = read(cpuLimit="x" * length).unusable
+    assert seen.startswith(shown)
 
 
 def test_no_config_map_leaves_the_defaults() -> None:
@@ -286,21 +286,21 @@ def test_every_setting_is_on_the_operators_page_and_every_one_of_that_page_exist
 
 
 def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
-    """It came from a flag; what is set beside it is compared with nothing."""
+    """It came from a flag; what is set next to it is compared with nothing."""
     defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
     found = preflight_settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
     assert (found.unusable, found.pods.quantities.cpu_limit) == ((), "lots")
 
 
 @pytest.mark.parametrize(
-    ("request_", "limit", "told"),
+    ("request_", "limit", "seen"),
     [
         pytest.param("lots", "1m", (), id="a request that is none is no more than any limit"),
         pytest.param("1m", "lots", ("cpuRequest 1m is more than cpuLimit lots; the defaults are used",), id="a limit"),
         pytest.param("lots", "more", (), id="both"),
     ],
 )
-def test_what_is_no_quantity_counts_as_nothing(request_: str, limit: str, told: tuple[str, ...]) -> None:
+def test_what_is_no_quantity_counts_as_nothing(request_: str, limit: str, seen: tuple[str, ...]) -> None:
     """Where it is compared with another."""
     defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit=limit, cpu_request=request_))
-    assert preflight_settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults).unusable == told
+    assert preflight_settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults).unusable == seen

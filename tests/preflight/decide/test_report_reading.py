@@ -84,7 +84,7 @@ def _json(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-# The first seed's example, with a member of its own that no reader knows.
+# The first seed's example, with a separate member that no reader knows.
 SEED_RISK = {
     "name": "ConcerningThingA",
     "message": "Upgrade can get stuck on clusters that use multiple networks together with dual stack.",
@@ -304,7 +304,7 @@ def test_reports_at_the_limits_are_read(document: dict[str, Any]) -> None:
     ids=["format", "name", "url", "status", "image"],
 )
 def test_what_is_echoed_is_short_and_printable(data: bytes) -> None:
-    """A megabyte of somebody else's text comes back as the part that tells its author which one it is."""
+    """A megabyte of somebody else's text comes back as the part that shows its author which one it is."""
     with pytest.raises(BadReport) as caught:
         read(data)
     assert len(caught.value.message) < 700

@@ -169,7 +169,7 @@ CRON = '{namespace="runup-preflight",cronjob="runup-preflight-scheduled"}'
 
 
 def job(name: str, started: int, *, failed: bool) -> dict[str, str]:
-    """What kube-state-metrics says of a finished Job, by the names of its documentation."""
+    """What kube-state-metrics says about a finished Job, by the names of its documentation."""
     labels = f'namespace="runup-preflight",job_name="{name}"'
     return {
         f"kube_job_status_start_time{{{labels}}}": f"{started}x4000",

@@ -266,7 +266,7 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize(("type_", "reason", "words"), REFUSED)
 def test_no_pod_is_made_because_of(type_: str, reason: str, words: str) -> None:
-    """What the ReplicaSet was told is on the Deployment, and is told at once."""
+    """What the ReplicaSet was reported is on the Deployment, and is reported at once."""
     world = refused(started(), type_, reason, words).pass_time(1).settle()
     assert world.condition("PreflightFailed") == ("True", reason)
     assert words in world.message("PreflightFailed")

@@ -147,7 +147,7 @@ def test_what_is_worth_a_write(changes: dict[str, Any], news: bool) -> None:
     ],
 )
 def test_whose_place_a_report_takes(changes: dict[str, Any], kept: list[int]) -> None:
-    """That of what was known of the same target, from the same version."""
+    """That of what was known about the same target, from the same version."""
     new = replace(SAME, message="x", **LATER, **changes)
     assert ids(with_report(History(reports=(SAME,)), new)) == kept
 
@@ -180,7 +180,7 @@ def size(found: History) -> int:
     ],
 )
 def test_details_go_where_there_is_no_room(characters: int, longest: int) -> None:
-    """Texts as long as all five have room for; what stood beside them goes with the first cut."""
+    """Texts as long as all five have room for; what stood next to them goes with the first cut."""
     # 900 KiB: 44 risks of 4000 characters, five times, fit; of 4500 they do not, nor do 60 of 4000.
     risks = 60 if longest == 1000 else 44
     before = History(reports=tuple(heavy(number, risks, characters) for number in (4, 3, 2, 1)))

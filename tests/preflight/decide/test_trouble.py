@@ -54,7 +54,7 @@ def event(
 
 
 def trouble_of(*pods: Pod, events: tuple[Event, ...] = (), of: Deployment | None = None) -> Found:
-    """What is the matter, for whoever asks."""
+    """What is the matter, for anybody who asks."""
     return lambda: find_trouble(of or deployment(), pods, events, name=NAME, now=NOW)
 
 
@@ -87,7 +87,7 @@ REASONS: dict[str, tuple[Found, str]] = {
     ),
     "a pod was thrown out": (trouble_of(aged_pod(phase="Failed", reason="Evicted")), "Evicted"),
     "a pod was thrown out for no reason": (trouble_of(aged_pod(phase="Failed")), "PodFailed"),
-    "no node is told": (
+    "no node is shown": (
         trouble_of(aged_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
         "Unschedulable",
     ),
@@ -266,14 +266,14 @@ def test_when_to_look_again(pods: tuple[Pod, ...], of: Deployment | None, expect
 
 
 def test_a_node_that_is_lost_has_a_way_out() -> None:
-    """A Job tells the same as a Deployment, with a command for exactly that pod."""
+    """A Job shows the same as a Deployment, with a command for exactly that pod."""
     lost = aged_pod(node="n", going=True, going_s=90)
     job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso_before(600)}})
-    told = trouble_of_job(job, [lost], (), now=NOW)
-    assert told == find_trouble(deployment(), [lost], (), name=NAME, now=NOW)
-    assert told is not None
-    assert told.failed
-    assert "`kubectl -n ns delete pod one --force`" in told.way_out
+    shown = trouble_of_job(job, [lost], (), now=NOW)
+    assert shown == find_trouble(deployment(), [lost], (), name=NAME, now=NOW)
+    assert shown is not None
+    assert shown.failed
+    assert "`kubectl -n ns delete pod one --force`" in shown.way_out
 
 
 def test_the_pod_that_counts() -> None:
@@ -291,7 +291,7 @@ def test_the_pod_that_counts() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        pytest.param("x" * 600, "x" * 600, id="as long as is told"),
+        pytest.param("x" * 600, "x" * 600, id="as long as is shown"),
         pytest.param("x" * 601, "x" * 600 + "...", id="a character more"),
         pytest.param("a\n b..", "a b", id="one line, without its end"),
     ],

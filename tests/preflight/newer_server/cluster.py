@@ -120,7 +120,7 @@ def report_of(kubeconfig: Path, target: str) -> JSON:
 
 
 def is_named(plant: Plant, risks: Iterable[JSON]) -> bool:
-    """Whether a preflight tells of a plant: under its own name, of a lookalike under any that is tried."""
+    """Whether a preflight reports a plant: under its own name, of a lookalike under any that is tried."""
     if not plant.risk:
         return bool(tried_risks_about(plant, risks))
     named = [risk for risk in risks if risk["name"] == plant.risk]

@@ -524,7 +524,7 @@ def _moved(objects: tuple[JSON, ...], where: str) -> tuple[JSON, ...]:
     return tuple({**each, "metadata": {**each["metadata"], "namespace": where}} for each in objects)
 
 
-# Pods that are made again
+# Pods that are recreated
 
 STRICT = {
     "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},

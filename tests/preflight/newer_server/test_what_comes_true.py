@@ -56,7 +56,7 @@ class Updated:
 
 
 def programs(kubernetes: str) -> Path:
-    """The programs of that version; skips where there are none, or fails where they are asked for by name."""
+    """The programs of that version; skips where they do not exist, or fails where they are asked for by name."""
     if os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("KUBEBUILDER_ASSETS names programs of one version, and this takes two")
     try:

@@ -154,8 +154,8 @@ async def test_the_next_write_of_a_stored_object(server: str, tmp_path: Path) ->
                 happened[name] = "refused"
         left = await cluster.client.send(calls.get_raw(resource, "round", NAMESPACE))
     (outcome,) = said.definitions
-    told = {each.identity.name: each for each in outcome.objects}
-    assert {name: (bool(one.refused), bool(one.tolerated), one.pruned) for name, one in told.items()} == {
+    shown = {each.identity.name: each for each in outcome.objects}
+    assert {name: (bool(one.refused), bool(one.tolerated), one.pruned) for name, one in shown.items()} == {
         "unsized": (True, False, ()),
         "large": (False, True, ()),
         "several": (False, True, ()),

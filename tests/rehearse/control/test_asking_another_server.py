@@ -1,4 +1,4 @@
-"""What a copy asks of the API server beside it, here one in a process of its own, and how that one's programs start."""
+"""What a copy asks of the API server next to it, here one in a separate process, and how that one's programs start."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ async def test_a_definition_is_waited_for(kubeconfig: Path, tmp_path: Path) -> N
     refused = {**never, "status": {"conditions": [{"type": "NamesAccepted", "status": "False"}]}}
     accepted = {**never, "status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}}
     half = of("half.example.org", changed(TWO_VERSIONS, "spec.versions.1.served", False))
-    told = r"does not serve widgets\.never\.example\.org/v1 after 120 s"
+    shown = r"does not serve widgets\.never\.example\.org/v1 after 120 s"
     async with beside(kubeconfig, tmp_path) as it:
         await it.copy.wait_until_served(refused)
         await it.copy.wait_until_served({**never, "spec": "none"})
         for definition in (never, accepted):
-            with pytest.raises(Terminal, match=told):
+            with pytest.raises(Terminal, match=shown):
                 await it.over_in(120.1, it.copy.wait_until_served(definition))
         await it.admin.apply(half)
         await it.copy.wait_until_served(half)
@@ -172,9 +172,9 @@ async def test_what_the_server_cannot_read_is_left_out(kubeconfig: Path, tmp_pat
         # Listing it fails for ever, and is no reason to wait.
         await it.copy.wait_until_served(definition)
         await it.copy.drop_unreadable(source(*objects))
-        told = [each for each in it.copy.left_out if each.kind.startswith("Widget")]
-        assert [(each.kind, each.count) for each in told] == [("Widget mine", 1)]
-        assert told[0].why.startswith("the real API server cannot read it: conversion webhook for")
+        shown = [each for each in it.copy.left_out if each.kind.startswith("Widget")]
+        assert [(each.kind, each.count) for each in shown] == [("Widget mine", 1)]
+        assert shown[0].why.startswith("the real API server cannot read it: conversion webhook for")
         assert it.copy.damaged == {(group, "Widget")}
         assert etcd.targets == ["POST /v3/kv/deleterange"]
         (deleted,) = etcd.bodies
@@ -185,13 +185,13 @@ async def test_the_next_write_of_an_object(kubeconfig: Path, tmp_path: Path) -> 
     """It is tried as a dry run, with the server's reason where it is refused; what is not there is not counted."""
     secret = manifest("v1", "Secret", "key", NAMESPACE)
     values, owned, absent = (Identity("", "ConfigMap", NAMESPACE, name) for name in ("values", "owned", "absent"))
-    told = "ValidatingAdmissionPolicy 'owned' with binding 'owned' denied request: an owner is needed"
+    shown = "ValidatingAdmissionPolicy 'owned' with binding 'owned' denied request: an owner is needed"
     async with beside(kubeconfig, tmp_path) as it:
         await it.admin.apply(VALUES, OWNED, secret, POLICY, DENY)
         cluster = source(VALUES, OWNED, ABSENT, secret, of("no.example.org", widget()))
         refused, tried = await it.copy.try_writes(cluster, it.clock.monotonic() + 1)
         assert ([each.identity for each in refused], tried) == ([values], 2)
-        assert told in refused[0].message
+        assert shown in refused[0].message
         it.clock.jump(2)
         assert await it.copy.try_writes(cluster, it.clock.monotonic() - 1) == ([], 0)
         stored = it.copy.get(owned)
@@ -274,13 +274,13 @@ def script(folder: Path, name: str, text: str) -> Path:
     ],
 )
 async def test_another_port_is_tried(words: str, starts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of its own each time; the last words are told, and no proxy is the programs' business."""
+    """In a separate folder each time; the last words are reported, and no proxy is the programs' business."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
     monkeypatch.setenv("no_proxy", "example")
     etcd = script(tmp_path, "etcd", f'env >> "$0.env"; pwd >> "$0.log"; echo "$@" >> "$0.flags"; echo {words}; exit 3')
     programs = ServerPrograms(tmp_path / "kube-apiserver", etcd, "1.34.4")
-    told = f"it ended with 3: {words}"
-    with pytest.raises(Terminal, match=told):
+    shown = f"it ended with 3: {words}"
+    with pytest.raises(Terminal, match=shown):
         async with real_server(programs, tmp_path, SystemClock(), services="10.0.0.0/16", objects=()):
             pass
     folders = [str(tmp_path / f"server-{number + 1}") for number in range(starts)]

@@ -182,7 +182,7 @@ async def test_a_definition_that_the_release_brings(known: bool, unknown: set[st
 
 
 async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) -> None:
-    """Whose values are overwritten is not known of an object that came without managedFields."""
+    """Whose values are overwritten is not known about an object that came without managedFields."""
     async with cluster_at_source(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     for obj in source.objects:
@@ -264,7 +264,7 @@ def test_the_kubernetes_of_a_cluster(version: str, expected: str) -> None:
 
 
 async def test_a_cluster_of_no_known_kubernetes() -> None:
-    """That is told before a server is started, or even looked for."""
+    """That is reported before a server is started, or even looked for."""
     source = ClusterSource(name="a dump", objects=[], plurals={}, collected=CompleteKinds(), kubernetes="newest")
     programs = ServerPrograms(Path("/nowhere/kube-apiserver"), Path("/nowhere/etcd"), "1.34.4")
     with pytest.raises(Terminal, match="the version 'newest' of a dump is not one of Kubernetes"):
@@ -349,9 +349,9 @@ async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Pat
     )
     async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
         there = copy.get(Identity("", "Pod", "x", "p")) is not None
-        told = "Pod p" in [each.kind for each in copy.left_out]
+        shown = "Pod p" in [each.kind for each in copy.left_out]
         assert copy.get(Identity("", "ConfigMap", NAMESPACE, "values")) is not None
-    assert there is not told
+    assert there is not shown
 
 
 async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("fault", "raised", "told"),
+    ("fault", "raised", "shown"),
     [
         pytest.param(MemoryError(), MemoryError, "Internal error occurred: MemoryError", id="no memory"),
         pytest.param(RuntimeError("can't start new thread"), MemoryError, "new thread", id="no memory for a stack"),
@@ -437,7 +437,7 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
     ],
 )
 async def test_a_copy_that_fails_is_no_refusal(
-    fault: Exception, raised: type[Exception], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: Exception, raised: type[Exception], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the copy's API server cannot do says nothing of the release."""
     async with cluster_at_source(tmp_path, VALUES) as cluster:
@@ -451,7 +451,7 @@ async def test_a_copy_that_fails_is_no_refusal(
 
     monkeypatch.setattr(Store, "put", failing)
     release = wanted(tmp_path, VALUES, config_map("written", {}))
-    with pytest.raises(raised, match=told):
+    with pytest.raises(raised, match=shown):
         await rehearse(source, release, SystemClock())
 
 
@@ -478,9 +478,9 @@ async def test_a_copy_that_fails_at_one_object(
     monkeypatch.setattr(Store, "put", failing)
     release = wanted(tmp_path, changed(VALUES, "data.mode", "slow"), config_map("written", {"a": "b"}))
     result = await rehearse(source, release, SystemClock())
-    told = findings(result)
-    assert list(told.values()) == ["Unknown"], told
-    assert next(iter(told)).startswith(f"RehearsalNotTried-{kind}-")
+    shown = findings(result)
+    assert list(shown.values()) == ["Unknown"], shown
+    assert next(iter(shown)).startswith(f"RehearsalNotTried-{kind}-")
     (refusal,) = result.refusals
     assert refusal.message.startswith("the copy failed: Internal error occurred: ")
     assert Action.UPDATE in {each.action for each in result.changes if each.identity.name == "values"}

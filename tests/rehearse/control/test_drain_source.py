@@ -1,4 +1,4 @@
-"""What a simulated drain is told of a cluster: every kind, and by name what it could not be told."""
+"""What a simulated drain is reported of a cluster: every kind, and by name what it is unknown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_pools_that_a_cluster_should_have_are_missing(server: Server, node: str)
 
 
 def test_whoever_may_read_nothing_is_told_every_kind(server: Server) -> None:
-    """Those of OpenShift, too: whether the cluster is one could not be told. Nothing is taken for empty.
+    """Those of OpenShift, too: whether the cluster is one is unknown. Nothing is taken for empty.
 
     Of a ClusterVersion a drain needs nothing.
     """

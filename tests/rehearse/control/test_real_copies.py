@@ -70,7 +70,7 @@ async def test_a_policy_that_asks_the_authorizer(tmp_path: Path) -> None:
         await cluster.apply(asks, DENY, manager="shop")
         source = await cluster.source()
     release = wanted(tmp_path, changed(VALUES, "data.mode", "faster"))
-    told = findings(await rehearse(source, replace(release, server=find_programs(str(programs()))), SystemClock()))
-    assert {name: state for name, state in told.items() if not name.startswith("RehearsalStoredRefused")} == {
+    shown = findings(await rehearse(source, replace(release, server=find_programs(str(programs()))), SystemClock()))
+    assert {name: state for name, state in shown.items() if not name.startswith("RehearsalStoredRefused")} == {
         "RehearsalRefusedByPolicy-owned": "True"
     }

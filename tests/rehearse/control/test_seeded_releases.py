@@ -1,4 +1,4 @@
-"""A release that breaks something of each kind, and beside it one that looks alike and is fine."""
+"""A release that breaks something of each kind, and next to it one that looks alike and is fine."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_who_owned_a_field(entries: list[JSON], path: tuple[str, ...], expected:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "shown"),
     [
         pytest.param("a", "b", "f: a -> b", id="short texts"),
         pytest.param(None, 3, "f: (none) -> 3", id="a new field"),
@@ -162,6 +162,6 @@ def test_who_owned_a_field(entries: list[JSON], path: tuple[str, ...], expected:
         pytest.param(["a", "b"], ["b", "a"], "f: in another order, or as often", id="another order"),
     ],
 )
-def test_how_a_change_is_told(before: Any, after: Any, told: str) -> None:
+def test_how_a_change_is_told(before: Any, after: Any, shown: str) -> None:
     """The part in which two values differ is what is shown of them."""
-    assert value_change(FieldChange(path="f", before=before, after=after, weight=Weight.OTHER)) == told
+    assert value_change(FieldChange(path="f", before=before, after=after, weight=Weight.OTHER)) == shown

@@ -1,4 +1,4 @@
-"""Which nodes take a pod, beside what kube-scheduler writes into a pod's condition when they do not."""
+"""Which nodes take a pod, next to what kube-scheduler writes into a pod's condition when they do not."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ ONE_NODE: dict[str, tuple[Node, tuple[SchedulingPod, ...], JSON, str]] = {
 
 
 def unplaced_reason(state: DrainedCluster) -> str:
-    """Returns what is told of the one pod that waits, empty if it has a place; nothing is drained."""
+    """Returns what is reported of the one pod that waits, empty if it has a place; nothing is drained."""
     found = [each.why for each in simulate(state, DrainSettings(), NOW).unplaced]
     assert len(found) <= 1
     return found[0].removeprefix("0/1 nodes are available: ") if found else ""

@@ -1,4 +1,4 @@
-"""The findings of a real API server: names that every report takes, and the versions that it stands for."""
+"""The findings of a real API server: names that every report takes, and the versions that it represents."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ VERSIONS = {
 
 @pytest.mark.parametrize(("wanted", "expected"), VERSIONS.values(), ids=VERSIONS)
 def test_the_version_of_the_server(wanted: str, expected: list[str]) -> None:
-    """A server of the target's minor version stands for it; of any other it is told."""
+    """A server of the target's minor version represents it; of any other it is reported."""
     assert risk_names(RealServerOutcome(version="1.34.4", wanted=wanted)) == expected

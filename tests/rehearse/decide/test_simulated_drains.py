@@ -181,7 +181,7 @@ def test_a_pod_without_a_place_holds_up_the_next_node() -> None:
 
 
 def test_without_a_place_at_the_end() -> None:
-    """A pod that no node takes is told with the scheduler's words once all nodes are back."""
+    """A pod that no node takes is reported with the scheduler's words once all nodes are back."""
     state = cluster(A, B, pods=(pod("web-1", "a", nodeSelector={"disk": "fast"}),))
     assert [(each.workload, each.why) for each in drained(state).homeless] == [
         ("ReplicaSet shop/web", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
@@ -202,7 +202,7 @@ def test_how_long_a_single_replica_is_down(maker: str, expected: int) -> None:
 
 
 def test_a_deployment_is_named() -> None:
-    """A ReplicaSet's pods are told by their Deployment."""
+    """A ReplicaSet's pods are reported by their Deployment."""
     state = cluster(A, B, pods=(pod("web-1", "a"),), owners=(owner("web", 1, above="shopfront"),))
     assert {each.workload for each in drained(state).outages} == {"Deployment shop/shopfront"}
 
@@ -278,7 +278,7 @@ def test_who_of_two_that_wait_gets_room_is_a_race() -> None:
 
 
 def test_why_each_pod_waits_is_of_its_own_beginning() -> None:
-    """The next pod of a workload of which one waits already is told what the nodes say then, one of them cordoned.
+    """The next pod of a workload of which one waits already is reported what the nodes say then, one of them cordoned.
 
     Seed 5 of `python -m bench real_drains`: three pods of which no two may share one of two nodes.
     """
@@ -420,7 +420,7 @@ def test_pools_one_after_another() -> None:
 
 
 def test_what_is_missing_is_unknown() -> None:
-    """Without budgets nothing is known of what they refuse; a kind that would change nothing is not told."""
+    """Without budgets nothing is known about what they refuse; a kind that would change nothing is not told."""
     state = cluster(A, pods=(pod("web-1", "a"),), missing={"PodDisruptionBudget": "forbidden", "CSINode": "forbidden"})
     assert drained(state).unknown == ("which evictions are refused: PodDisruptionBudget: forbidden",)
 

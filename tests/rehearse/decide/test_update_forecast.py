@@ -94,7 +94,7 @@ ROLLED: dict[str, tuple[tuple[Node, ...], int, int | None]] = {
 
 @pytest.mark.parametrize(("nodes", "at_once", "minutes"), ROLLED.values(), ids=list(ROLLED))
 def test_when_the_nodes_of_a_pool_came_back(nodes: tuple[Node, ...], at_once: int, minutes: int | None) -> None:
-    """It tells of the pool only if all of them did, and in one go."""
+    """It reports the pool only if all of them did, and in one go."""
     pool = Pool(name="worker", nodes=tuple(each.metadata.name for each in nodes), at_once=at_once)
     found = forecasts.find_last_roll_out(pool, {each.metadata.name: each for each in nodes}, UPDATED)
     assert (found and found.pool_s) == (minutes and minutes * MINUTE)

@@ -1,6 +1,6 @@
 """Compares evictions and placements with the real eviction API and kube-scheduler, on one seeded cluster.
 
-Some nodes are cordoned, and their pods evicted one after another: is the answer the same? Each pod is then made again:
+Some nodes are cordoned, and their pods evicted one after another: is the answer the same? Each pod is then recreated:
 are the nodes that could take it the same, or, where there are none, the reasons and the pods that could make way? Which
 of several good nodes is chosen is not compared: the real scheduler is given the one that was chosen here.
 """
@@ -81,9 +81,9 @@ class Agreement:
 class Beside:
     """One seeded cluster, on the real server and in a simulation."""
 
-    def __init__(self, client: SyncClient, told: Told, seeded: SeededCluster, agreement: Agreement) -> None:
+    def __init__(self, client: SyncClient, shown: Told, seeded: SeededCluster, agreement: Agreement) -> None:
         """Keeps what it needs; `compare` does the rest."""
-        self._client, self._told, self._seeded, self._agreement = client, told, seeded, agreement
+        self._client, self._told, self._seeded, self._agreement = client, shown, seeded, agreement
         self._templates: dict[Key, JSON] = {}
         self._uids: dict[str, Key] = {}
         self._number = 0
@@ -208,7 +208,7 @@ class Beside:
         template = self._templates[old.shape.namespace, old.name]
         self._templates[key] = template
         feasible = frozenset(node.name for node in filters.feasible(shape))
-        # Every pod that could make way is told by its UID there.
+        # Every pod that could make way is reported by its UID there.
         ours = {
             each.node.name: frozenset(f"{pod.shape.namespace}/{pod.name}" for pod in each.victims)
             for each in preemption.candidates(shape, filters, lambda _shape, _node: nullcontext())

@@ -55,7 +55,7 @@ class Answer:
         return "refused" if self.refusal is not None else "created" if self.before is None else "changed"
 
     def comparable(self, identity_: Identity) -> Any:
-        """What a rehearsal would tell of it, as data that can be compared."""
+        """What a rehearsal would report it, as data that can be compared."""
         if not self.served:
             return "not served"
         if self.refusal is not None:
@@ -83,7 +83,7 @@ def _causes(error: ApiError) -> list[tuple[str, str, str]]:
 
 @dataclass
 class Agreement:
-    """How often both servers said the same: by verdict, by what is told, and word by word; and each difference."""
+    """How often both servers said the same: by verdict, by what is reported, and word by word; and each difference."""
 
     asked: Counter[str] = field(default_factory=Counter)
     same: Counter[str] = field(default_factory=Counter)
@@ -166,7 +166,7 @@ async def _applied(client: Client, tasks: list[Task], owner_uid: str) -> dict[Id
 
 
 async def applied_object(client: Client, named: Identity, obj: JSON, kinds: ResourceDiscovery | None = None) -> Answer:
-    """Applies one object as the operator does, and returns what it came to; `kinds` are asked anew without any."""
+    """Applies one object as the operator does, and returns what it came to; `kinds` are asked again without any."""
     resource = await (kinds or ResourceDiscovery(client)).resource(str(obj["apiVersion"]), named.kind)
     if resource is None:
         return Answer(served=False)

@@ -1,7 +1,7 @@
-"""kube-scheduler and the disruption controller beside a real kube-apiserver, and what they say of pods.
+"""kube-scheduler and the disruption controller next to a real kube-apiserver, and what they say about pods.
 
 The scheduler tells all nodes that passed its filters to an extender, which is here, and which chooses one of them; of
-pods that find none it tells which could make way. So both sides can be compared node by node, not only by the choice.
+pods that find none it shows which could make way. So both sides can be compared node by node, not only by the choice.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Told:
 def real_scheduler(data: Path) -> Iterator[tuple[ControlPlane, Told]]:
     """A control plane with kube-scheduler and the disruption controller; all end after the block."""
     programs = build.programs(make=True)
-    told = Told()
-    with ControlPlane(data) as plane, _extender(told) as url, (data / "others.log").open("wb") as log:
+    shown = Told()
+    with ControlPlane(data) as plane, _extender(shown) as url, (data / "others.log").open("wb") as log:
         config = data / "scheduler.json"
         config.write_text(json.dumps(_config(plane, url)))
         commands = (
@@ -55,7 +55,7 @@ def real_scheduler(data: Path) -> Iterator[tuple[ControlPlane, Told]]:
         )
         processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
         try:
-            yield plane, told
+            yield plane, shown
         finally:
             for process in processes:
                 process.terminate()
@@ -85,15 +85,15 @@ def _config(plane: ControlPlane, url: str) -> JSON:
 
 
 @contextmanager
-def _extender(told: Told) -> Iterator[str]:
+def _extender(shown: Told) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             metadata = asked["Pod"]["metadata"]
             key = (metadata["namespace"], metadata["name"])
-            with told.changed:
-                answer = _filtered(told, key, asked) if self.path == "/filter" else _preempted(told, key, asked)
-                told.changed.notify_all()
+            with shown.changed:
+                answer = _filtered(shown, key, asked) if self.path == "/filter" else _preempted(shown, key, asked)
+                shown.changed.notify_all()
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -115,17 +115,17 @@ def _extender(told: Told) -> Iterator[str]:
         server.server_close()
 
 
-def _filtered(told: Told, key: Key, asked: JSON) -> JSON:
+def _filtered(shown: Told, key: Key, asked: JSON) -> JSON:
     nodes = frozenset(asked["NodeNames"])
-    told.feasible[key] = nodes
-    chosen = told.choose(key, nodes)
+    shown.feasible[key] = nodes
+    chosen = shown.choose(key, nodes)
     if chosen is None:
         return {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(nodes, "not chosen")}
     return {"NodeNames": [chosen]}
 
 
-def _preempted(told: Told, key: Key, asked: JSON) -> JSON:
+def _preempted(shown: Told, key: Key, asked: JSON) -> JSON:
     victims = asked["NodeNameToMetaVictims"] or {}
-    told.victims[key] = {node: frozenset(pod["UID"] for pod in each["Pods"] or ()) for node, each in victims.items()}
+    shown.victims[key] = {node: frozenset(pod["UID"] for pod in each["Pods"] or ()) for node, each in victims.items()}
     # Nothing is preempted: which pods it would be is what is compared.
     return {"NodeNameToMetaVictims": {}}

@@ -455,7 +455,7 @@ CUSTOM = (
     "spec = 5",
     "metadata.labels = {a: b}",
 )
-# What users set on objects of any kind, by an update of their own.
+# What users set on objects of any kind, by a separate update.
 EDITS: tuple[JSON, ...] = (
     {"metadata": {"labels": {"team": "shop"}}},
     {"metadata": {"annotations": {"note": "ours"}}},

@@ -38,7 +38,7 @@ VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).enc
 
 @dataclass
 class Scene:
-    """Checks of images in one registry, and how often somebody was told."""
+    """Checks of images in one registry, and how often somebody was reported."""
 
     checks: ReleaseChecks
     clock: ManualClock

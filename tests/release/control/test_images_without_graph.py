@@ -65,7 +65,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(tmp_path: Path, users: dict[str, str] | None = None) -> AsyncIterator[Scene]:
-    """A managing operator at work beside a registry."""
+    """A managing operator at work next to a registry."""
     async with cluster(tmp_path) as (world, manager), Registry(tmp_path / "registry", users=users) as registry:
         operator: Manager = manager()
         async with running(operator):

@@ -76,11 +76,11 @@ def encoded(value: Any) -> str:
 )
 async def test_whose_logins_count(answers: Answers, user: str | None, notes: list[str]) -> None:
     """A registry may be open to everybody: what could not be read is a note, for when it is not."""
-    told: list[str] = []
+    shown: list[str] = []
     async with cluster(answers) as client:
-        found = await cluster_credentials(client, told)
+        found = await cluster_credentials(client, shown)
     login = found.login(parse("registry.example/a:1"))
-    assert (login.user if login else None, told) == (user, notes)
+    assert (login.user if login else None, shown) == (user, notes)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def checked(client: Client, *stores: SignatureStore, within_s: float = 90.
     checks.check(IMAGE)
     async with asyncio.timeout(90):
         await done.wait()
-        # Keeping is not waited for by whoever decides.
+        # Keeping is not waited for by anybody who decides.
         await checks.settled()
     return checks.states[IMAGE]
 
@@ -106,7 +106,7 @@ async def with_ca(client: Client, text: str, key: str = "ca.crt") -> None:
 
 
 async def test_a_store_is_trusted_by_its_own_authorities(client: Client, tmp_path: Path) -> None:
-    """As the API says of `ca`; without it the system's count, which do not know the store."""
+    """As the API says about `ca`; without it the system's count, which do not know the store."""
     with https(tmp_path) as url:
         await with_ca(client, (tmp_path / "tls.crt").read_text())
         without = await checked(client, SignatureStore(url=url))
@@ -125,7 +125,7 @@ async def test_a_store_is_trusted_by_its_own_authorities(client: Client, tmp_pat
 async def test_a_store_whose_authorities_cannot_be_used_is_not_asked(
     client: Client, tmp_path: Path, key: str, text: str, said: str
 ) -> None:
-    """Not by those of the system instead; the reason is told."""
+    """Not by those of the system instead; the reason is reported."""
     if key:
         await with_ca(client, text, key)
     found = await checked(client, SignatureStore(url="https://127.0.0.1:1", ca=NameReference(name="ca")))

@@ -88,7 +88,7 @@ POLICY = {"api": "config.openshift.io/v1", "kind": "ClusterImagePolicy"}
     ],
 )
 def test_which_files_are_written(release: dict[str, str], cluster: Cluster, expected: list[str]) -> None:
-    """By the same rules as manifests are applied, but for capabilities and the excluded identifier."""
+    """By the same rules as manifests are applied, except for capabilities and the excluded identifier."""
     assert list(render_release(files(**release), IMAGE, cluster)) == expected
 
 

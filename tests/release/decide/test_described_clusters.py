@@ -117,10 +117,10 @@ NOTES: dict[str, tuple[Payload, Filters, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "filters", "told"), NOTES.values(), ids=NOTES.keys())
-def test_what_of_a_description_nothing_knows(found: Payload, filters: Filters, told: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("found", "filters", "shown"), NOTES.values(), ids=NOTES.keys())
+def test_what_of_a_description_nothing_knows(found: Payload, filters: Filters, shown: tuple[str, ...]) -> None:
     """Likely a word that was typed wrong, with those that there are."""
-    assert notes(found, filters) == told
+    assert notes(found, filters) == shown
 
 
 def test_a_description_as_data() -> None:

@@ -99,7 +99,7 @@ def test_what_becomes_of_manifests(
 
 
 def test_a_variant_is_named_where_there_are_several() -> None:
-    """Else nobody could tell which one changed."""
+    """Else nobody could show which one changed."""
     default, preview = config_map("x", {SET: "Default"}), config_map("x", {SET: "TechPreviewNoUpgrade"})
     (one,) = of([default, preview], [default, {**preview, "data": {"a": "b"}}]).manifests
     assert one.variant == "feature-set=TechPreviewNoUpgrade profiles=self-managed-high-availability"

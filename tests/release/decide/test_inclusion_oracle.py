@@ -247,7 +247,7 @@ def agreed(case: Case) -> str:
     manifest = Manifest.of("a.yaml", Identity(group, kind, case.namespace, "a"), {"kind": kind, "metadata": metadata})
     decision = include(manifest, case.filters)
     expected = objection(case)
-    told = decision.reason if isinstance(decision, Excluded) else ""
-    assert (WORDS[expected] in told) if expected else not told
+    shown = decision.reason if isinstance(decision, Excluded) else ""
+    assert (WORDS[expected] in shown) if expected else not shown
     assert bool(expected) is isinstance(decision, Excluded)
     return expected

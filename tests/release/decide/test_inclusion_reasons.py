@@ -95,7 +95,7 @@ def test_the_answer_and_the_rule(
 
 
 def test_every_rule_is_told_not_only_the_first() -> None:
-    """Whoever mends the first would meet the second."""
+    """Whoever fixes the first would meet the second."""
     version = cluster_version()
     entry = ComponentOverride(kind="ConfigMap", namespace="a", name="x", unmanaged=True)
     spec = type(version.spec)(overrides=(entry,))

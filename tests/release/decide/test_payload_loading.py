@@ -258,7 +258,7 @@ def test_an_object_in_two_files_is_legal() -> None:
 
 
 def test_everything_wrong_is_said_at_once() -> None:
-    """A release is mended in one go: two broken files, metadata and references."""
+    """A release is fixed in one go: two broken files, metadata and references."""
     files = {"manifests/a.yaml": "kind: [", "release-manifests/b.yaml": "kind: B\n---\nkind: C\n"}
     with pytest.raises(PayloadError) as refused:
         release(metadata={"kind": "x"}, references=None, **files)

@@ -1,4 +1,4 @@
-"""What a component's operator says of itself, by how it is told to behave."""
+"""What a component's operator says about itself, by how it is asked to behave."""
 
 from __future__ import annotations
 

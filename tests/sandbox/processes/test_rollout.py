@@ -30,7 +30,7 @@ async def play(kubeconfig: Path, scenario: Scenario) -> list[Report]:
     scenario = scenarios.Scenario(**{
         name: getattr(scenario, name) for name in scenario.__dataclass_fields__ if name != "objects"
     }, objects=tuple(obj for obj in scenario.objects if obj["metadata"].get("namespace") != "shop"))  # fmt: skip
-    told: list[Report] = []
+    shown: list[Report] = []
     loaded = config.load(str(kubeconfig))
     async with Client(loaded, clock=SystemClock()) as client:
         assert await set_up_kubernetes(client, scenario, SystemClock()) == ()
@@ -40,16 +40,16 @@ async def play(kubeconfig: Path, scenario: Scenario) -> list[Report]:
         task = asyncio.create_task(rollout.run())
         try:
             async with asyncio.timeout(90):
-                while not told or told[-1].is_updating or versions(told[-1]) != {rollout_to}:
-                    told.append(await asyncio.to_thread(read, kubeconfig))
+                while not shown or shown[-1].is_updating or versions(shown[-1]) != {rollout_to}:
+                    shown.append(await asyncio.to_thread(read, kubeconfig))
         finally:
             task.cancel()
-    return [before, *told]
+    return [before, *shown]
 
 
-def versions(told: Report) -> set[str]:
+def versions(shown: Report) -> set[str]:
     """The versions of the nodes."""
-    return {row.version for pool in told.pools for row in pool.rows}
+    return {row.version for pool in shown.pools for row in pool.rows}
 
 
 def read(kubeconfig: Path) -> Report:
@@ -73,8 +73,8 @@ def test_reports_an_update_from_its_beginning_to_its_end(
     """Every node gets the version, one after another; nothing is stalled, and the end is reported."""
     scenario = scenarios.load(scenarios.find(name))
     with api_server(tmp_path / "api") as kubeconfig:
-        told = asyncio.run(play(kubeconfig, scenario))
-    first, last = told[0], told[-1]
+        shown = asyncio.run(play(kubeconfig, scenario))
+    first, last = shown[0], shown[-1]
     assert {pool.name: pool.counts.total for pool in last.pools} == groups
     assert len(versions(first) | versions(last)) == 2
     assert last.kubernetes is not None
@@ -82,6 +82,6 @@ def test_reports_an_update_from_its_beginning_to_its_end(
     assert {row.version for pool in last.pools for row in pool.rows} == {
         scenario.rollout.to if scenario.rollout else ""
     }
-    assert any(each.is_updating for each in told)
-    assert phases <= {row.phase for each in told for pool in each.pools for row in pool.rows}
-    assert not {row.summary for each in told[1:] for row in each.health if row.level in ("Error", "Warning")}
+    assert any(each.is_updating for each in shown)
+    assert phases <= {row.phase for each in shown for pool in each.pools for row in pool.rows}
+    assert not {row.summary for each in shown[1:] for row in each.health if row.level in ("Error", "Warning")}

@@ -32,7 +32,7 @@ def test_a_release_leads_to_its_kernel(tmp_path: Path) -> None:
 
 
 def test_images_have_their_modules(tmp_path: Path) -> None:
-    """Where modprobe looks, and a builder beside them; a scenario without any has none of it."""
+    """Where modprobe looks, and a builder next to them; a scenario without any has none of it."""
     made = scenario.load(scenario.find("kernel-modules"))
     kernelmodules.build(tmp_path, made)
     layout = Layout.open(tmp_path)

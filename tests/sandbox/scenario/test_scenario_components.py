@@ -22,7 +22,7 @@ NAME = re.compile(r"0000_\d+_[a-zA-Z0-9]+(-[a-zA-Z0-9]+)*_")
 
 
 def written(folder: Path, releases_: str, more: str = "components: true\n") -> scenario.Scenario:
-    """A scenario of its own upon the common cluster."""
+    """A separate scenario upon the common cluster."""
     folder.mkdir()
     text = f"title: t\nbase: common\n{more}cluster: {{version: 5.0.0}}\nreleases: [{releases_}]\n"
     (folder / "scenario.yaml").write_text(text)

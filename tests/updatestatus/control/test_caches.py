@@ -66,7 +66,7 @@ def test_updates_on_offer_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "shown"),
     [
         pytest.param({}, 0, id="a heartbeat"),
         pytest.param({"annotations": {STATE: "Done", "k8s.ovn.org/x": "y"}}, 0, id="another component's annotation"),
@@ -74,7 +74,7 @@ def test_updates_on_offer_are_not_kept() -> None:
         pytest.param({"labels": {"node-role.kubernetes.io/infra": ""}}, 1, id="a label that pools may select"),
     ],
 )
-def test_only_changes_that_count_are_told(changes: dict[str, Any], told: int) -> None:
+def test_only_changes_that_count_are_told(changes: dict[str, Any], shown: int) -> None:
     """5,000 kubelets report every few minutes: their heartbeats must not lead to evaluations."""
     caches = Caches()
     node = factories.node(annotations={STATE: "Done"}, metadata={"resourceVersion": "1"})
@@ -84,7 +84,7 @@ def test_only_changes_that_count_are_told(changes: dict[str, Any], told: int) ->
     caches.on_change(lambda: heard.append(1))
     heard.clear()
     caches.nodes.put(of_version(node, "2", **changes))
-    assert len(heard) == told
+    assert len(heard) == shown
     kept = caches.nodes.all()[0]
     assert kept.metadata.resource_version == "2"
 

@@ -185,7 +185,7 @@ async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
 
 
 async def test_times_stand_through_a_restart(cluster: World) -> None:
-    """Nothing of what was found begins anew; an unchanged cluster is not written again."""
+    """Nothing of what was found begins again; an unchanged cluster is not written again."""
     async with running(cluster.config):
         before = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
     stored = await cluster.client.send(calls.get_raw(STATUSES, NAME))
@@ -311,7 +311,7 @@ async def _grant(cluster: World, without: str = "") -> set[tuple[str, str, str]]
 
 
 async def test_a_kind_that_may_not_be_read_is_said(cluster: World) -> None:
-    """The rest is told all the same, and the controller does not call itself available."""
+    """The rest is reported all the same, and the controller does not call itself available."""
     await _grant(cluster, without="machineconfigpools")
     async with running(_account(cluster)):
         status = await cluster.until(lambda status: status_of(status.conditions, "Available") == "False")
@@ -423,7 +423,7 @@ async def _passing(
 
 
 async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> None:
-    """Those that fire are told with their runbook; a refusal is said, and not taken for silence."""
+    """Those that fire are reported with their runbook; a refusal is said, and not taken for silence."""
     runbook = "https://docs.example.com/runbooks/pdb"
     alert = {
         "labels": {"alertname": "PodDisruptionBudgetAtLimit", "severity": "warning", "namespace": "shop"},
@@ -443,8 +443,8 @@ async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> Non
         clock = ManualClock(datetime(2026, 11, 21, 7, 0, tzinfo=UTC))
         url = str(prometheus.make_url("/"))
         async with running(cluster.config, clock, alerts_url=url):
-            told = await _passing(cluster, clock, lambda s: status_of(s.conditions, "AlertsReachable") == "True")
-            found = [each.health for each in insights(told) if each.health and each.health.check == "AlertFiring"]
+            shown = await _passing(cluster, clock, lambda s: status_of(s.conditions, "AlertsReachable") == "True")
+            found = [each.health for each in insights(shown) if each.health and each.health.check == "AlertFiring"]
             assert [each.impact.summary for each in found] == ["Alert is firing: The budget is at its limit."]
             assert found[0].remediation.reference == runbook
             refusing.set()
@@ -456,7 +456,7 @@ async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> Non
 
 
 async def test_of_two_controllers_one_writes(cluster: World) -> None:
-    """The other follows the cluster too, and goes on where the first stopped."""
+    """The other follows the cluster too, and continues where the first stopped."""
 
     def degraded(status: UpdateStatusStatus) -> bool:
         return "NodeDegraded" in {each.health.check for each in insights(status) if each.health}
@@ -491,7 +491,7 @@ async def test_a_token_that_is_renewed_and_revoked(cluster: World, tmp_path: Pat
 
 
 async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None:
-    """A cluster out of a dump is told as of its own time."""
+    """A cluster out of a dump is reported as of its own time."""
     then = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
     async with running(cluster.config, fixed_now=then):
         status = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")

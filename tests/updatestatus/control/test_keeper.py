@@ -125,7 +125,7 @@ async def test_a_deleted_object_comes_back_with_its_times(kept: Kept) -> None:
 
 
 async def test_our_own_writes_are_no_news(kept: Kept) -> None:
-    """The watch tells of them too, in its own time; nothing is read for that."""
+    """The watch reports them too, in its own time; nothing is read for that."""
     await kept.keeper.write(status("first"))
     await kept.until(lambda: kept.keeper.is_current)
     for number in range(20):

@@ -138,7 +138,7 @@ async def test_a_new_pool_needs_its_resource(cluster: World) -> None:
 
 
 async def test_a_pool_that_another_informer_alone_knows_stays(cluster: World) -> None:
-    """With what that one says of it."""
+    """With what that one says about it."""
     body = entries(health("one", "a"), pool="virtual")
     condition = {"type": "Updating", "status": "True", "reason": "Moving", "lastTransitionTime": SINCE, "message": ""}
     body["status"]["workerPools"][0]["conditions"] = [condition]

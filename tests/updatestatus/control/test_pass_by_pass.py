@@ -108,7 +108,7 @@ class Scene:
         return self.metrics.registry.get_sample_value("update_status_writes_total") or 0.0
 
     def seen(self) -> None:
-        """The watch tells of the object as it is."""
+        """The watch reports the object as it is."""
         assert self.stored is not None
         self.keeper.cache.put(codec.convert(Object, self.stored))
 
@@ -209,7 +209,7 @@ async def test_a_pass_that_fails_is_done_again(
 
 
 async def test_of_how_many_writes_the_watch_may_still_have_to_tell(scene: Scene) -> None:
-    """Sixteen: what it tells of then is no news; one more, and the server is asked."""
+    """Sixteen: what it reports then is no news; one more, and the server is asked."""
     keeper = scene.keeper
     scene.stored = {"metadata": {"name": "cluster", "resourceVersion": "0"}}
     await keeper.read()
@@ -252,7 +252,7 @@ async def test_why_there_can_be_no_object() -> None:
 
 
 def test_what_time_it_is() -> None:
-    """The clock's, unless the cluster is of another time; nodes are judged by the clock all the same."""
+    """The clock's, unless the cluster is of another time; nodes are evaluated by the clock all the same."""
     clock, then = ManualClock(NOON), NOON - timedelta(days=9)
     assert (Now(clock).insights(), Now(clock).nodes()) == (NOON, None)
     assert (Now(clock, then).insights(), Now(clock, then).nodes()) == (then, NOON)
@@ -330,7 +330,7 @@ async def test_drains_are_looked_at_every_five_seconds(scene: Scene) -> None:
 
 
 def test_a_cluster_that_is_partly_known() -> None:
-    """What is wrong with each object and each list is told; ClusterVersion's own trouble is its own."""
+    """What is wrong with each object and each list is reported; ClusterVersion's own trouble is its own."""
     caches = Caches()
     for cache in caches.all():
         cache.replace([], "1")

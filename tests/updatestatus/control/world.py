@@ -86,7 +86,7 @@ class World:
         await self.client.send(calls.merge_patch(NODES, name, patch))
 
     async def status(self) -> UpdateStatusStatus | None:
-        """What the object says; None while there is none."""
+        """What the object says; None while it does not exist."""
         try:
             return (await self.client.send(calls.get(UpdateStatus, NAME))).status
         except NotFound:

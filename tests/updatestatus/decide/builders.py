@@ -170,7 +170,7 @@ def configs(*roles: str) -> tuple[machineconfig_v1.MachineConfig, ...]:
 
 
 def snapshot(**changes: Any) -> Snapshot:
-    """An update that has begun: two operators wait, three masters and three workers are to come."""
+    """An update that has begun: two operators wait, three masters and three workers must come."""
     given: dict[str, Any] = {
         "cluster_version": version(),
         "cluster_operators": (operator("etcd"), operator("network")),

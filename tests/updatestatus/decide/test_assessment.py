@@ -279,7 +279,7 @@ def test_an_estimate_moves_in_steps_of_half_a_minute() -> None:
         assert found is not None
         assert found.estimated_completed_at is not None
         estimates.append((found.estimated_completed_at - b.STARTED).total_seconds())
-    # 72 minutes at first; a fifth of what goes by is saved by the estimate's own margin.
+    # 72 minutes at first; a fifth of what uses is saved by the estimate's own margin.
     assert estimates[:4] == [4320, 4320, 4320, 4320]
     assert all(later <= earlier for earlier, later in pairwise(estimates))
     assert estimates[-1] == pytest.approx(4320 - 80, abs=30)
@@ -297,7 +297,7 @@ def test_health_keeps_its_beginning() -> None:
 
 
 def test_an_insight_that_is_gone_is_forgotten() -> None:
-    """What is computed anew from every snapshot needs no taking back."""
+    """What is computed again from every snapshot needs no taking back."""
     first = assess(b.snapshot(), None, b.NOW)
     second = assess(b.snapshot(nodes=(), cluster_operators=(b.operator("etcd"),)), first, b.NOW)
     assert sorted(insights(second)) == ["co-etcd", "cv-version", "mcp-master", "mcp-worker"]

@@ -87,7 +87,7 @@ def test_how_old_a_report_is(record: LeaseRecord, seconds: float, state: str, wh
 
 
 def test_when_it_was_confirmed() -> None:
-    """By the server's clock, where it tells when it took the renewal."""
+    """By the server's clock, where it shows when it took the renewal."""
     now = NOON + 20 * SECOND
     assert freshness(lease(-10), now).confirmed_at == NOON - 10 * SECOND
     assert freshness(lease(-10, taken=5), now).confirmed_at == NOON - 5 * SECOND
@@ -99,8 +99,8 @@ def test_what_is_noted_is_read_again() -> None:
     assert confirmation(None) == {}
     noted = confirmation(NOON + 1.25 * SECOND)
     record = lease(None, 10)
-    told = codec.convert(LeaseRecord, {"metadata": {"annotations": noted}, "spec": codec.to_dict(record.spec)})
-    assert freshness(told, NOON + 11 * SECOND).confirmed_at == NOON + 1.25 * SECOND
+    shown = codec.convert(LeaseRecord, {"metadata": {"annotations": noted}, "spec": codec.to_dict(record.spec)})
+    assert freshness(shown, NOON + 11 * SECOND).confirmed_at == NOON + 1.25 * SECOND
     for words in ("soon", "2026-01-01T12:00:00"):
         odd = codec.convert(
             LeaseRecord, {"metadata": {"annotations": {CONFIRMED_AT: words}}, "spec": codec.to_dict(record.spec)}

@@ -130,7 +130,7 @@ def test_a_failing_cluster_version(status: Any, summary: str) -> None:
 
 
 def test_a_cluster_version_that_does_not_say_whether_it_fails() -> None:
-    """That is a finding of its own, from now on."""
+    """That is a separate finding, from now on."""
     [found] = failing(None)
     assert impact_of(found) == ("Warning", "Update Stalled", "Cluster Version version has no Failing condition")
     assert found.since == LATER

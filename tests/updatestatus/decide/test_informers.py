@@ -91,7 +91,7 @@ def test_what_we_cannot_read_of_ours_is_computed_anew() -> None:
 
 
 def test_a_pool_that_went_leaves_theirs() -> None:
-    """Without what we said of it."""
+    """Without what we said about it."""
     status = stored(b.snapshot())
     status["workerPools"].append(stored_pool("gone", {"name": INFORMER}, THEIRS, conditions=[{"type": "Updating"}]))
     [left] = [each for each in written(b.snapshot(), status)["workerPools"] if each["name"] == "gone"]
@@ -164,7 +164,7 @@ def complete(status: JSON) -> tuple[str, str]:
 
 
 def test_the_last_place_in_a_layer_is_ours() -> None:
-    """Beside fifteen others, who stay where they are."""
+    """Next to fifteen others, who stay where they are."""
     crowd = [{"name": f"informer-{i}"} for i in range(15)]
     status = written(b.snapshot(), {"workerPools": [stored_pool("worker", *crowd)]})
     [worker] = [each for each in status["workerPools"] if each["name"] == "worker"]

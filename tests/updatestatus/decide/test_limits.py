@@ -132,7 +132,7 @@ def test_any_cluster_fits_and_is_stable(nodes: int, pools: int, kinds: list[int]
 
 
 def test_pools_that_are_done_are_left_out_first() -> None:
-    """Of 40 pools 8; those in which something is to be done stay."""
+    """Of 40 pools 8; those in which something must be done stay."""
     names = [f"pool-{i:02}" for i in range(40)]
     nodes = tuple(b.node(f"node-{i}", name, **KINDS[1 if i < 10 else 0]) for i, name in enumerate(names))
     status = assess(

@@ -118,7 +118,7 @@ def test_a_change_of_architecture_is_told_by_configurations(
     ],
 )
 def test_what_a_change_of_architecture_is(entries: list[tuple[str, str]], expected: bool) -> None:
-    """It is told by the two newest entries alone."""
+    """It is reported by the two newest entries alone."""
     # As read from a server: what is equal is not the same string.
     history = [b.entry(version, image=image) for version, image in json.loads(json.dumps(entries))]
     assert nodes.is_architecture_change(b.version(history)) is expected

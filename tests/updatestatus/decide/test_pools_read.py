@@ -1,4 +1,4 @@
-"""Pools as an object tells of them: the rows of their nodes, and counts where nobody counted."""
+"""Pools as an object reports them: the rows of their nodes, and counts where nobody counted."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_node_as_a_row(conditions: dict[str, tuple[str, str]], assessment: str
 
 
 def counts(**changes: int) -> dict[str, int]:
-    """Counts that are nought but for these."""
+    """Counts that are nought except for these."""
     return TOP | {"degraded": 0} | changes
 
 

@@ -94,7 +94,7 @@ def test_an_insight_of_a_new_type_is_named() -> None:
 
 
 def test_pages_of_insights_show_unknown_ones_too() -> None:
-    """As health insights, so that whoever shows a status need not know of decoding."""
+    """As health insights, so that whoever shows a status need not know about decoding."""
     obj = written()
     insights(obj).append({"uid": "etcd-1", "acquiredAt": "2026-01-01T00:00:00Z", "type": "EtcdMember"})
     status, unknown = decode(obj)
@@ -156,9 +156,9 @@ def test_new_words_of_nodes_stand_above_known_ones() -> None:
         b.node("master-0002", "master"),
     )
     obj = written(b.snapshot(nodes=masters))
-    told = {each["node"]["name"]: each["node"]["conditions"] for each in insights(obj) if each["type"] == "Node"}
+    shown = {each["node"]["name"]: each["node"]["conditions"] for each in insights(obj) if each["type"] == "Node"}
     for name in ("master-0001", "master-0002"):
-        updating = next(condition for condition in told[name] if condition["type"] == "Updating")
+        updating = next(condition for condition in shown[name] if condition["type"] == "Updating")
         updating["reason"] = "Teleporting"
     pool = report(obj).control_plane_pool
     assert pool is not None

@@ -1,4 +1,4 @@
-"""States in which an update does not go on, and lookalikes in which it does."""
+"""States in which an update does not continue, and lookalikes in which it does."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def moving(
 
 
 def updating(**changes: Any) -> Snapshot:
-    """The control plane is done, three workers are to come, and a node came back a moment ago."""
+    """The control plane is done, three workers must come, and a node came back a moment ago."""
     master = b.node(
         "master-0", "master", current="new", desired="new", conditions=(b.cond("Ready", "True", since=ago(1)),)
     )

@@ -154,7 +154,7 @@ NODES = frozenset({"worker-0000"})
 
 
 def since(status: UpdateStatusStatus) -> list[tuple[str, str, datetime | None]]:
-    """What is told of drains."""
+    """What is reported of drains."""
     return [(row.check, row.level, row.since) for row in report_of_status(status).health]
 
 
@@ -163,8 +163,8 @@ def test_a_new_controller_keeps_what_it_has_not_looked_at_yet() -> None:
     stuck = shop_pod("web-2", ends=b.NOW - b.minutes(9))
     before = assess(draining(draining_pods=()), None, b.NOW - b.minutes(9))
     first = assess(draining(draining_pods=(shop_pod(), stuck)), before, b.NOW)
-    told = [("DrainBlocked", "Warning", b.NOW - b.minutes(9)), ("PodStuckTerminating", "Error", b.NOW - b.minutes(9))]
-    assert sorted(since(first)) == told
+    shown = [("DrainBlocked", "Warning", b.NOW - b.minutes(9)), ("PodStuckTerminating", "Error", b.NOW - b.minutes(9))]
+    assert sorted(since(first)) == shown
     unread = draining(draining_pods=(), drains_read=frozenset())
     assert assess(unread, first, b.NOW + b.minutes(0.5)) == first
     later = assess(unread, first, b.NOW + b.minutes(2))
@@ -189,18 +189,18 @@ def test_a_pod_that_goes_does_not_make_the_drain_younger() -> None:
     assert since(again) == [("DrainBlocked", "Error", b.NOW)]
 
 
-@pytest.mark.parametrize(("watched", "told"), [(True, b.NOW), (False, None)], ids=["watched", "not watched"])
-def test_what_began_since_an_old_report_began_at_no_known_time(watched: bool, told: datetime | None) -> None:
+@pytest.mark.parametrize(("watched", "shown"), [(True, b.NOW), (False, None)], ids=["watched", "not watched"])
+def test_what_began_since_an_old_report_began_at_no_known_time(watched: bool, shown: datetime | None) -> None:
     """Nobody was there to see it; what was known before keeps its time."""
     idle = assess(draining(nodes=(b.node(), b.node("worker-0001"))), None, b.NOW - b.minutes(60))
-    assert since(assess(draining(), idle, b.NOW, watched=watched)) == [("DrainBlocked", "Warning", told)]
+    assert since(assess(draining(), idle, b.NOW, watched=watched)) == [("DrainBlocked", "Warning", shown)]
     held = assess(draining(), idle, b.NOW - b.minutes(30))
     found = since(assess(draining(), held, b.NOW, watched=watched))
     assert found == [("DrainBlocked", "Error", b.NOW - b.minutes(30))]
 
 
 @pytest.mark.parametrize(
-    ("cordoned", "pool_began", "told"),
+    ("cordoned", "pool_began", "shown"),
     [
         pytest.param(12, 13, 12, id="for this update"),
         pytest.param(12, 12, 12, id="at once"),
@@ -210,7 +210,7 @@ def test_what_began_since_an_old_report_began_at_no_known_time(watched: bool, to
     ],
 )
 def test_the_cluster_tells_when_a_drain_began(
-    cordoned: float | None, pool_began: float | None, told: float | None
+    cordoned: float | None, pool_began: float | None, shown: float | None
 ) -> None:
     """By the time of the taint, so that a single look knows it too; minutes ago."""
     taints = [Taint(key="other", effect="NoSchedule", time_added=b.NOW - b.minutes(99))]
@@ -222,9 +222,9 @@ def test_the_cluster_tells_when_a_drain_began(
     conditions = (Condition(type="Updating", status="True", last_transition_time=b.NOW - b.minutes(pool_began or 0)),)
     status = replace(pool.status, conditions=conditions if pool_began is not None else ())
     given = draining(nodes=(node,), machine_config_pools=(replace(pool, status=status),))
-    level = "Warning" if told is None else "Error"
+    level = "Warning" if shown is None else "Error"
     assert since(assess(given, None, b.NOW)) == [
-        ("DrainBlocked", level, None if told is None else b.NOW - b.minutes(told))
+        ("DrainBlocked", level, None if shown is None else b.NOW - b.minutes(shown))
     ]
     resting = (Condition(type="Updating", status="False", last_transition_time=b.NOW - b.minutes(50)),)
     idle = replace(pool, status=replace(pool.status, conditions=resting))
@@ -276,7 +276,7 @@ NOT_READY = (b.cond("Ready", "False"),)
     ("given", "limit", "held"),
     [
         pytest.param(shop_pod(phase="Pending"), {}, False, id="one that has not started may go"),
-        pytest.param(shop_pod(ends=b.NOW), {}, False, id="one that is told to end is going"),
+        pytest.param(shop_pod(ends=b.NOW), {}, False, id="one that is shown to end is going"),
         pytest.param(
             shop_pod(conditions=NOT_READY), {"current_healthy": 1}, True, id="not ready, in a set that is not healthy"
         ),
@@ -367,14 +367,14 @@ def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "shown"),
     [
         pytest.param("worker", ("WorkerPool", "worker"), id="of a worker"),
         pytest.param("master", ("ControlPlane", ""), id="of the control plane"),
     ],
 )
-def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> None:
-    """The control plane's are told there, all others with their pool."""
+def test_whose_node_a_pod_does_not_leave(name: str, shown: tuple[str, str]) -> None:
+    """The control plane's are reported there, all others with their pool."""
     node = b.node(role=name, **DRAINING)
     found = draining(nodes=(node,), machine_config_pools=(b.pool(name),), draining_pods=(shop_pod(ends=b.STARTED),))
     [pool] = assess_pools(
@@ -384,7 +384,7 @@ def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> No
     [finding] = drain_findings(
         [pool], found.draining_pods, budgets=(), memory=PreviousStatus(None, b.NOW), now=b.STARTED + b.minutes(6)
     )
-    assert (finding.scope, finding.pool) == told
+    assert (finding.scope, finding.pool) == shown
 
 
 def test_many_pods_are_counted_in_the_summary() -> None:

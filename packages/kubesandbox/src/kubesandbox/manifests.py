@@ -60,7 +60,7 @@ def read(path: Path) -> list[Document]:
 def definitions(path: Path) -> list[Document]:
     """Returns the CustomResourceDefinitions of a file, or of the files below a folder; other documents are ignored.
 
-    A folder of an operator often also holds its kustomization. Raises SandboxError if there is none.
+    A folder of an operator often also holds its kustomization. Raises SandboxError if it does not exist.
     """
     documents = [document for document in _documents_below(path) if document.object.get("kind") == DEFINITION]
     if not documents:

@@ -1,6 +1,6 @@
 """The version and commit that this copy of runup was built from.
 
-In a wheel the build writes this module anew (`hatch_build.py`).
+In a wheel the build writes this module again (`hatch_build.py`).
 """
 
 VERSION = "0.1.0.dev0"

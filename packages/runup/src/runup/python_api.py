@@ -56,7 +56,7 @@ def evaluate(
     release_folder: str | os.PathLike[str] = "",
     check_timeout_s: float = 10.0,
 ) -> Findings:
-    """Returns the findings about an update; raises PreflightError if there are none, and nothing else on purpose.
+    """Returns the findings about an update; raises PreflightError if they do not exist, and nothing else on purpose.
 
     `dump` is a must-gather, `oc adm inspect` or folder of YAML, judged at its own time. Without it a live cluster is
     read: that of `kubeconfig` and `context`, by default those of kubectl. `target` and `source` are versions; by

@@ -169,14 +169,14 @@ async def test_a_pod_that_brings_none(node: Node, status: dict[str, Any], files:
 
 
 async def test_a_pod_that_nobody_starts(node: Node) -> None:
-    """The time is up; what it waited for is told, and it stays to be looked at."""
+    """The time is up; what it waited for is reported, and it stays to be looked at."""
     with pytest.raises(NotLoaded, match=r"did not end within 0\.1 s: "):
         await source(node, within_s=0.1).load(RELEASE)
     assert len(await node.pods()) == 1
 
 
 async def test_a_pod_that_somebody_else_deletes(node: Node) -> None:
-    """Nobody fills the folder any more: that is told at once, not when the time is up."""
+    """Nobody fills the folder any more: that is reported at once, not when the time is up."""
     task = asyncio.create_task(source(node, within_s=3600.0).load(RELEASE))
     async with asyncio.timeout(90):
         while not (pods := await node.pods()):  # noqa: ASYNC110 -- asked of the API server
@@ -188,7 +188,7 @@ async def test_a_pod_that_somebody_else_deletes(node: Node) -> None:
 
 
 async def test_who_gives_up_takes_the_pod_along(node: Node) -> None:
-    """The request went another way: nothing goes on filling the folder."""
+    """The request went another way: nothing continues filling the folder."""
     task = asyncio.create_task(source(node).load(RELEASE))
     async with asyncio.timeout(90):
         while not await node.pods():  # noqa: ASYNC110 -- asked of the API server

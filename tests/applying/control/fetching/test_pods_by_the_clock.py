@@ -107,19 +107,19 @@ async def test_what_becomes_of_a_pod(
     """Told as soon as it is known."""
     server.statuses = statuses
     with capture_logs() as logs:
-        told, clock = await fetched(server, tmp_path)
+        shown, clock = await fetched(server, tmp_path)
     assert [line["image"] for line in logs if line["event"] == "release: a pod fetches it"] == [RELEASE.image]
-    assert said in told
+    assert said in shown
     assert clock.monotonic() == after_s
     assert server.deleted == [], "what failed stays to be looked at"
 
 
 async def test_a_pod_is_waited_for_four_minutes(server: Server, tmp_path: Path) -> None:
-    """To the second; what it waited for last is told, or why it could not be looked at."""
+    """To the second; what it waited for last is reported, or why it could not be looked at."""
     server.statuses = [503]
-    told, clock = await fetched(server, tmp_path)
+    shown, clock = await fetched(server, tmp_path)
     assert (clock.monotonic(), server.looks) == (240, 240)
-    assert re.fullmatch(r"pod version-5\.2\.0-[a-z0-9]{5} did not end within 240 s: no", told)
+    assert re.fullmatch(r"pod version-5\.2\.0-[a-z0-9]{5} did not end within 240 s: no", shown)
     assert WITHIN_S == 240
 
 
@@ -162,7 +162,7 @@ async def test_one_release_is_fetched_at_a_time(server: Server, tmp_path: Path) 
 
 @pytest.mark.parametrize("image", ["", None])
 async def test_which_way_releases_come(image: str | None, tmp_path: Path) -> None:
-    """As the operator was told; an image must be named either way."""
+    """As the operator was reported; an image must be named either way."""
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         for way, kind in (("pod", FromPod), ("registry", FromRegistry)):
             source = fetching(

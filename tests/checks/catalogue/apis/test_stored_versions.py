@@ -28,5 +28,5 @@ def test_a_version_that_the_definition_does_not_have(stored: list[str], is_told:
         "status": {"storedVersions": stored},
     }
     update = replace(context("1.34.1", "1.35.0", "1.35.0"), cluster=ClusterKind.KUBERNETES)
-    told = [(name, severity) for name, severity, *_ in findings("CRDStoredVersionDropped", crd, to=update)]
-    assert told == [("CRDStoredVersionDropped", "warning")] * is_told
+    shown = [(name, severity) for name, severity, *_ in findings("CRDStoredVersionDropped", crd, to=update)]
+    assert shown == [("CRDStoredVersionDropped", "warning")] * is_told

@@ -26,12 +26,12 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 def entry(manager: str, version: str = "v1beta3", time: str = "2026-01-13T08:00:00Z", *, owns: bool = False) -> str:
     """An entry of managedFields, of the manager that wrote the annotation of `kubectl apply` if it `owns` it."""
-    told = f', time: "{time}"' if time else ""
+    shown = f', time: "{time}"' if time else ""
     fields = f', fieldsV1: {{"f:metadata": {{"f:annotations": {{".": {{}}, "f:{ANNOTATION}": {{}}}}}}}}' if owns else ""
-    return f"  - {{manager: {manager}, operation: Update, apiVersion: {GROUP}/{version}{told}{fields}}}\n"
+    return f"  - {{manager: {manager}, operation: Update, apiVersion: {GROUP}/{version}{shown}{fields}}}\n"
 
 
-def told(entries: list[str], applied: str = "") -> list[tuple[str, str, str]]:
+def shown(entries: list[str], applied: str = "") -> list[tuple[str, str, str]]:
     """The severity, the end of the name, and who writes, of each finding about an object with these entries."""
     note = f"  annotations: {{{ANNOTATION}: '{applied}'}}\n" if applied else ""
     example = f"{HEAD}{note}  managedFields:\n{''.join(entries)}" if entries else f"{HEAD}{note}"
@@ -89,7 +89,7 @@ CSA = "kubectl-client-side-apply"
 )
 def test_who_writes_what_is_not_served_any_more(entries: list[str], found: list[tuple[str, str, str]]) -> None:
     """Newer evidence of the same manager cancels older; what is left weighs by its age."""
-    assert told(entries) == found
+    assert shown(entries) == found
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_who_writes_what_is_not_served_any_more(entries: list[str], found: list[
 )
 def test_manifests_that_were_applied(entries: list[str], manifest: str, found: list[tuple[str, str, str]]) -> None:
     """The next `kubectl apply` of the file fails; without managed fields others may write, too."""
-    assert told(entries, manifest) == found
+    assert shown(entries, manifest) == found
 
 
 def test_hidden_managers_are_unknown_once() -> None:
@@ -184,7 +184,7 @@ def written(kind: str, api: str, manager: str = "shop-operator") -> JSON:
     ],
 )
 def test_kinds_of_later_versions(kind: str, api: str, source: str, target: str) -> None:
-    """Each is told by the minor version that goes without it, and by none before."""
+    """Each is reported by the minor version that goes without it, and by none before."""
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -201,14 +201,14 @@ def test_kinds_of_later_versions(kind: str, api: str, source: str, target: str) 
     assert findings("RemovedAPIStored", written(kind, api), node, to=context(kubernetes=before)) == []
 
 
-@pytest.mark.parametrize(("target", "told"), [("1.31.0", "Clear"), ("1.34.0", "Unknown")])
-def test_an_alpha_version_is_no_reason_to_miss_a_list(target: str, told: str) -> None:
-    """No server has one unless it is told to; a beta version is another matter."""
+@pytest.mark.parametrize(("target", "shown"), [("1.31.0", "Clear"), ("1.34.0", "Unknown")])
+def test_an_alpha_version_is_no_reason_to_miss_a_list(target: str, shown: str) -> None:
+    """No server has one unless it is asked to; a beta version is another matter."""
     check = BY_NAME["RemovedAPIStored"]
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     node["status"] = {"nodeInfo": {"kubeletVersion": f"v1.{int(target.split('.')[1]) - 1}.0"}}
     snapshot = snapshot_of(check.reads, [node], lacking=lambda read: "not collected" if read.kind in LATER else "")
-    assert run_check(check, snapshot, context(kubernetes=target)).result == told
+    assert run_check(check, snapshot, context(kubernetes=target)).result == shown
 
 
 LATER = (

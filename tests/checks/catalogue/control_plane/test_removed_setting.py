@@ -39,7 +39,7 @@ def of_kubeadm(configuration: str) -> tuple[JSON, JSON]:
 
 
 def asked(*objects: JSON, to: str = "1.37.2", without: bool = False) -> CheckOutcome:
-    """What is said of an update to that version; `without`: ConfigMaps cannot be read."""
+    """What is said about an update to that version; `without`: ConfigMaps cannot be read."""
     update = with_fields(context("1.33.1", to, to), cluster=ClusterKind.KUBERNETES)
     snapshot = snapshot_of(CHECK.reads, objects)
     if without:
@@ -238,8 +238,8 @@ def test_gates_of_the_nodes_components(name: str, key: str, remedy: str) -> None
     """Kubelets and kube-proxy have theirs from ConfigMaps."""
     text = "featureGates: {SidecarContainers: true, NodeSwap: false}"
     outcome = asked(*of_kubeadm("{}"), config_map_json(name, "kube-system", **{key: text}))
-    told = sorted(messages(outcome))
-    assert [each.partition(":")[2] for each in told] == [
+    shown = sorted(messages(outcome))
+    assert [each.partition(":")[2] for each in shown] == [
         " Kubernetes 1.34 locks it to true.",
         " Kubernetes 1.37 does not have it any more.",
     ]
@@ -248,7 +248,7 @@ def test_gates_of_the_nodes_components(name: str, key: str, remedy: str) -> None
 
 @pytest.mark.parametrize("text", ["apiServer: [", "- a list", ""])
 def test_a_config_map_that_tells_nothing_is_unknown(text: str) -> None:
-    """And what the others say is told all the same."""
+    """And what the others say is reported all the same."""
     gate = config_map_json("kubelet-config", "kube-system", kubelet="featureGates: {SidecarContainers: true}")
     found = {each.name: each for each in asked(*of_kubeadm(text), gate).findings}
     assert set(found) == {NAME, UNKNOWN}
@@ -303,7 +303,7 @@ def test_arguments_of_a_cloud_controller_manager() -> None:
 
 @pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]", '["\ud800"]'], ids=ascii)
 def test_an_annotation_that_is_no_list(arguments: str) -> None:
-    """It cannot tell, which is said of the annotation."""
+    """It cannot tell, which is said about the annotation."""
     (found,) = asked(node_json("cp-0", annotations={"k3s.io/node-args": arguments})).findings
     assert found.name == UNKNOWN
     assert "annotation k3s.io/node-args of Node cp-0 is no list of words" in found.message

@@ -1,4 +1,4 @@
-"""What the tables say of gates, flags and plug-ins, asked of real programs of kube-apiserver.
+"""What the tables say about gates, flags and plug-ins, asked of real programs of kube-apiserver.
 
 A server without an address of etcd ends by itself: what else it says is what it does not take. The programs are those
 of `make e2e`, and of `RUNUP_KUBERNETES=newest make e2e`; a version that was not built is left out, unless it is asked
@@ -51,8 +51,8 @@ def test_removed_gates(server: tuple[Path, int]) -> None:
     """The server knows none of them."""
     program, minor = server
     gates = removed("removed-gates", minor)
-    told = {gate: error_output(program, f"--feature-gates={gate}=true") for gate in gates}
-    assert [gate for gate in sorted(gates) if f"unrecognized feature gate: {gate}" not in told[gate]] == []
+    shown = {gate: error_output(program, f"--feature-gates={gate}=true") for gate in gates}
+    assert [gate for gate in sorted(gates) if f"unrecognized feature gate: {gate}" not in shown[gate]] == []
 
 
 def test_gates_that_go_later(server: tuple[Path, int]) -> None:
@@ -96,7 +96,7 @@ def test_removed_plugins(server: tuple[Path, int]) -> None:
 
 
 def test_removed_flags_of_etcd(server: tuple[Path, int]) -> None:
-    """The etcd that kubeadm starts beside that server has none of them."""
+    """The etcd that kubeadm starts next to that server has none of them."""
     program, minor = server
     flags = removed("removed-flags", minor, "etcd")
     assert flags

@@ -36,6 +36,6 @@ def test_a_network_that_does_not_say_what_it_is() -> None:
     """Its spec counts where its status is silent; where both are, nobody can tell."""
     found = network()
     silent = replace(found, status=replace(found.status, network_type=""))
-    told = replace(silent, spec=replace(silent.spec, network_type="Kuryr"))
+    shown = replace(silent, spec=replace(silent.spec, network_type="Kuryr"))
     check = BY_NAME["NetworkTypeRemoved"]
-    assert [run_check(check, snapshot(each), context()).result for each in (silent, told)] == ["Unknown", "Applies"]
+    assert [run_check(check, snapshot(each), context()).result for each in (silent, shown)] == ["Unknown", "Applies"]

@@ -1,4 +1,4 @@
-"""What is said of mirrors before the target's image is known."""
+"""What is said about mirrors before the target's image is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What validations say of kernel modules, and which images are one."""
+"""What validations say about kernel modules, and which images are one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runup.kernelmodules.decide.readiness import PreflightResults, Readiness, St
 
 
 def validation(kind: str = "PreflightValidationOCP", name: str = "v", /, **status: Any) -> dict[str, Any]:
-    """A validation of which nobody can tell whether it is about the target."""
+    """A validation of which nobody can show whether it is about the target."""
     spec = {"releaseImage": "other:9"} if kind.endswith("OCP") else {"kernelVersion": "6.1.0"}
     metadata = {"name": name}
     return {
@@ -28,7 +28,7 @@ def validation(kind: str = "PreflightValidationOCP", name: str = "v", /, **statu
 
 
 def entry(status: str, **changes: Any) -> dict[str, Any]:
-    """What a validation says of Module `drivers/kmod`."""
+    """What a validation says about Module `drivers/kmod`."""
     return {"name": "kmod", "namespace": "drivers", "verificationStatus": status, **changes}
 
 
@@ -75,12 +75,12 @@ SAID: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("objects", "told"), SAID.values(), ids=SAID.keys())
-def test_what_a_validation_says_of_modules(objects: list[dict[str, Any]], told: list[str]) -> None:
+@pytest.mark.parametrize(("objects", "shown"), SAID.values(), ids=SAID.keys())
+def test_what_a_validation_says_of_modules(objects: list[dict[str, Any]], shown: list[str]) -> None:
     """Each that failed, with its stage and why; what is not decided is not fine."""
     check = BY_NAME["KernelModuleNotVerified"]
     outcome = run_check(check, snapshot_of(check.reads, objects), context())
-    assert [finding.message for finding in outcome.findings] == told
+    assert [finding.message for finding in outcome.findings] == shown
 
 
 MODULE = {
@@ -139,13 +139,13 @@ def test_whose_risk_a_failure_is(validations: list[dict[str, Any]], verified: li
         image="verified",
     )
     judged = replace(context(), kernel_modules=PreflightResults((fine,)))
-    told = {}
+    shown = {}
     for name in ("KernelModuleNotVerified", "KernelModulesNotReady"):
         check = BY_NAME[name]
         objects = snapshot_of(check.reads, [*validations, MODULE])
-        told[name] = [finding.message for finding in run_check(check, objects, judged).findings]
-    assert told["KernelModuleNotVerified"] == verified
-    assert [each.partition("at stage ")[2].partition(":")[0] for each in told["KernelModulesNotReady"]] == ready
+        shown[name] = [finding.message for finding in run_check(check, objects, judged).findings]
+    assert shown["KernelModuleNotVerified"] == verified
+    assert [each.partition("at stage ")[2].partition(":")[0] for each in shown["KernelModulesNotReady"]] == ready
 
 
 def test_a_failure_for_the_target_at_no_stage_of_its_own() -> None:
@@ -158,13 +158,13 @@ def test_a_failure_for_the_target_at_no_stage_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "shown"),
     [
         pytest.param("a", "1 kernel module (drivers/a) of the cluster was never verified", id="one"),
         pytest.param("ab", "2 kernel modules (drivers/a and drivers/b) of the cluster were never verified", id="two"),
     ],
 )
-def test_modules_that_nobody_verified(names: str, told: str) -> None:
+def test_modules_that_nobody_verified(names: str, shown: str) -> None:
     """Told as long as nobody has looked at their images either."""
     check = BY_NAME["KernelModuleNotVerified"]
     objects = [
@@ -177,5 +177,5 @@ def test_modules_that_nobody_verified(names: str, told: str) -> None:
         for name in names
     ]
     (found,) = run_check(check, snapshot_of(check.reads, objects), context()).findings
-    assert found.message.startswith(told)
+    assert found.message.startswith(shown)
     assert run_check(check, snapshot_of(check.reads, ()), context()).result == "Clear"

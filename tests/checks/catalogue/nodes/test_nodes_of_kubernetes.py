@@ -15,7 +15,7 @@ from runup.rules.node_groups import nodes_by_group
 
 
 def labelled(name: str, kubelet: str = "v1.34.0", **labels: str) -> Node:
-    """A node with these labels; `__` stands for what no name may have."""
+    """A node with these labels; `__` represents what no name may have."""
     found = node(name, kubelet=kubelet)
     own = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
     return with_fields(found, metadata=with_fields(found.metadata, labels=own))
@@ -110,7 +110,7 @@ def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
     ],
 )
 def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severity: str | None) -> None:
-    """What the steps of the way mend is no obstacle; the first step has none before it."""
+    """What the steps of the way fix is no obstacle; the first step has none before it."""
     findings = findings_of("KubeletSkew", target, node("a", kubelet=kubelet))
     assert [each.severity for each in findings] == [severity] * bool(severity)
 

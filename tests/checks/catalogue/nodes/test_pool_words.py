@@ -1,4 +1,4 @@
-"""Pools on their way, and pools that are degraded: what is said of each, and how it is told apart."""
+"""Pools on their way, and pools that are degraded: what is said about each, and how it is distinguished."""
 
 from __future__ import annotations
 

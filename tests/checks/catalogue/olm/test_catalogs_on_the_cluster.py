@@ -18,7 +18,7 @@ NOWHERE = "no channel of its catalog redhat-operators ends with a version that r
 
 
 def messages_of_changed_example(*changes: tuple[str, str]) -> list[str]:
-    """What the check says of its example, changed so."""
+    """What the check says about its example, changed so."""
     text = CHECK.example
     for old, new in changes:
         assert old in text, f"{old!r} is not in the example"
@@ -70,7 +70,7 @@ def test_what_is_known_of_the_version_that_waits(change: tuple[str, str], words:
 
 
 def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> None:
-    """The check of the maximum tells it; here only the other operator is told."""
+    """The check of the maximum tells it; here only the other operator is reported."""
     (only,) = messages_of_changed_example(('"value":"5.0"', '"value":"soon"'))
     assert FOUND in only
 
@@ -115,7 +115,7 @@ def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> 
     ],
 )
 def test_what_the_catalogs_have(changes: tuple[tuple[str, str], ...], words: str) -> None:
-    """Beside the operator whose update waits already."""
+    """Next to the operator whose update waits already."""
     pending, catalogs = messages_of_changed_example(*changes)
     assert "openshift-logging/logging from logging.v5.8.1 to logging.v5.9.0" in pending
     assert words in catalogs
@@ -148,6 +148,6 @@ def test_a_catalog_of_which_perhaps_not_all_were_listed_is_not_gone() -> None:
     snapshot, context = check_page.example(with_fields(CHECK, example=text))
     catalogs = next(read for read in CHECK.reads if read.kind == "CatalogSource")
     cut = replace(snapshot, incomplete={catalogs: ("the rest was cut off",)})
-    told = [(each.applies.value, each.message) for each in run_check(CHECK, cut, context).findings]
-    assert not any("is not there" in message for _, message in told)
-    assert any(applies == "Unknown" and "which catalogs there are is not known" in why for applies, why in told)
+    shown = [(each.applies.value, each.message) for each in run_check(CHECK, cut, context).findings]
+    assert not any("is not there" in message for _, message in shown)
+    assert any(applies == "Unknown" and "which catalogs there are is not known" in why for applies, why in shown)

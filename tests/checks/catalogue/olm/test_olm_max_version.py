@@ -48,7 +48,7 @@ def test_the_highest_version_that_an_operator_takes(text: str, highest: tuple[in
     ],
 )
 def test_a_highest_version_that_is_none(text: str, said: str) -> None:
-    """Not taken for any; as much is told as says which one it is."""
+    """Not taken for any; as much is reported as says which one it is."""
     with pytest.raises(BadMaximum) as caught:
         max_openshift_version(text)
     assert str(caught.value).startswith(said)

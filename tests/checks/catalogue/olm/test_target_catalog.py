@@ -56,13 +56,13 @@ def catalog(*parts: dict[str, Any]) -> TargetCatalog:
 
 
 def outcome_with(objects: list[dict[str, Any]], catalogs: Catalogs, update: Context | None = None) -> CheckOutcome:
-    """What the check says of a cluster with OLM."""
+    """What the check says about a cluster with OLM."""
     snapshot = snapshot_of(CHECK.reads, objects)
     return run_check(CHECK, snapshot, replace(update or context(), catalogs=catalogs))
 
 
 def deprecations(**message: str) -> dict[str, Any]:
-    """What the catalog says of the end of lives."""
+    """What the catalog says about the end of lives."""
     names = {"package": None, "channel": "stable-6", "bundle": "logging.v6.0.1"}
     entries = [
         {"reference": {"schema": f"olm.{what}"} | ({"name": names[what]} if names[what] else {}), "message": text}
@@ -310,7 +310,7 @@ def test_a_cluster_and_the_catalogs_of_the_target(
 
 
 def test_only_operators_of_a_catalog_that_cannot_be_read_are_unknown() -> None:
-    """Another catalog's are judged all the same."""
+    """Another catalog's are evaluated all the same."""
     other = {**FROM_MARKETPLACE, "metadata": {"name": "mine", "namespace": "shop"}}
     other["spec"] = {
         **SUBSCRIPTION["spec"],

@@ -18,10 +18,10 @@ from runup.checks.decide.model import Snapshot, Unreadable
 
 
 def api_server(**versions: str) -> ClusterOperator:
-    """Its operator, which tells versions of all that it runs."""
+    """Its operator, which shows versions of all that it runs."""
     found = cluster_operator("kube-apiserver")
-    told = tuple(OperandVersion(name=name.replace("_", "-"), version=text) for name, text in versions.items())
-    return replace(found, status=replace(found.status, versions=told))
+    shown = tuple(OperandVersion(name=name.replace("_", "-"), version=text) for name, text in versions.items())
+    return replace(found, status=replace(found.status, versions=shown))
 
 
 OLD, NEW = node("a", kubelet="v1.35.9"), node("b", kubelet="v1.36.1")
@@ -59,7 +59,7 @@ def test_the_cluster_s_kubernetes(objects: tuple[Any, ...], minor: int | None) -
     ],
 )
 def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, ...], minor: Any) -> None:
-    """What can be told by one of them is told."""
+    """What is known by one of them is reported."""
     found = snapshot(*objects, unreadable=dict.fromkeys(unreadable, "no rights"))
     if isinstance(minor, int):
         assert source_minor(found, context()) == minor

@@ -62,8 +62,8 @@ def update(source: str, target: str) -> object:
 )
 def test_where_a_volume_is_found(obj: JSON, is_told: bool) -> None:
     """In whatever makes pods, and in pods that nothing makes."""
-    told = findings(NAME, obj, to=update("1.30.9", "1.31.0"))
-    assert [name for name, *_ in told] == [NAME] * is_told
+    shown = findings(NAME, obj, to=update("1.30.9", "1.31.0"))
+    assert [name for name, *_ in shown] == [NAME] * is_told
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_where_a_volume_is_found(obj: JSON, is_told: bool) -> None:
 )
 def test_when_a_repository_is_no_volume(source: str, target: str, is_told: bool) -> None:
     """kube_features.go: GitRepoVolumeDriver is off from 1.33, and locked in 1.36."""
-    told = findings(NAME, workload("Deployment", "gitRepo"), to=update(source, target))
-    assert [name for name, *_ in told] == [NAME] * is_told
+    shown = findings(NAME, workload("Deployment", "gitRepo"), to=update(source, target))
+    assert [name for name, *_ in shown] == [NAME] * is_told
 
 
 def csi_node(*drivers: str) -> JSON:
@@ -119,5 +119,5 @@ def test_a_plugin_that_a_driver_replaces(
     """Its volumes need the driver on the nodes (csi-translation-lib, plugins)."""
     nodes = [] if drivers is None else [csi_node(*drivers)]
     source = f"1.{int(target.split('.')[1]) - 1}.1"
-    told = findings(NAME, volume(plugin), *nodes, to=update(source, target))
-    assert [name for name, *_ in told] == [NAME] * is_told
+    shown = findings(NAME, volume(plugin), *nodes, to=update(source, target))
+    assert [name for name, *_ in shown] == [NAME] * is_told

@@ -13,7 +13,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open
 
 
 def constraints(name: str, **fields: Any) -> JSON:
-    """SecurityContextConstraints that permit what restricted-v2 permits, but for `fields`."""
+    """SecurityContextConstraints that permit what restricted-v2 permits, except for `fields`."""
     return {
         "apiVersion": "security.openshift.io/v1",
         "kind": "SecurityContextConstraints",

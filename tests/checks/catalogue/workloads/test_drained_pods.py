@@ -67,7 +67,7 @@ DRAINS: dict[str, list[JSON]] = {
 
 @pytest.mark.parametrize("name", DRAINS)
 def test_one_node_alone_is_not_drained(name: str) -> None:
-    """So nothing that a drain would do is told."""
+    """So nothing that a drain would do is reported."""
     assert len(messages_of(name, *DRAINS[name])) == 1
     assert messages_of(name, ONE_NODE, *DRAINS[name]) == []
 

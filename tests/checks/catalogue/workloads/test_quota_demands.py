@@ -1,4 +1,4 @@
-"""Quotas of amounts that a pod must declare: pods that were made before the quota are not made again."""
+"""Quotas of amounts that a pod must declare: pods that were made before the quota are not recreated."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ LIMITED, REQUESTED = {"limits": {"memory": "1Gi"}}, {"requests": {"memory": "1Gi
 )
 def test_what_a_pod_must_declare(objects: list[JSON], is_told: bool) -> None:
     """pkg/quota/v1/evaluator/core/pods.go, Constraints."""
-    told = [name for name, *_ in findings("QuotaFull", *objects, to=context())]
-    assert told == ["QuotaFull-Demands"] * is_told
+    shown = [name for name, *_ in findings("QuotaFull", *objects, to=context())]
+    assert shown == ["QuotaFull-Demands"] * is_told
 
 
 def test_a_pod_with_amounts_of_its_own() -> None:

@@ -36,7 +36,7 @@ def test_whoever_has_the_newest_release_is_told_so() -> None:
 
 
 def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -> None:
-    """All of it inside the picture, and a line within a column bends beside it."""
+    """All of it inside the picture, and a line within a column bends next to it."""
     ways = UpdatePaths(
         origin="4.8.0",
         goal="4.9.0",
@@ -64,8 +64,8 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
     assert [each.get("font-weight") for each in picture.iter(f"{SVG}text")][1:] == [
         "bold" if name == "4.8.0" else None for name in names
     ]
-    told = [each.text for each in picture.iter(f"{SVG}title")]
-    assert told == ["4.8.0 in stable-4.9", "4.8.0 to 4.8.2: no known risks", "4.8.0 to 4.9.0: Slow"]
+    shown = [each.text for each in picture.iter(f"{SVG}title")]
+    assert shown == ["4.8.0 in stable-4.9", "4.8.0 to 4.8.2: no known risks", "4.8.0 to 4.9.0: Slow"]
 
 
 def test_the_text_counts_each_update_once() -> None:

@@ -50,8 +50,8 @@ def data(tmp_path: Path) -> Path:
     for name in ("channels", "blocked-edges", "raw"):
         (folder / name).mkdir(parents=True)
     (folder / "version").write_text("1.1.0\n")
-    told = {"name": "stable-4.2", "versions": ["4.1.0", "4.1.1", "4.2.0"]}
-    (folder / "channels" / "stable-4.2.yaml").write_text(yaml.safe_dump(told))
+    seen = {"name": "stable-4.2", "versions": ["4.1.0", "4.1.1", "4.2.0"]}
+    (folder / "channels" / "stable-4.2.yaml").write_text(yaml.safe_dump(seen))
     (folder / "blocked-edges" / "4.2.0-slow.yaml").write_text(
         yaml.safe_dump({"to": "4.2.0", "from": "4[.]1[.]1[+].*", **RISK})
     )
@@ -138,8 +138,8 @@ def test_shown_as_dot_and_svg(run: Run, data: Path) -> None:
     space = "{http://www.w3.org/2000/svg}"
     assert sorted(each.get("class") or "" for each in picture.iter(f"{space}path")) == ["blocked", "plain", "risky"]
     assert len(list(picture.iter(f"{space}circle"))) == 3
-    told = json.loads(run(*words, "-o", "json").out)
-    assert [step["to"] for step in told["way"]] == ["4.1.1", "4.2.0"]
+    seen = json.loads(run(*words, "-o", "json").out)
+    assert [step["to"] for step in seen["way"]] == ["4.1.1", "4.2.0"]
 
 
 def test_without_releases_it_says_what_it_assumes(run: Run, data: Path) -> None:
@@ -218,9 +218,9 @@ def test_a_graph_in_numbers() -> None:
         group("Old", ("4.1.2", "4.1.3")),
     ]
     document = {"version": 1, "nodes": nodes, "edges": [[0, 3]], "conditionalEdges": groups}
-    told = summary(Source(document, {("4.1.0", "4.1.3"): ("f",), ("4.1.1", "4.1.3"): ("f",)}))
+    seen = summary(Source(document, {("4.1.0", "4.1.3"): ("f",), ("4.1.1", "4.1.3"): ("f",)}))
     counts = {"nodes": 4, "edges": 1, "conditionalEdges": 4, "risks": ["Old", "Slow"]}
-    assert told == {**counts, "blockedEdges": 2, "channels": {"stable-4.1": counts}, "notes": []}
+    assert seen == {**counts, "blockedEdges": 2, "channels": {"stable-4.1": counts}, "notes": []}
 
 
 REFUSED = {
@@ -349,7 +349,7 @@ def test_addresses(text: str, found: tuple[str, int] | None) -> None:
 
 @pytest.fixture
 def served(run: Run, data: Path) -> Iterator[str]:
-    """The address of a service in a process of its own."""
+    """The address of a service in a separate process."""
     graph = _built(run, data)
     command = [sys.executable, "-m", "runup", "graph", "serve", str(graph), "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -419,9 +419,9 @@ async def test_what_a_client_gets(name: str, run: Run, data: Path) -> None:
     async with _asking(run, data) as client:
         for path in PATHS:
             answer = await client.get(path, params=query)
-            told = await answer.json()
-            assert (answer.status, len(told.get("nodes", ()))) == (status, releases)
-            assert "kind" not in told or told["kind"] == ("invalid_params" if query["channel"] else "missing_params")
+            seen = await answer.json()
+            assert (answer.status, len(seen.get("nodes", ()))) == (status, releases)
+            assert "kind" not in seen or seen["kind"] == ("invalid_params" if query["channel"] else "missing_params")
 
 
 async def test_what_a_client_has_already_is_not_told_again(run: Run, data: Path) -> None:
@@ -442,7 +442,7 @@ async def test_what_a_client_has_already_is_not_told_again(run: Run, data: Path)
 
 
 async def test_a_client_that_takes_no_json(run: Run, data: Path) -> None:
-    """It is told so, in JSON."""
+    """It is reported so, in JSON."""
     async with _asking(run, data) as client:
         answer = await client.get(PATHS[0], params=VALID, headers={"Accept": "text/html"})
         refused = {"kind": "invalid_content_type", "value": "invalid Content-Type requested"}
@@ -461,7 +461,7 @@ async def test_whoever_asks_whether_it_is_well_is_told(run: Run, data: Path) -> 
 
 
 def test_an_answer_is_made_once(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a channel that there is; others, and more than can be kept, are made anew."""
+    """For a channel that there is; others, and more than can be kept, are recreated."""
     document = load(str(_built(run, data)), None, (), "amd64").document
     for node in document["nodes"]:
         node["metadata"]["io.openshift.upgrades.graph.release.channels"] = "a,b,c"

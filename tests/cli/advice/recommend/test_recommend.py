@@ -20,7 +20,7 @@ MARK = "-cv.yaml"
 
 
 def _case(expected: Path) -> tuple[str, list[str]]:
-    """The case's name, and the flags that its file stands for."""
+    """The case's name, and the flags that its file represents."""
     for flag in ("output", "show-outdated-releases-output"):
         name = expected.name.removesuffix(f".{flag}")
         if name != expected.name and (CORPUS / f"{name}{MARK}").exists():
@@ -100,7 +100,7 @@ CLASSES = ("CriticalAlerts", "PodDisruptionBudgetAlerts", "PodImagePullAlerts", 
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_alerts(name: str) -> None:
-    """The first class that fits, its phrase, and what the alert says of itself."""
+    """The first class that fits, its phrase, and what the alert says about itself."""
     alert, kind, message = ALERTS[name]
     found, *happy = alert_conditions.checks([alert])
     alertname = alert["labels"]["alertname"]
@@ -244,9 +244,9 @@ def test_a_cluster_that_is_not_upgradeable(name: str) -> None:
 
 def test_upgradeable_is_counted_once_and_not_for_patches() -> None:
     """A risk that says the same already is enough; a patch update has nothing to do with it."""
-    told = _risky("4.17.0")
-    told["risks"][0]["message"] = "See: Ack it."
-    assert "Reason: Risky\n" in _out(_advice(RecommendFlags(version="4.17.0"), [], [told], [UPGRADEABLE]))
+    shown = _risky("4.17.0")
+    shown["risks"][0]["message"] = "See: Ack it."
+    assert "Reason: Risky\n" in _out(_advice(RecommendFlags(version="4.17.0"), [], [shown], [UPGRADEABLE]))
     assert _advice(RecommendFlags(version="4.16.1"), ["4.16.1"], [], [UPGRADEABLE]).issues == frozenset()
 
 
@@ -314,7 +314,7 @@ def test_everything_that_is_not_accepted_is_an_error() -> None:
 
 
 def test_everything_accepted() -> None:
-    """What was accepted is told at each place; details of alerts are left out once all are accepted."""
+    """What was accepted is reported at each place; details of alerts are left out once all are accepted."""
     names = ("Bad", "CannotRetrieveUpdates", "ConditionalUpdateRisk", "Failing", "Mine", "Progressing")
     advice = _with_trouble(*names)
     assert advice.error == ""
@@ -338,7 +338,7 @@ def test_one_alert_accepted() -> None:
 
 
 def test_a_cluster_of_which_little_is_known() -> None:
-    """No Failing condition is an issue of its own, as are prechecks that could not be made."""
+    """No Failing condition is a separate issue, as are prechecks that could not be made."""
     advice = advise(facts.read({}), (), "no token is currently in use for this session", RecommendFlags())
     assert _out(advice) == (
         "Failed to check for at least some preconditions: no token is currently in use for this session\n"
@@ -421,7 +421,7 @@ def test_a_file_that_is_not_there(run: Run) -> None:
 
 
 def test_a_live_cluster(run: Run, server: Server) -> None:
-    """Without a token alerts cannot be had, which is told; a cluster without a ClusterVersion is none of ours."""
+    """Without a token alerts cannot be had, which is reported; a cluster without a ClusterVersion is none of ours."""
     server.set_cluster_version(status=CLUSTER["status"])
     ran = run("upgrade", "recommend", "--kubeconfig", server.kubeconfig)
     said = "Failed to check for at least some preconditions: no token is currently in use for this session\n"

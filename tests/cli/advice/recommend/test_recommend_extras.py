@@ -97,7 +97,7 @@ def test_files_without_a_time_let_every_acceptance_count(conditions: tuple[JSON,
 
 
 def test_a_record_that_cannot_be_read_does_not_count() -> None:
-    """It is told why, once."""
+    """It is reported why, once."""
     said, (row,) = recommend_additions.acceptance_lines(CARRIED, ["RiskA"], {"data": {"RiskA": "?"}}, NOW)
     assert (row["counts"], row["carried"], row["reason"], row["until"]) == (False, True, None, None)
     (warning,) = [part for stream, part in said if stream == "err"]
@@ -106,7 +106,7 @@ def test_a_record_that_cannot_be_read_does_not_count() -> None:
 
 
 def test_names_without_a_record_are_no_table() -> None:
-    """oc shows them nowhere; only one that no update carries is told, with what it may mean."""
+    """oc shows them nowhere; only one that no update carries is reported, with what it may mean."""
     said, rows = recommend_additions.acceptance_lines(CARRIED, ["RiskA", "RiskB", "Zzz"], None, NOW)
     assert [(row["name"], row["carried"], row["nearest"]) for row in rows] == [
         ("RiskA", True, None),
@@ -231,7 +231,7 @@ OLD = "PreflightOutdated"
 
 @pytest.mark.parametrize(("status", "state"), [("completed", "ended"), ("running", "ended, partial")])
 def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
-    """With how much was told, without what was not for the update; of another target nothing where one is named."""
+    """With how much was reported, without what was not for the update; of another target nothing where one is named."""
     checks = tuple(
         ReportedCheck(name=name, result=result)  # type: ignore[arg-type]
         for name, result in (("A", "Applies"), ("B", "Unknown"), ("C", "Skipped"), ("D", "Clear"))
@@ -259,7 +259,7 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
 
 
 def test_what_does_not_apply_is_no_risk_of_a_preflight_that_goes_on() -> None:
-    """None is a word of its own."""
+    """None is a separate word."""
     document = _cluster(_update("5.1.0", _risk("RiskA", "False")), desiredUpdate=ASKED)
     ((_, text),), _ = recommend_preflights.preflight_lines(document, None, accepted=None, version="", now=NOW)
     assert text.endswith("   none\n")

@@ -1,4 +1,4 @@
-"""`runup check` of a server: each question is asked, and what cannot be told is said to be so; nothing is changed."""
+"""`runup check` of a server: each question is asked, and what is unknown is said to be so; nothing is changed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_places_are_reached_from_here(server: Server, run: Run, registry: str) -
 
 
 def test_without_stores_of_its_own_those_of_the_release_are_asked(server: Server, run: Run, registry: str) -> None:
-    """They stand in ConfigMaps that say so; others are nobody's store."""
+    """They are in ConfigMaps that say so; others are nobody's store."""
     for name, marks, data in (
         ("ours", VERIFICATION, {"store-a": f"http://{registry}/a", "verifier-public-key": "x"}),
         ("other", {}, {"store-b": f"http://{registry}/b"}),
@@ -150,7 +150,7 @@ def test_a_server_that_does_not_take_the_field(of: str, said: str, request: pyte
 
 
 def test_a_cluster_without_a_version_yet(server: Server, run: Run) -> None:
-    """The dry run asks for one that nobody has; nothing is known of places."""
+    """The dry run asks for one that nobody has; nothing is known about places."""
     server.set_cluster_version()
     _, rows = asked(run, server.kubeconfig)
     assert rows["cluster its"] == ("ok", "its ClusterVersion says no version yet")
@@ -169,9 +169,9 @@ def component(server: Server, run: Run) -> Iterator[Installed]:
     done = run("install", "update-status", "--image", image, *where)
     assert done.code == 0, done.out + done.err
     found = next(iter(installed(server.client)))
-    told = {"observedGeneration": 100, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    shown = {"observedGeneration": 100, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
     server.client.send(
-        calls.merge_patch(DEPLOYMENTS, found.deployment, {"status": told}, "checked", subresource="status")
+        calls.merge_patch(DEPLOYMENTS, found.deployment, {"status": shown}, "checked", subresource="status")
     )
     yield found
     assert run("uninstall", "update-status", "--definitions", "--yes", *where).code == 0

@@ -165,7 +165,7 @@ def test_what_is_amiss_is_a_row(changes: dict[str, Any], name: str, result: Resu
 
 
 def test_an_operator_that_has_seen_more_is_not_behind() -> None:
-    """As after a ClusterVersion that was made anew."""
+    """As after a ClusterVersion that was recreated."""
     facts = replace(ALL_WELL, cluster=_cluster(a="observedGeneration: 4=>observedGeneration: 5"))
     assert exit_code(rows(facts)) == 0
 
@@ -178,7 +178,7 @@ def test_a_server_without_a_cluster_is_told_of_rights_all_the_same() -> None:
 
 
 def test_each_right_that_is_lacking_is_a_row() -> None:
-    """With what it is needed for; nobody says beside it that all may be done."""
+    """With what it is needed for; nobody says next to it that all may be done."""
     found = [row for row in rows(replace(ALL_WELL, rights={PATCH: False, NODES: None})) if row.name == "rights"]
     assert [(row.result, row.says, row.way_out) for row in found] == [
         (
@@ -192,7 +192,7 @@ def test_each_right_that_is_lacking_is_a_row() -> None:
 
 
 def test_the_rows_as_lines() -> None:
-    """How it stands in a column, the way out below what was seen."""
+    """How it is in a column, the way out below what was seen."""
     found = [
         PrerequisiteRow("server", OK, "answers"),
         PrerequisiteRow("rights", PROBLEM, "you may not", "ask"),

@@ -29,10 +29,10 @@ def risk(name: str, message: str, severity: str = "warning", applies: Any = "Tru
     )
 
 
-def conditions(running: str = "True", completed: str = "True", failed: str = "False", **told: str) -> Any:
+def conditions(running: str = "True", completed: str = "True", failed: str = "False", **shown: str) -> Any:
     """The preflight's own three."""
     states = {"PreflightRunning": running, "PreflightCompleted": completed, "PreflightFailed": failed}
-    reason, message = told.get("reason", "RisksFound"), told.get("message", "")
+    reason, message = shown.get("reason", "RisksFound"), shown.get("message", "")
     return tuple(
         Condition(type=type_, status=status, reason=reason, message=message)  # type: ignore[arg-type]
         for type_, status in states.items()

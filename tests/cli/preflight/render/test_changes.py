@@ -52,14 +52,14 @@ def test_what_is_new_what_has_grown_and_what_is_gone() -> None:
         "- [ ] grown: **Skew** (warning): 1 of 3: b\\_\\*\\<b\\>",
         "  b\\_\\*\\<b\\>: now also Node n2, 3 more",
         "  2 nodes are old.",
-        "- [ ] new: **NetUnknown** could not be told: 1 of 3: c",
+        "- [ ] new: **NetUnknown** is unknown: 1 of 3: c",
         "- [x] gone: Paused-x: 2 of 3: a, b\\_\\*\\<b\\>",
         "- [x] accepted: Ack: 2 of 3: a, c (known: it is in the baseline last.json)",
     ]
 
 
 def test_what_could_not_be_told_is_not_gone() -> None:
-    """And nothing is gone of a cluster that was not judged."""
+    """And nothing is gone of a cluster that was not evaluated."""
     results = [
         cluster_result("a", since=Since(untold=("Paused-x",))),
         cluster_result("b", since=Since(untold=("Paused-x",))),

@@ -30,7 +30,7 @@ def shown(found: Findings, **how: Any) -> Reader:
 
 
 def test_the_page_says_all_that_is_known() -> None:
-    """Whose cluster and when on top, the verdict, then each risk with evidence, remedy, and what is to be done."""
+    """Whose cluster and when on top, the verdict, then each risk with evidence, remedy, and what must be done."""
     text = shown(samples.FOUND).text
     assert text.startswith(
         f"Preflight of 5.2.0 from 5.0.0: {NAME} Cluster {NAME} As of 2026-11-21 07:30 UTC "
@@ -81,12 +81,12 @@ def test_accepted_ones_say_why() -> None:
 
 
 def test_what_an_acceptance_does_not_cover() -> None:
-    """What came since, and what no acceptance lifts, which nobody is told to accept."""
+    """What came since, and what no acceptance lifts, which nobody is asked to accept."""
     one = samples.risk("A", "It is so.")
     grown = replace(one, accepted=True, grown=Growth(added=("Node b",), more=0, since=None, accepted_for=1))
-    told = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
-    assert "Covers more Accepted for 1, and has grown: Node b" in told[0]
-    assert ["Accepting it does not lift it." in text for text in told] == [False, True, False]
+    seen = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
+    assert "Covers more Accepted for 1, and has grown: Node b" in seen[0]
+    assert ["Accepting it does not lift it." in text for text in seen] == [False, True, False]
 
 
 def test_what_is_settled_is_not_coloured_as_if_it_were_not() -> None:
@@ -170,7 +170,7 @@ def test_what_a_risk_means_is_in_the_page() -> None:
 
 
 def test_a_cause_has_its_risks_in_one_card() -> None:
-    """What follows from it is folded, what has a remedy of its own is not; what nobody supports is not offered."""
+    """What follows from it is folded, what has a separate remedy is not; what nobody supports is not offered."""
     dns = (ReportedResource(group="config.openshift.io", kind="ClusterOperator", namespace="", name="dns"),)
     down = samples.risk("ClusterOperatorNotAvailable-dns", "dns is down: Down: no pods", resources=dns)
     held = samples.risk("ClusterOperatorUpgradeable-dns", "dns is held: Zone: a zone", resources=dns)
@@ -187,7 +187,7 @@ def test_a_cause_has_its_risks_in_one_card() -> None:
 
 
 def test_what_is_missing_is_told_once() -> None:
-    """With every kind; each risk that could not be told for want of it is a line, folded."""
+    """With every kind; each risk that is unknown for want of it is a line, folded."""
     lacks = [
         samples.risk(name, "No pods.", applies="Unknown", lacking=("pods", "services"))
         for name in ("UnmanagedPodsUnknown", "StuckTerminatingUnknown")

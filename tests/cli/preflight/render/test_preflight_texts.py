@@ -80,7 +80,7 @@ GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "In
     ids=["none", "one that is over", "one", "two", "one is unknown", "one is accepted", "all sorts"],
 )
 def test_risks_are_counted(risks: tuple[Risk, ...], said: str) -> None:
-    """What does not apply is none; what is said aside stands after those that apply."""
+    """What does not apply is none; what is said aside follows those that apply."""
     assert counted_risks(risks) == said
     aside = counted_risks(risks, " (x)")
     assert aside.replace(" (x)", "") == said
@@ -91,8 +91,8 @@ def test_risks_are_counted(risks: tuple[Risk, ...], said: str) -> None:
 def test_severities_are_counted_in_their_order() -> None:
     """Of those in the way; none of them are no word."""
     risks = tuple(replace(A, severity=severity) for severity in ("info", "", "critical", "warning", "info"))
-    told = " (1 critical, 1 warning, 2 info, 1 of unknown severity)"
-    assert severity_counts_text((*risks, TAKEN, replace(OVER, severity="critical"))) == told
+    shown = " (1 critical, 1 warning, 2 info, 1 of unknown severity)"
+    assert severity_counts_text((*risks, TAKEN, replace(OVER, severity="critical"))) == shown
     assert severity_counts_text((TAKEN,)) == ""
 
 
@@ -185,9 +185,9 @@ def test_the_verdict(one: Findings, said: str) -> None:
 
 def test_the_verdict_on_a_terminal_has_the_command_on_a_line_of_its_own() -> None:
     """To be copied; in a pipe all of it is one line."""
-    told = "Verdict: 1 risk applies. Fix them, or accept them by name:"
-    assert verdict_on(found(A), Screen(80, 24)) == f"{told}\n  runup upgrade accept A\n"
-    assert verdict_on(found(A), Screen()) == f"{told} runup upgrade accept A\n"
+    shown = "Verdict: 1 risk applies. Fix them, or accept them by name:"
+    assert verdict_on(found(A), Screen(80, 24)) == f"{shown}\n  runup upgrade accept A\n"
+    assert verdict_on(found(A), Screen()) == f"{shown} runup upgrade accept A\n"
 
 
 def test_ended_preflights() -> None:
@@ -230,7 +230,7 @@ def test_remedies_stand_below_their_risk() -> None:
 
 
 def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:
-    """It stays beside its state: by it a risk is accepted."""
+    """It stays next to its state: by it a risk is accepted."""
     head, row, rest, *_ = draw_table(risk_table([replace(A, name="N" * 40)]), Screen(45, 24)).splitlines()
     assert head.split() == ["SEVERITY", "STATE", "RISK"]
     assert (row, rest) == (f"warning   applies  {'N' * 26}", f"{' ' * 19}{'N' * 14}")
@@ -308,9 +308,9 @@ def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
     }
     unknown = risk_data(replace(TAKEN, grown=Growth(added=("Node b",))))["grown"]
     assert (unknown["since"], unknown["acceptedAt"]) == (None, None)
-    told = risk_data(replace(A, fix="f", resources=nodes(1)))
-    assert (told["remediation"], told["severity"], told["since"]) == ("f", "warning", "2026-11-21T07:30:00Z")
-    assert list(told["resources"]) == [{"kind": "Node", "name": "n0"}]
+    shown = risk_data(replace(A, fix="f", resources=nodes(1)))
+    assert (shown["remediation"], shown["severity"], shown["since"]) == ("f", "warning", "2026-11-21T07:30:00Z")
+    assert list(shown["resources"]) == [{"kind": "Node", "name": "n0"}]
     data = as_data(found(A, observed=WHEN, image="i"))
     assert {name: data[name] for name in ("source", "target", "image", "result", "exitCode", "observedTime")} == {
         "source": "5.0.0",
@@ -349,7 +349,7 @@ SEEN = ReportedRisk(name="Seen", message="Is seen.", severity="info", remediatio
 
 
 def test_the_history_counts_what_is_open_apart_from_what_is_accepted() -> None:
-    """`wide` adds the image; what was accepted stands in no way whether it applied or not."""
+    """`wide` adds the image; what was accepted is in no way whether it applied or not."""
     risks = (SEEN, replace(SEEN, name="B", applies="Unknown"), replace(SEEN, name="C"), replace(SEEN, name="D"))
     stored = History(reports=(report("5.2.0", *risks, accepted=("D", "E")),))
     head, row = rendered.history(stored, wide=True).splitlines()
@@ -403,7 +403,7 @@ def test_which_objects_changed(before: ReportedRisk, after: ReportedRisk, said: 
 
 
 def test_two_reports_side_by_side() -> None:
-    """Each part by weight, with what was said of it before where that is another word, and how old each side is."""
+    """Each part by weight, with what was said about it before where that is another word, and how old each side is."""
     both = replace(SEEN, name="Both", message="Both have it.")
     grave = replace(SEEN, name="Zz", severity="critical")
     before = report("5.1.0", replace(both, applies="Unknown"), SEEN, observed_time=WHEN - timedelta(hours=3))
@@ -445,8 +445,8 @@ def test_two_reports_side_by_side() -> None:
 @pytest.mark.parametrize(("count", "more"), [(20, ""), (21, "and 1 more"), (24, "and 4 more")])
 def test_twenty_objects_of_a_risk_are_named(count: int, more: str) -> None:
     """In full, a line each; then they are counted."""
-    told = explanation(Explanation("A", (("5.2.0", replace(A, resources=nodes(count))),), ""))
-    named = told.partition("  Concerns: ")[2].partition("  Found by:")[0].split("\n")
+    shown = explanation(Explanation("A", (("5.2.0", replace(A, resources=nodes(count))),), ""))
+    named = shown.partition("  Concerns: ")[2].partition("  Found by:")[0].split("\n")
     lines = [line.strip() for line in named if line.strip()]
     assert lines == [*(f"Node n{place}" for place in range(20)), *([more] if more else [])]
 
@@ -479,12 +479,12 @@ def test_a_risk_in_full() -> None:
 
 
 def test_a_risk_out_of_reports_alone() -> None:
-    """For each target that has it; a typo is told by the names of reports and pages."""
+    """For each target that has it; a typo is reported by the names of reports and pages."""
     stored = History(reports=(report("5.2.0", SEEN), report("5.1.0", replace(SEEN, name="Other"))))
-    told = explain_from_reports(stored, "Seen", "")
-    assert [(target, risk.name, risk.from_preflight) for target, risk in told.by_target] == [("5.2.0", "Seen", True)]
+    shown = explain_from_reports(stored, "Seen", "")
+    assert [(target, risk.name, risk.from_preflight) for target, risk in shown.by_target] == [("5.2.0", "Seen", True)]
     assert explain_from_reports(stored, "Nothing", "a page").by_target == ()
-    assert not told.not_asked
+    assert not shown.not_asked
     assert explain_from_reports(History(), "Nothing", "a page").not_asked.startswith("no preflight's report is kept")
     with pytest.raises(InputError, match=r'^no risk "Sen" was found; did you mean "Seen"[?]$'):
         explain_from_reports(stored, "Sen", "")
@@ -498,8 +498,8 @@ def test_a_check_that_could_not_tell_explains_its_risks() -> None:
     """Of a risk that may apply it is not said that no update has it."""
     stored = History(reports=(report("5.2.0", replace(SEEN, name="PausedUnknown")),))
     for name in ("Paused", "Paused-worker", "PausedUnknown"):
-        told = explain_from_reports(stored, name, "a page")
-        assert [risk.name for _, risk in told.by_target] == ["PausedUnknown"], name
+        shown = explain_from_reports(stored, name, "a page")
+        assert [risk.name for _, risk in shown.by_target] == ["PausedUnknown"], name
     assert explain_from_reports(stored, "Pause", "a page").by_target == ()
 
 
@@ -568,7 +568,7 @@ def test_what_refuses_an_update_is_named_by_its_numbers(refused: tuple[int, ...]
     ],
 )
 def test_what_a_cluster_does_not_tell(others: int, also: str) -> None:
-    """The first risk stands for the others, with why and what would help; ten of these are named."""
+    """The first risk represents the others, with why and what would help; ten of these are named."""
     lacks = replace(UNSURE, lacking=("pods",), fix=" Give the right to list pods.\n")
     more = [replace(lacks, name=f"V{number:02}") for number in range(others)]
     text = result(found(lacks, *more))

@@ -211,8 +211,8 @@ def test_the_page_says_what_the_object_says() -> None:
 
 def test_what_is_said_of_an_issue_is_there_where_something_is_said() -> None:
     """Its description, and no empty place for one."""
-    told = page(status(workers=(health(description="The daemon cannot write the file."),)), NOW)
-    assert "The daemon cannot write the file." in told
+    shown = page(status(workers=(health(description="The daemon cannot write the file."),)), NOW)
+    assert "The daemon cannot write the file." in shown
     bodies = [attrs for _, attrs in read(page(status(workers=(health(),)), NOW)).tags if attrs.get("class") == "body"]
     assert bodies == []
 

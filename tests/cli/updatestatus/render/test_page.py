@@ -1,4 +1,4 @@
-"""The page of an update, part by part: what the head says of it, what needs attention, what is counted."""
+"""The page of an update, part by part: what the head says about it, what needs attention, what is counted."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_what_needs_attention_is_in_the_order_of_its_weight() -> None:
 
 
 def test_what_was_left_out_is_counted_too() -> None:
-    """Beside what is there, and where nothing else is."""
+    """Next to what is there, and where nothing else is."""
     some = text(status((version(),), (health(),), omitted=Omitted(health=3)))
     assert "Needs attention (4)" in some
     assert "3 more were left out to keep the object small." in some
@@ -337,7 +337,7 @@ def test_troubled_nodes_come_first() -> None:
     ],
 )
 def test_a_pool_by_its_counts(counts: dict[str, int], shares: list[tuple[str, str]], said: str) -> None:
-    """Counts overlap; the bar has each node once, as far as that can be told."""
+    """Counts overlap; the bar has each node once, as far as that is known."""
     html = page(status((version(),), (pool_insight("blue", **counts),)), NOW)
     bars = re.findall(r'<div class="bar" role="img" aria-label="([^"]*)">(.*?)</div>', html)
     label, bar = bars[-1]
@@ -389,7 +389,7 @@ def test_both_informers_of_a_part_are_read() -> None:
 
 
 def test_a_second_informer_that_tells_of_the_same_objects() -> None:
-    """Its operators and nodes are the same rows, as in the text of the command; what it found is told besides."""
+    """Its operators and nodes are the same rows, as in the text of the command; what it found is reported besides."""
     one = status((version(), operator("etcd", "Updated")), (node_insight("worker-0", "Draining"),))
     same = _with_informer(one, (operator("etcd", "Pending"), health("Odd")), (node_insight("worker-0", "Paused"),))
     assert text(same) == text(_with_informer(one, (health("Odd"),), ()))

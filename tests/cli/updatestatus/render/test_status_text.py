@@ -510,14 +510,14 @@ def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "told"), [(0, "-"), (0.01, "-"), (3, "3m")], ids=["just now", "less than a second ago", "minutes ago"]
+    ("minutes", "seen"), [(0, "-"), (0.01, "-"), (3, "3m")], ids=["just now", "less than a second ago", "minutes ago"]
 )
-def test_since_when_nobody_recorded_a_beginning(minutes: float, told: str) -> None:
+def test_since_when_nobody_recorded_a_beginning(minutes: float, seen: str) -> None:
     """Whoever looks for the first time does not know, as oc; whoever watched says since when it was seen."""
     status = assess(FAILING, None, b.NOW)
     now = to_ns(b.NOW + b.minutes(minutes))
     rows = [row for row in rendered.render(report_of_status(status), now).splitlines() if "paused pool" in row]
-    assert [row.split()[0] for row in rows] == [told]
+    assert [row.split()[0] for row in rows] == [seen]
 
 
 @pytest.mark.parametrize("as_oc", [True, False])

@@ -167,7 +167,7 @@ def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
     ],
 )
 def test_how_an_operator_is_drawn(found: Insight, shown: Shown) -> None:
-    """By what it says of itself."""
+    """By what it says about itself."""
     assert lanes(status((version(), found))) == [shown]
 
 
@@ -226,7 +226,7 @@ def test_what_has_nothing_to_draw_is_named_by_state() -> None:
 
 
 def test_the_order_of_lanes() -> None:
-    """What is done in the order in which it was done, then what goes on, then what waits; at one moment by name."""
+    """What is done in the order in which it was done, then what continues, then what waits; at one moment by name."""
     found = (
         operator_insight("waits", "Pending", None),
         operator_insight("began-late", "Progressing", after(50)),
@@ -264,7 +264,7 @@ def test_domains_of_hosts(names: list[str], shown: list[str]) -> None:
 
 
 def test_without_a_beginning_there_is_no_drawing() -> None:
-    """Nor without anything that could stand in it."""
+    """Nor without anything that could are in it."""
     etcd = operator_insight("etcd", "Updated", after(1))
     assert timeline(UpdateStatusStatus(), NOW) is None
     assert timeline(status((etcd,)), NOW) is None
@@ -337,7 +337,7 @@ def test_six_steps_are_as_many_as_fit(minutes: int) -> None:
 
 
 def test_the_longest_step_serves_for_whatever_is_longer() -> None:
-    """A year has a mark every thirty days, but for the first and the last, which would run into the ends."""
+    """A year has a mark every thirty days, except for the first and the last, which would run into the ends."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     found = status((version(started_at=epoch), operator_insight("etcd", "Progressing", epoch)))
     words = [word for word, _ in axis(found, epoch + timedelta(days=365))]

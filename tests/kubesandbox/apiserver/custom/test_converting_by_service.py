@@ -124,7 +124,7 @@ async def test_a_ready_pod_is_asked(client: Client, port: tuple[int, bytes], nam
 
 
 @pytest.mark.parametrize(
-    ("services", "pods", "told"),
+    ("services", "pods", "shown"),
     [
         pytest.param([], [], 'service "hook" not found', id="no Service"),
         pytest.param([service(1, at=8443)], [], 'no service port 443 found for service "hook"', id="another port"),
@@ -137,7 +137,7 @@ async def test_a_ready_pod_is_asked(client: Client, port: tuple[int, bytes], nam
         ),
     ],
 )
-async def test_nobody_is_behind_it(client: Client, services: list[JSON], pods: list[JSON], told: str) -> None:
+async def test_nobody_is_behind_it(client: Client, services: list[JSON], pods: list[JSON], shown: str) -> None:
     """The read says whom the server asked, and what is missing."""
     for each in services:
         await client.send(calls.create(SERVICES, each))
@@ -146,7 +146,7 @@ async def test_nobody_is_behind_it(client: Client, services: list[JSON], pods: l
     with pytest.raises(ApiError) as caught:
         await client.send(calls.get_raw(NEW, "a"))
     message = str(caught.value)
-    assert told in message
+    assert shown in message
     assert "conversion webhook for x.example/v1, Kind=Widget failed: Post " in message
     await client.send(calls.get_raw(OLD, "a"))
 

@@ -1,4 +1,4 @@
-"""Small requests that stand for much: aliases of YAML, copies of a JSON patch, warnings about every pair."""
+"""Small requests that represent much: aliases of YAML, copies of a JSON patch, warnings about every pair."""
 
 from __future__ import annotations
 

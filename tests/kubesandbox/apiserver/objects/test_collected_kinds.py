@@ -92,11 +92,11 @@ ROWS: dict[str, tuple[str, str, tuple[str, ...], int, str, str]] = {
     "a list in a namespace that is known": (OURS, "target", (), 200, "", ""),
     "an administrator's list of nothing": (PATH, "admin", MASTERS, 403, REFUSED, ""),
     "the controllers' list": (PATH, CONTROLLERS, MASTERS, 200, "", ""),
-    "somebody who is told anyway": (PATH, "reporter", MASTERS, 200, "", ""),
+    "somebody who is shown anyway": (PATH, "reporter", MASTERS, 200, "", ""),
     "a kind that is known in part": (CONFIG_MAPS, "target", (), 200, "", INCOMPLETE + SOME),
     "a part of it that is known in full": ("/api/v1/namespaces/kube-public/configmaps", "target", (), 200, "", ""),
     "another part of it": ("/api/v1/namespaces/default/configmaps", "target", (), 200, "", INCOMPLETE + SOME),
-    "somebody who is told anyway, of a part": (CONFIG_MAPS, "reporter", MASTERS, 200, "", INCOMPLETE + SOME),
+    "somebody who is shown anyway, of a part": (CONFIG_MAPS, "reporter", MASTERS, 200, "", INCOMPLETE + SOME),
     "a kind that nothing is said of": ("/api/v1/pods", "target", (), 200, "", ""),
     "one object": (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NOT_COLLECTED}", "target", (), 200, "", ""),
 }  # fmt: skip
@@ -114,9 +114,9 @@ async def test_what_is_answered(
     tmp_path: Path,
 ) -> None:
     """Status, words and warning."""
-    told = await asked(server, path, user=user, groups=groups, tmp_path=tmp_path)
-    assert told[:2] == (status, message)
-    assert told[2] == (f'299 - "{warning}"' if warning else "")
+    shown = await asked(server, path, user=user, groups=groups, tmp_path=tmp_path)
+    assert shown[:2] == (status, message)
+    assert shown[2] == (f'299 - "{warning}"' if warning else "")
 
 
 async def test_an_administrator_sees_what_there_is(server: ApiServer, tmp_path: Path) -> None:

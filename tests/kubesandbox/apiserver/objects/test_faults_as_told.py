@@ -247,7 +247,7 @@ def test_the_faults_of_an_update(kind: str, made: str) -> None:
     ids=["superscript", "Arabic", "5,000 digits"],
 )
 def test_schedules_with_what_is_no_number(minute: str, why: str) -> None:
-    """Neither digits that are no number nor thousands of them end the server; both are told as Go tells them."""
+    """Neither digits that are no number nor thousands of them end the server; both are reported as Go tells them."""
     cron_job = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -294,5 +294,7 @@ def test_exceptions_of_a_block(exception: str, *, within: bool) -> None:
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]},
     }
     served = Kind(group="networking.k8s.io", version="v1", kind="NetworkPolicy", plural="networkpolicies")
-    told = f'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "{exception}": must be a strict subset of `cidr`'
-    assert list(map(str, object_faults(served, policy, copy.deepcopy(policy)))) == ([] if within else [told])
+    shown = (
+        f'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "{exception}": must be a strict subset of `cidr`'
+    )
+    assert list(map(str, object_faults(served, policy, copy.deepcopy(policy)))) == ([] if within else [shown])

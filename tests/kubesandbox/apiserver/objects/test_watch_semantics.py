@@ -94,7 +94,7 @@ async def test_without_a_revision_everything_comes_first(session: aiohttp.Client
 
 
 async def test_from_a_revision_only_what_came_after(session: aiohttp.ClientSession) -> None:
-    """The client resumes exactly where it stopped; a deletion has a revision of its own."""
+    """The client resumes exactly where it stopped; a deletion has a separate revision."""
     first = await create(session, "a")
     await create(session, "b")
     await session.delete(f"{MAPS}/a")
@@ -138,7 +138,7 @@ async def test_one_object_can_be_watched_by_its_name(session: aiohttp.ClientSess
 
 
 async def test_a_streaming_list_says_when_it_is_complete(session: aiohttp.ClientSession, server: ApiServer) -> None:
-    """What there is, then a bookmark with the annotation and the revision that the list stands for."""
+    """What there is, then a bookmark with the annotation and the revision that the list represents."""
     await create(session, "a")
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     async with watching(session, **query) as stream:

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who stands in whose way, and what goes when it is applied no more."""
+"""Server-side apply: who owns what, who is in whose way, and what goes when it is applied no more."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_shared_fields_stay_until_the_last_owner_leaves(client: Client) ->
 
 
 async def test_a_conflict_names_the_other_applier(client: Client) -> None:
-    """One conflict is told in one line, with its cause; nothing changes."""
+    """One conflict is reported in one line, with its cause; nothing changes."""
     await apply(client, config(a="1"), "first")
     with pytest.raises(Conflict) as refused:
         await apply(client, config(a="2"), "second")

@@ -1,4 +1,4 @@
-"""What a Secret may hold, where the built-in rules judge it."""
+"""What a Secret may hold, where the built-in rules evaluate it."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _crd(schema: JSON) -> JSON:
     return {"metadata": {"name": "things.example.com"}, "spec": body}
 
 
-# What all versions have alike stands at the definition itself.
+# What all versions have alike is at the definition itself.
 AT = "spec.validation.openAPIV3Schema"
 
 

@@ -86,16 +86,16 @@ def report(*nodes: Node, answer: str = NEW, now: datetime = NOW, **fields: Any) 
     return report_of_status(assess(snapshot, None, now, max_bytes=None, watched=False))
 
 
-def groups(told: Report) -> dict[str, tuple[str, int, int]]:
+def groups(shown: Report) -> dict[str, tuple[str, int, int]]:
     """Of each group its assessment, the nodes that are updated, and all of them."""
-    return {pool.name: (pool.assessment, pool.done, pool.counts.total) for pool in told.pools}
+    return {pool.name: (pool.assessment, pool.done, pool.counts.total) for pool in shown.pools}
 
 
-def phases(told: Report) -> dict[str, str]:
+def phases(shown: Report) -> dict[str, str]:
     """The phase of each node."""
-    return {row.name: row.phase for pool in told.pools for row in pool.rows}
+    return {row.name: row.phase for pool in shown.pools for row in pool.rows}
 
 
-def checks(told: Report) -> dict[str, str]:
+def checks(shown: Report) -> dict[str, str]:
     """The summary of each finding, by its rule."""
-    return {row.check: row.summary for row in told.health}
+    return {row.check: row.summary for row in shown.health}

@@ -109,7 +109,7 @@ READY = {"status": {"conditions": [condition("Ready", "True")]}}
 
 
 @pytest.mark.parametrize(
-    ("told", "check", "summary", "remedy"),
+    ("shown", "check", "summary", "remedy"),
     [
         pytest.param(
             lambda: report(
@@ -343,9 +343,9 @@ READY = {"status": {"conditions": [condition("Ready", "True")]}}
         ),
     ],
 )
-def test_reports_cause_and_remedy(told: Any, check: str, summary: str, remedy: str) -> None:
+def test_reports_cause_and_remedy(shown: Any, check: str, summary: str, remedy: str) -> None:
     """Each finding says what is stuck and what helps, in the words of kubectl."""
-    answer: Report = told()
+    answer: Report = shown()
     rows = {row.check: row for row in answer.health}
     assert check in rows, checks(answer)
     assert rows[check].summary == summary
@@ -354,7 +354,7 @@ def test_reports_cause_and_remedy(told: Any, check: str, summary: str, remedy: s
 
 
 @pytest.mark.parametrize(
-    ("told", "quiet"),
+    ("shown", "quiet"),
     [
         pytest.param(lambda: report(machine("w-1", NEW)), set(), id="all is done"),
         pytest.param(
@@ -387,21 +387,21 @@ def test_reports_cause_and_remedy(told: Any, check: str, summary: str, remedy: s
         ),
     ],
 )
-def test_stays_quiet_while_an_update_goes_well(told: Any, quiet: set[str]) -> None:
+def test_stays_quiet_while_an_update_goes_well(shown: Any, quiet: set[str]) -> None:
     """Nothing is reported about an update that moves."""
-    answer: Report = told()
+    answer: Report = shown()
     assert set(checks(answer)) == quiet
 
 
 def test_a_stuck_group_is_stalled_and_not_the_others() -> None:
     """The assessment of a group is that of its own findings."""
-    told = report(
+    shown = report(
         machine("cp", NEW, role="control-plane", since=50),
         machine("w-1", cordoned=30),
         draining_pods=(some_pod(on="w-1", **READY),),
         pod_disruption_budgets=(BLOCKED,),
     )
-    assert groups(told) == {"control-plane": ("Completed", 1, 1), "workers": ("Stalled", 0, 1)}
+    assert groups(shown) == {"control-plane": ("Completed", 1, 1), "workers": ("Stalled", 0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -424,8 +424,8 @@ def test_a_stuck_group_is_stalled_and_not_the_others() -> None:
 def test_reports_what_is_not_known(fields: dict[str, Any], nodes: tuple[Any, ...], unknown: set[str]) -> None:
     """An input that could not be read is Unknown where the nodes show that it matters."""
     snapshot = KubernetesSnapshot(**{"nodes": nodes, "answer": NEW, **fields})
-    told = report_of_status(assess(snapshot, None, NOW, max_bytes=None))
-    rows = [row for row in told.health if row.level == "Unknown"]
+    shown = report_of_status(assess(snapshot, None, NOW, max_bytes=None))
+    rows = [row for row in shown.health if row.level == "Unknown"]
     assert {row.summary.partition(" could not")[0].partition(" is not known")[0] for row in rows} == unknown
 
 

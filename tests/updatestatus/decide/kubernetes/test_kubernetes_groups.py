@@ -64,7 +64,7 @@ def drifted(node: str) -> NodeClaim:
 
 
 @pytest.mark.parametrize(
-    ("told", "updating", "wanted"),
+    ("shown", "updating", "wanted"),
     [
         pytest.param(lambda: report(machine("w", NEW)), False, {"workers": ("Completed", 1, 1)}, id="done"),
         pytest.param(
@@ -166,9 +166,9 @@ def drifted(node: str) -> NodeClaim:
         ),
     ],
 )
-def test_assesses_a_group(told: Any, updating: bool, wanted: dict[str, tuple[str, int, int]]) -> None:
+def test_assesses_a_group(shown: Any, updating: bool, wanted: dict[str, tuple[str, int, int]]) -> None:
     """Its assessment, the nodes that are updated, and all; and whether the cluster is updating."""
-    answer: Report = told()
+    answer: Report = shown()
     assert groups(answer) == wanted
     assert answer.is_updating is updating
 
@@ -200,14 +200,14 @@ def test_assesses_a_group(told: Any, updating: bool, wanted: dict[str, tuple[str
 )
 def test_tells_what_a_node_is_doing(node: Node, pods: tuple[Any, ...], phase: str) -> None:
     """From its version, cordon and condition, in a group of which another node has yet to be updated."""
-    told = report(node, machine("other"), draining_pods=pods)
-    assert phases(told)["w"] == phase
+    shown = report(node, machine("other"), draining_pods=pods)
+    assert phases(shown)["w"] == phase
 
 
 def test_does_not_count_a_cordon_of_another_reason() -> None:
     """A node that was cordoned long after it was updated is not part of an update."""
-    told = report(machine("w", NEW, cordoned=60))
-    assert (phases(told), told.is_updating) == ({"w": "Updated"}, False)
+    shown = report(machine("w", NEW, cordoned=60))
+    assert (phases(shown), shown.is_updating) == ({"w": "Updated"}, False)
 
 
 @pytest.mark.parametrize(
@@ -257,12 +257,12 @@ def test_names_each_api_server(fields: dict[str, Any], servers: list[tuple[str, 
 
 def test_the_servers_of_k3s_run_in_the_kubelet() -> None:
     """So they have its version."""
-    told = report(
+    shown = report(
         machine("s-1", "v1.34.2+k3s1", role="control-plane", annotations={}),
         machine("s-2", "v1.33.5+k3s1", role="control-plane", annotations={}),
     ).kubernetes
-    assert told is not None
-    assert [(each.name, each.version) for each in told.api_servers] == [
+    assert shown is not None
+    assert [(each.name, each.version) for each in shown.api_servers] == [
         ("s-1", "v1.34.2+k3s1"),
         ("s-2", "v1.33.5+k3s1"),
     ]
@@ -271,27 +271,27 @@ def test_the_servers_of_k3s_run_in_the_kubelet() -> None:
 def test_estimates_by_the_nodes_so_far() -> None:
     """Nodes came back ten minutes apart, and two are left."""
     done = [machine(f"w-{number}", NEW, since=5 + 10 * number) for number in range(3)]
-    told = report(*done, machine("x-1"), machine("x-2"))
-    assert told.cluster_version is not None
-    assert told.cluster_version.estimated_completed_at == NOW + timedelta(minutes=20)
-    assert told.cluster_version.started_at == ago(25)
-    rows = {row.name: row.estimate_text for pool in told.pools for row in pool.rows}
+    shown = report(*done, machine("x-1"), machine("x-2"))
+    assert shown.cluster_version is not None
+    assert shown.cluster_version.estimated_completed_at == NOW + timedelta(minutes=20)
+    assert shown.cluster_version.started_at == ago(25)
+    rows = {row.name: row.estimate_text for pool in shown.pools for row in pool.rows}
     assert (rows["x-1"], rows["w-0"]) == ("+10m", "-")
 
 
 @pytest.mark.parametrize("nodes", [(machine("w-1", NEW, since=5), machine("w-2")), (machine("w-1"), machine("w-2"))])
 def test_does_not_estimate_from_one_node(nodes: tuple[Node, ...]) -> None:
     """One node that came back does not show how long a node takes."""
-    told = report(*nodes)
-    assert told.cluster_version is not None
-    assert told.cluster_version.estimated_completed_at is None
+    shown = report(*nodes)
+    assert shown.cluster_version is not None
+    assert shown.cluster_version.estimated_completed_at is None
 
 
 def test_gives_groups_names_that_the_api_accepts() -> None:
     """A label may have capitals and underscores, and be another group's name without them."""
     label = "eks.amazonaws.com/nodegroup"
-    told = report(*(machine(name, labels={label: name}, annotations={}) for name in ("Web_1", "web-1", "a.-b")))
-    assert sorted(groups(told)) == ["a.b", "web-1", "web-1-x"]
+    shown = report(*(machine(name, labels={label: name}, annotations={}) for name in ("Web_1", "web-1", "a.-b")))
+    assert sorted(groups(shown)) == ["a.b", "web-1", "web-1-x"]
 
 
 def test_a_machine_that_is_deleted_is_being_updated() -> None:
@@ -304,5 +304,5 @@ def test_a_machine_that_is_deleted_is_being_updated() -> None:
         metadata={"deletionTimestamp": iso(ago(1))},
         status={"nodeRef": {"name": "w-1"}},
     )
-    told = report(machine("w-1", annotations=CAPI), machines=(gone,), machine_deployments=(deployment(),))
-    assert phases(told) == {"w-1": "Updating"}
+    shown = report(machine("w-1", annotations=CAPI), machines=(gone,), machine_deployments=(deployment(),))
+    assert phases(shown) == {"w-1": "Updating"}

@@ -58,7 +58,7 @@ def decode(kind: type[T], data: bytes | str) -> T:
 
 
 def decode_strictly(kind: type[T], data: bytes | str) -> T:
-    """Decodes JSON in which no null stands for an absent value. Raises DecodeError."""
+    """Decodes JSON in which no null represents an absent value. Raises DecodeError."""
     try:
         return cast("T", _decoder_of(cast("Hashable", kind)).decode(data))
     except _UNREADABLE as error:

@@ -24,7 +24,7 @@ def find(conditions: Iterable[C], type_: str) -> C | None:
 
 
 def status_of(conditions: Iterable[Condition], type_: str) -> ConditionStatus | None:
-    """Returns the status of the first condition of this type, or None if there is none."""
+    """Returns the status of the first condition of this type, or None."""
     condition = find(conditions, type_)
     return condition.status if condition else None
 

@@ -39,7 +39,7 @@ class NodeAffinity(Wire, frozen=True):
 
 
 class PodAffinityTerm(Wire, frozen=True):
-    """Pods beside which, or away from which, a pod must be: in the same value of the nodes' label `topology_key`."""
+    """Pods next to which, or away from which, a pod must be: in the same value of the nodes' label `topology_key`."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ class Deadline(msgspec.Struct, frozen=True):
         return cls(monotonic() + seconds, piece_s, monotonic)
 
     def wait_s(self) -> float:
-        """Returns the longest time for the next wait, in seconds. Raises TimeoutError if there is none left."""
+        """Returns the longest time for the next wait, in seconds. Raises TimeoutError if no time is left."""
         remaining_s = self.at - self.monotonic()
         if remaining_s <= 0:
             raise TimeoutError("the request's time is over")
@@ -38,7 +38,7 @@ class Deadline(msgspec.Struct, frozen=True):
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Where clouds serve a machine's credentials, beside the link-local 169.254.169.254: Amazon EC2 and Google Compute
+# Where clouds serve a machine's credentials, next to the link-local 169.254.169.254: Amazon EC2 and Google Compute
 # Engine over IPv6, Alibaba Cloud, and the WireServer of Azure, by the documentation of each.
 METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16")))
 

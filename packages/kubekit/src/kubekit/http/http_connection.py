@@ -177,7 +177,7 @@ class Headers:
         return [value for field, value in self._all if field.lower() == name.lower()]
 
     def get(self, name: str) -> str:
-        """Returns the first value of that name, empty if there is none."""
+        """Returns the first value of that name, empty if it does not exist."""
         return next(iter(self.get_all(name)), "")
 
 

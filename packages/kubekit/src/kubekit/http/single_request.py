@@ -1,4 +1,4 @@
-"""Sends one request on a connection of its own: through a proxy or not, to allowed addresses, within a deadline.
+"""Sends one request on a separate connection: through a proxy or not, to allowed addresses, within a deadline.
 
 Redirects and retries are the caller's, and so is the choice of a proxy (`kubekit.http.proxies`).
 """

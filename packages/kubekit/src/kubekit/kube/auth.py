@@ -177,7 +177,7 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
         return f"ExecSpec(command={self.command!r}, args={self.args!r})"
 
     def info(self, *, interactive: bool) -> str:
-        """Returns the value of KUBERNETES_EXEC_INFO: an ExecCredential that tells the plugin its cluster and mode."""
+        """Returns the value of KUBERNETES_EXEC_INFO: an ExecCredential that shows the plugin its cluster and mode."""
         spec: dict[str, Any] = {"interactive": interactive}
         if self.cluster is not None:
             spec["cluster"] = dict(self.cluster)

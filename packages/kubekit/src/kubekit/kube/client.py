@@ -76,7 +76,7 @@ class Client:
         return self._server_time.now()
 
     def cluster_clock(self) -> Clock:
-        """Returns a clock that goes on from the cluster's time according to the last answer.
+        """Returns a clock that continues from the cluster's time according to the last answer.
 
         Later answers do not move it, so that an evaluation has one clock, however late a busy loop reads them.
         """

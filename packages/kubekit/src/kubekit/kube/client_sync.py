@@ -153,7 +153,7 @@ class SyncClient:
         """Yields the decoded lines of a watch; a silence of more than `timeout_s` seconds ends it with Unreachable."""
         from kubekit.kube.list_pages import Lines
 
-        # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
+        # A separate connection: the kept-alive one stays free for other calls while the watch runs.
         watching = SyncClient(
             self.config,
             user_agent=self._user_agent,

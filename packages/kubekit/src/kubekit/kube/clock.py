@@ -35,7 +35,7 @@ class Clock(ABC):
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Returns seconds from an arbitrary start that never go back. For measuring durations and deadlines."""
+        """Returns seconds from an arbitrary start that never return. For measuring durations and deadlines."""
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None:
@@ -118,7 +118,7 @@ class SteadyClock(ShiftedClock):
 
 
 class ManualClock(Clock):
-    """A clock that stands still until a test moves it.
+    """A clock that stops until a test moves it.
 
     `await clock.advance(s)` wakes the sleepers that are due, one by one in the order of their times (of their arrival
     if these are equal). Each wakes at exactly its time and runs on before the next one is woken; one that sleeps again

@@ -214,7 +214,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     service_account: Place = SERVICE_ACCOUNT,
 ) -> ClusterConfig:
-    """Returns the configuration of the cluster. Raises ConfigError if there is none, or it cannot be used.
+    """Returns the configuration of the cluster. Raises ConfigError if it does not exist, or it cannot be used.
 
     It is read from `kubeconfig` alone if given, else from the files in KUBECONFIG, else from ~/.kube/config, else from
     the service account files of a pod. `context` selects another context than the current one.

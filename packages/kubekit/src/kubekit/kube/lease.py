@@ -119,7 +119,7 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """The holder of the Lease as of the last attempt; empty if there is none."""
+        """The holder of the Lease as of the last attempt; empty without one."""
         return self._seen.holder_identity if self._seen is not None else ""
 
     def may_write(self, request: Request) -> bool:

@@ -37,7 +37,7 @@ class Allowance:
         self._full_at = float("-inf")
 
     def take(self, now: float) -> bool:
-        """Takes a turn at `now`; returns False if there is none."""
+        """Takes a turn at `now`; returns False if it does not exist."""
         full_at = max(self._full_at, now) + self._interval_s
         if full_at - now > self._burst * self._interval_s:
             return False
@@ -55,7 +55,7 @@ _ALWAYS_SERVED = "apps/v1"
 
 
 class FirstReads:
-    """The order of the first requests for whoever waits for all of these kinds, and for no change of them yet.
+    """The order of the first requests for anybody who waits for all of these kinds, and for no change of them yet.
 
     Each connection costs a TLS handshake, which takes milliseconds of processor time on both sides, and a watch needs
     one to itself. So lists take turns on `at_once` connections. Watches begin when `begin_watches` is called, those

@@ -5,7 +5,7 @@
 
 In: an expression, the names it may use, plain dicts and lists. Out: a Python value (bool, int, float, str, bytes,
 None, list, dict, datetime, timedelta). Syntax and unknown names fail at compile time, the rest at evaluation; running
-out of budget is an error of its own, because it says nothing about the object.
+out of budget is a separate error, because it says nothing about the object.
 
 Besides CEL's standard library and its strings, math, encoders, bindings and optional extensions there are the
 functions of Kubernetes' own libraries (k8s.io/apiserver/pkg/cel/library): `isURL url getScheme getHost getHostname
@@ -246,7 +246,7 @@ def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
     return paid_call
 
 
-# Bytes of the engine's text that are told; each line of an expression of a check or a rule has a hundred or two.
+# Bytes of the engine's text that are reported; each line of an expression of a check or a rule has a hundred or two.
 _LONGEST_MESSAGE = 4096
 _STATUS = re.compile(r"^[A-Z_]+: ")
 _MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)

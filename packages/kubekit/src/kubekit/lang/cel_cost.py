@@ -61,7 +61,7 @@ class _Meter:
     def pay(self, cost: float) -> None:
         """Takes `cost` from the budget. Raises Exhausted when it is spent."""
         self.left -= cost
-        # A function's error does not end an evaluation: `||` goes on without it. So it is remembered.
+        # A function's error does not end an evaluation: `||` continues without it. So it is remembered.
         if self.left < 0:
             self.spent = True
             raise Exhausted
@@ -202,7 +202,7 @@ HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
     ("@finished", ("int",), "list", lambda number: _lists()[number]),
 )
 
-# Functions that are paid for by a hook of their own, with all their arguments.
+# Functions that are paid for by a separate hook, with all their arguments.
 _SPECIAL = {
     "matches": "@pay_match",
     "replace": "@pay_replace",
@@ -319,7 +319,7 @@ class _Rewriting:
         return self._bound(names, self._if_node(self._call_node(special, *_target_and_arguments(node)), node))
 
     def _must_be_paid(self, name: str, arguments: list[Node]) -> bool:
-        """Returns whether a call with a hook of its own must be paid for."""
+        """Returns whether a call with a separate hook must be paid for."""
         if name not in _COMPARISONS:
             return True
         if name == "@in":

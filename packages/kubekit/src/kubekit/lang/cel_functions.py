@@ -1,6 +1,6 @@
 """Kubernetes' functions for CEL as two tables: name, parameter kinds, result kind, and a Python function.
 
-Values without a CEL type of their own are maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
+Values without a separate CEL type are maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
 `url`), in a canonical form, so that `==` means what it means in Kubernetes. Semantics:
 k8s.io/apiserver/pkg/cel/library.
 """

@@ -295,7 +295,7 @@ def _arithmetic_rule(
 
 
 def _argument_rule(result: CelType, *kinds: tuple[str, ...]) -> Result:
-    """Returns the rule of a function whose arguments are each of one of some kinds; others are not judged."""
+    """Returns the rule of a function whose arguments are each of one of some kinds; others are not evaluated."""
 
     def rule(types: list[CelType]) -> CelType | None:
         if len(types) != len(kinds):

@@ -2,7 +2,7 @@
 
 A device or a disk image is an error and does not fill memory. A removal handles folders of any depth in bounded memory,
 with a handful of open files, and follows no link: `shutil.rmtree` calls itself and keeps a file open for each level, so
-that a folder 1,000 deep ends it, by an error that it does not ignore. Here a folder's folders are moved up beside it
+that a folder 1,000 deep ends it, by an error that it does not ignore. Here a folder's folders are moved up next to it
 before it is removed, so that no path is longer than two names.
 """
 
@@ -71,7 +71,7 @@ FileVersion = tuple[int, int, int]
 
 
 def stamp_of(file: Path) -> FileVersion:
-    """Returns a value that differs whenever the file was replaced or written. Raises OSError if there is none."""
+    """Returns a value that differs whenever the file was replaced or written. Raises OSError if it does not exist."""
     status = file.stat()
     return status.st_ino, status.st_mtime_ns, status.st_size
 

@@ -125,7 +125,7 @@ class _Reader:
             raise NotPlain
 
     def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
-        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
+        """Returns the mapping whose keys are at `indent`, the first of them in `content`."""
         self._go_deeper()
         members: dict[str, Any] = {}
         rows, pairs = self._rows, self._pairs
@@ -183,7 +183,7 @@ class _Reader:
         return key
 
     def _read_sequence(self, indent: int, content: str) -> list[Any]:
-        """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
+        """Returns the sequence whose dashes are at `indent`, the first of them in `content`."""
         self._go_deeper()
         items: list[Any] = []
         known_items = self._items
@@ -204,7 +204,7 @@ class _Reader:
         return items
 
     def _read_item(self, indent: int, content: str) -> Any:
-        """Returns the item whose dash stands at `indent`, at the beginning of `content`."""
+        """Returns the item whose dash is at `indent`, at the beginning of `content`."""
         rest = content[1:].lstrip(" ")
         if not rest:
             return self._read_value_below(indent, items_at=None)
@@ -217,7 +217,7 @@ class _Reader:
         return self._read_value(rest, indent)
 
     def _read_value_below(self, indent: int, items_at: int | None) -> Any:
-        """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
+        """Returns the value on the lines below a key or a dash at `indent`; its items may also are at `items_at`."""
         self._move_to(self._at + 1)
         if self._indent > indent:
             content = self._content
@@ -259,7 +259,7 @@ class _Reader:
         return value
 
     def _read_plain_scalar(self, text: str, indent: int) -> Any:
-        """Returns the value of an unquoted scalar, which may go on below `indent`. Raises NotPlain."""
+        """Returns the value of an unquoted scalar, which may continue below `indent`. Raises NotPlain."""
         _check_plain(text)
         start = self._at
         self._move_to(start + 1)

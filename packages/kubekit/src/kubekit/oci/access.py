@@ -55,7 +55,7 @@ class Mirror(msgspec.Struct, frozen=True):
 
 
 def references_to_try(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
-    """Returns the references to try for `reference`, in order. Raises BadMirrors if there are none."""
+    """Returns the references to try for `reference`, in order. Raises BadMirrors if they do not exist."""
     name = f"{reference.host}/{reference.path}"
     of_kind = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
     fitting = [(mirror, rest) for mirror in of_kind if (rest := mirror.path_below_source(name)) is not None]

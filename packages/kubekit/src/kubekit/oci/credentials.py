@@ -155,7 +155,7 @@ def _read_auth_file(path: Path) -> AuthFile:
 
 
 def _login_of_entry(entry: Any, place: str) -> Login | None:
-    """Returns the login in an entry of `auths`, None if it has none. Raises BadCredentials."""
+    """Returns the login in an entry of `auths`, or None. Raises BadCredentials."""
     if not isinstance(entry, dict):
         raise BadCredentials(f"{place}: is not an object")
     if token := entry.get("identitytoken"):
@@ -196,7 +196,7 @@ def _normalize_key(text: str) -> str:
 MAX_HEADERS = 16  # number of headers that are read
 MAX_CHARACTERS = 4096  # number of characters of a header that may be read; the realm of a challenge is a URL
 _SHOWN = 100
-# Each pattern matches at one place and without going back, and what it leaves out cannot be matched again.
+# Each pattern matches at one place and without returning, and what it leaves out cannot be matched again.
 _BLANK = re.compile(r"[ \t,]*")
 _TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+")
 _PARAMETER = re.compile(r'[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]*))')
@@ -229,7 +229,7 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
 
 
 def quote_headers(headers: Iterable[str]) -> str:
-    """Returns the headers as a message may quote them, empty if there are none."""
+    """Returns the headers as a message may quote them, empty if they do not exist."""
     texts = [printable(header) for header in list(headers)[:3]]
     return ", ".join(shorten(text, _SHOWN, keep=_SHOWN) for text in texts)
 

@@ -58,7 +58,7 @@ def local_copy(place: Location, scratch: Path, access: Access) -> Image:
 def read_folder_files(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
     """Returns the files below `folders` of a folder on disk; a link to a file counts as that file.
 
-    Raises ImageNotFound if there are none, BadImage for a broken link, a device, or more than `MAX_PAYLOAD_BYTES`.
+    Raises ImageNotFound if they do not exist, BadImage for a broken link, a device, or more than `MAX_PAYLOAD_BYTES`.
     """
     if not folder.is_dir():
         raise ImageNotFound(f"{folder}: there is no such folder")
@@ -100,7 +100,7 @@ def parse_location(text: str) -> Location:
 
 
 def parse_destination(text: str, tag: str) -> Location:
-    """Returns the location to which an image is to be written, by default called `tag`. Raises InvalidReference."""
+    """Returns the location to which an image must be written, by default called `tag`. Raises InvalidReference."""
     if not text.startswith((LAYOUT, REGISTRY)):
         raise InvalidReference(f"{text!r} is neither oci:DIR[:TAG] nor docker://HOST/REPO:TAG")
     place = parse_location(text)

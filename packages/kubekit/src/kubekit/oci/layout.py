@@ -26,7 +26,7 @@ _MARKER = b'{"imageLayoutVersion":"1.0.0"}'
 
 
 class Layout:
-    """The layout in `path`; `create` makes one if there is none."""
+    """The layout in `path`; `create` makes one if it does not exist."""
 
     __slots__ = ("path",)
 
@@ -48,7 +48,7 @@ class Layout:
 
     @classmethod
     def open(cls, path: Path) -> Layout:
-        """Returns the layout in `path`. Raises ImageNotFound if there is none."""
+        """Returns the layout in `path`. Raises ImageNotFound if it does not exist."""
         if not (path / "oci-layout").is_file() or not (path / "index.json").is_file():
             raise ImageNotFound(f"{path}: is not an OCI image layout (it has no oci-layout and index.json)")
         return cls(path)

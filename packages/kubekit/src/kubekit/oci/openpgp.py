@@ -70,7 +70,7 @@ def usable_keys(keyring: Keyring, now: datetime) -> UsableKeys:
                 dead.append(f"key {certificate.fingerprint} {why}")
             else:
                 usable.append(_without_dead_subkeys(certificate, now, dead))
-        except Exception as error:  # noqa: BLE001  (a key that cannot be judged is no key)
+        except Exception as error:  # noqa: BLE001  (a key that cannot be evaluated is no key)
             dead.append(f"key {certificate.fingerprint} cannot be used: {openpgp_error_text(error)}")
     return UsableKeys(tuple(usable), tuple(dead))
 

@@ -46,7 +46,7 @@ class RegistryClient:
         """Bytes of blobs received so far, as they were sent."""
 
     def resolve(self, reference: Reference) -> str:
-        """Returns the digest that `reference` stands for now: its own, or that of its tag."""
+        """Returns the digest that `reference` represents now: its own, or that of its tag."""
         return reference.digest or self._from_any(reference, lambda source: sha256(self._fetch_manifest(source)))
 
     def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:

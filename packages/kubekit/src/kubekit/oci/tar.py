@@ -273,7 +273,7 @@ class GzipStream:
         return b""
 
     def _begin_member(self) -> bool:
-        """Begins the next member; returns False if there is none. Zeros between and behind members are skipped."""
+        """Begins the next member; returns False if it does not exist. Zeros between and behind members are skipped."""
         while True:
             if self._members:
                 self._left = self._left.lstrip(b"\0")

@@ -40,7 +40,7 @@ _UPLOADED_PIECE = 32 * 1024
 _MOST_TEXTS, _LONGEST_TEXT = 3, 200
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BAD_REQUEST = 400
-# Time for a TLS handshake that only tells which protocol a server speaks, in seconds.
+# Time for a TLS handshake that only shows which protocol a server speaks, in seconds.
 _HANDSHAKE_S = 5.0
 # Why a certificate is not valid (openssl/x509_vfy.h).
 _NOT_YET, _EXPIRED, _OTHER_HOST = 9, 10, frozenset({62, 64})

@@ -49,7 +49,7 @@ class Requester(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write that is to be admitted. `obj` is None for a deletion, `old` for a creation."""
+    """A write that must be admitted. `obj` is None for a deletion, `old` for a creation."""
 
     operation: str  # CREATE, UPDATE or DELETE
     kind: WrittenKind
@@ -202,7 +202,7 @@ class Evaluation:
         self._broken: dict[str, str] = {}
 
     def value_at(self, path: Sequence[str]) -> Any:
-        """Returns the value at the path of a variable such as `object`, None if there is none."""
+        """Returns the value at the path of a variable such as `object`, or None."""
         value: Any = self._values
         for key in path:
             if not isinstance(value, Mapping) or key not in value:

@@ -12,7 +12,7 @@ from kubekit.lang.version import Version, parse
 # How many minor versions a kubelet may be behind the API server; a kubelet older than 1.25 only two.
 KUBELET_SKEW = 3
 KUBELET_SKEW_BEFORE_1_25 = 2
-# What distributions add to a version for one build of it: not GKE's, which is a patch of its own.
+# What distributions add to a version for one build of it: not GKE's, which is a separate patch.
 _BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 _GKE = re.compile(r"-gke\.(\d+)")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")

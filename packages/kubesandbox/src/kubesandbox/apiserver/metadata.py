@@ -40,7 +40,7 @@ def rfc3339(moment: datetime, unit: str = "seconds") -> str:
 
 
 def meta(obj: JSON) -> JSON:
-    """Returns the object's metadata, which is added if there is none."""
+    """Returns the object's metadata, which is added if it does not exist."""
     value = obj.get("metadata")
     if not isinstance(value, dict):
         value = obj["metadata"] = {}

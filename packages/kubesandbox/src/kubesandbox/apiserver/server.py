@@ -366,7 +366,7 @@ class App:
         return await self.rest.reading.known(lambda: handler(request, target, kind))
 
     def _serve_discovery(self, path: str, request: messages.Request) -> messages.Response | None:
-        """Returns the discovery document at a path, None if there is none. Raises ApiError 406."""
+        """Returns the discovery document at a path, or None. Raises ApiError 406."""
         if self.discovery.serve(path, messages.Form.OBJECT) is None:
             return None
         return self.discovery.serve(path, messages.negotiate(request.header("accept"), messages.DOCUMENTS).form)

@@ -34,7 +34,7 @@ _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
 }
 _KINDS = ("hostPath", "emptyDir", "configMap", "secret", "downwardAPI", "projected")
 Lookup = Callable[[str, str], Mapping[str, bytes] | None]
-"""Gives the data of a `("ConfigMap"|"Secret", name)`, None where there is none."""
+"""Gives the data of a `("ConfigMap"|"Secret", name)`, or None."""
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
 

@@ -71,7 +71,7 @@ class NetworkStatus(Wire, frozen=True, kw_only=True):
     network_type: str = ""
     cluster_network: tuple[ClusterNetworkEntry, ...] = ()
     service_network: tuple[str, ...] = ()
-    # What is to be changed, while that is under way.
+    # What must be changed, while that is under way.
     migration: dict[str, Any] | None = None
     conditions: tuple[LooseCondition, ...] = ()
 

@@ -110,19 +110,19 @@ def conditions_of(holder: Mapping[str, Any]) -> tuple[Condition, ...]:
 
 
 def text(holder: Mapping[str, Any], key: str) -> str:
-    """Returns the string at `key`, empty if there is none."""
+    """Returns the string at `key`, empty if it does not exist."""
     value = holder.get(key)
     return value if isinstance(value, str) else ""
 
 
 def mapping(holder: Mapping[str, Any], key: str) -> JSON:
-    """Returns the object at `key`, empty if there is none."""
+    """Returns the object at `key`, empty if it does not exist."""
     value = holder.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def texts(holder: Mapping[str, Any] | None, key: str) -> dict[str, str]:
-    """Returns the string fields of the object at `key`, empty if there is none."""
+    """Returns the string fields of the object at `key`, empty if it does not exist."""
     return {name: value for name, value in mapping(holder or {}, key).items() if isinstance(value, str)}
 
 

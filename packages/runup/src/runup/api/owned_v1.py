@@ -32,7 +32,7 @@ class Owned(Object, frozen=True, kw_only=True):
     """An object reduced to metadata.
 
     `owned` are the fields that the operator applied, as JSON; `others` changes with each write of others that concerns
-    the operator, and is empty if there is none.
+    the operator, and is empty if it does not exist.
     """
 
     metadata_alone: ClassVar[bool] = True
@@ -49,12 +49,12 @@ class WorkloadSpec(Wire, frozen=True):
 
 
 class WorkloadStatus(Wire, frozen=True, kw_only=True):
-    """The status that tells whether a workload or a definition is ready."""
+    """The status that shows whether a workload or a definition is ready."""
 
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
     replicas: int = 0
-    # Of a DaemonSet: the nodes that are to run a pod of it, and those of them that have one.
+    # Of a DaemonSet: the nodes that must run a pod of it, and those of them that have one.
     desired_number_scheduled: int = 0
     current_number_scheduled: int = 0
     active: int = 0
@@ -87,7 +87,7 @@ def applied_by(metadata: OwnedMeta, manager: str) -> ManagedFields | None:
 
 
 def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
-    """Returns the fields that `manager` applied, as JSON; empty if there are none."""
+    """Returns the fields that `manager` applied, as JSON; empty if they do not exist."""
     entry = applied_by(metadata, manager)
     return codec.encode(entry.fields_v1) if entry is not None else b""
 

@@ -1,6 +1,6 @@
 """`update.openshift.io/v1alpha1`: UpdateStatus, the singleton `cluster` with the progress of the update.
 
-Fields and limits follow the last singleton draft of the API (openshift/api#2012) with the union beside the `uid`, as
+Fields and limits follow the last singleton draft of the API (openshift/api#2012) with the union next to the `uid`, as
 the enhancement has it; docs/decisions/0021 names the additions. Enumerations are plain text here, because a client must
 be able to read the values of a newer controller: only the CRD restricts them. A field without a default is required.
 """

@@ -4,7 +4,7 @@ Most checks need one import. A check that needs more names than a line has room 
 defined.
 
 A check's page is its module's docstring, and the module has its example. A docstring's first paragraph says what is
-wrong; the others begin with `Applies when`, `Why it matters:`, `What to do:`, `Accepting it` and `Source of the rule:`.
+wrong; the others begin with `Applies when`, `Why it matters:`, `Remedy:`, `Accepting it` and `Source of the rule:`.
 `runup.checks.decide.check_page` makes the page from them and from what the check reads. The oldest checks have pages in
 `docs/reference/checks` that are written by hand: they are declared with `by_hand=True`, and have no example.
 """
@@ -161,7 +161,7 @@ def risk(
 
 
 def unknown(name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kind: Resource | None = None) -> Finding:
-    """Returns an Unknown finding about `objects`, under the risk that stands for what check `name` cannot tell."""
+    """Returns an Unknown finding about `objects`, under the risk that represents what check `name` cannot tell."""
     return could_not_tell_finding(name, why, fix, tuple(refer(obj, kind) for obj in objects))
 
 
@@ -246,7 +246,7 @@ def severity_after(
 def yield_from_all(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
     """Yields the findings of all parts. One that raises Unreadable does not stop the others; it is raised at the end.
 
-    What is known of one kind can show a risk where another kind could not be read.
+    What is known about one kind can show a risk where another kind could not be read.
     """
     lacking: Unreadable | None = None
     for part in parts:

@@ -85,7 +85,7 @@ def _is_kept(name: PurePosixPath, also: tuple[str, ...]) -> bool:
 
 
 def may_hold_objects(name: PurePosixPath) -> bool:
-    """Returns whether a file of a dump, by its path in it, may hold objects or tell of the dump itself."""
+    """Returns whether a file of a dump, by its path in it, may hold objects or report the dump itself."""
     return _is_kept(name, ())
 
 

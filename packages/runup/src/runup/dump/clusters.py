@@ -1,4 +1,4 @@
-"""Tells whether the files of a dump come from one cluster: objects of two clusters may have the same names.
+"""Determines whether the files of a dump come from one cluster: objects of two clusters may have the same names.
 
 A cluster is identified by the id in its ClusterVersion, or by the uid of its namespace kube-system if it has none.
 """

@@ -50,7 +50,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mock(path: str) -> Read:
-    """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises InputError."""
+    """Reads the case whose ClusterVersion is in `path`; its alerts are in the file next to it. Raises InputError."""
     items = _items_of(document(path))
     if not items:
         raise InputError(f"{path} contains no ClusterVersion")
@@ -226,7 +226,7 @@ def _items_of(document: Any) -> list[JSON]:
 
 
 def _newest(versions_found: list[Found], path: str) -> JSON:
-    """Returns the newest ClusterVersion. Raises InputError if there is none, or if they are of several clusters."""
+    """Returns the newest ClusterVersion. Raises InputError if it does not exist, or if they are of several clusters."""
     if not versions_found:
         raise InputError(f"the dump {path} has no ClusterVersion, so its updates are not known")
     if len(versions_found) > 1:

@@ -190,7 +190,7 @@ def _by_answers(
             # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
             everywhere = len(listed.namespaces) > 1
             reach = {place} if place else {ALL} if everywhere else listed.held[group, kind] - {""} or {ALL}
-            # Beside a tree it was collected later, when some objects of the tree may have been gone.
+            # Next to a tree it was collected later, when some objects of the tree may have been gone.
             if layout.style in _FLAT and any(listed.counts[group, kind] < numbers[group, kind, ns] for ns in reach):
                 continue
             proofs[plural(group, kind)] |= reach
@@ -202,7 +202,7 @@ def _by_answers(
         known_places = {place or ALL for place in places if place is not None}
         proofs[resource] |= known_places - held if layout.style in _FLAT else known_places
         # An empty list does not say where it looked, so that an object elsewhere in the dump, also in a tree, shows
-        # that it may have been another namespace. Beside other lists of its kind it is one of several parts.
+        # that it may have been another namespace. Next to other lists of its kind it is one of several parts.
         alone = not known_places and len(places) == 1 and not proofs[resource] and not held
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
@@ -356,7 +356,7 @@ def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource, str] | None:
 def is_must_gather(root: Path, top: Path) -> bool:
     """Returns whether must-gather's own image wrote the tree at `root`, and came to its end.
 
-    `oc adm must-gather` notes its start and its end in a file beside the folder of the image.
+    `oc adm must-gather` notes its start and its end in a file next to the folder of the image.
     """
     if root != top and (times := timestamps(root.parent)) is not None and len(times) < 2:
         return False

@@ -2,7 +2,7 @@
 
 Five layouts are distinguished by their files: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of
 must-gather and `oc adm inspect`, archives of the Insights operator, bundles of other tools (`bundles`), and any other
-folder, or one file, of YAML and JSON. Lists that were collected later lie beside the folders of a tree.
+folder, or one file, of YAML and JSON. Lists that were collected later lie next to the folders of a tree.
 """
 
 from __future__ import annotations

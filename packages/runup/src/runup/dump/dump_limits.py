@@ -90,7 +90,7 @@ def check_folder(folder: Path) -> None:
                         text = f"{folder} has more than {MAX_ENTRIES} entries; give the folder of one dump"
                         raise BadDump(text, reason="DumpTooLarge")
         except OSError:
-            continue  # whoever reads it tells what cannot be read
+            continue  # whoever reads it shows what cannot be read
 
 
 class Memory:

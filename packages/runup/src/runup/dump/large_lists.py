@@ -5,7 +5,7 @@ the other, and each loses the fields that its managers own, which are half of it
 the annotation of the last applied manifest.
 
 A reader that needs all of them, but one at a time, asks for packed items: their text, a fifth of the decoded object,
-beside the name and the namespace. `unpacked` returns the object.
+next to the name and the namespace. `unpacked` returns the object.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ _PART, _REFUSED = "part", "refused"
 
 
 def _known_cluster(baseline: Baseline, name: str, findings: Findings) -> tuple[KnownCluster | None, tuple[str, ...]]:
-    """Returns the cluster of the baseline to compare with, or None and why there is none."""
+    """Returns the cluster of the baseline to compare with, or None and why it is missing."""
     called = next((cluster for cluster in baseline.clusters if cluster.name == name), None)
     known, cluster_id = called, findings.cluster_id
     if cluster_id and (called is None or called.cluster_id != cluster_id):
@@ -213,7 +213,7 @@ def _since(findings: Findings, known: KnownCluster | None, baseline: str) -> tup
 
 
 def _growth(earlier: KnownRisk, risk: Risk) -> Growth | None:
-    """Returns the growth of the objects of `risk` since the baseline, None if there is none."""
+    """Returns the growth of the objects of `risk` since the baseline, or None."""
     before = changes.objects_of(earlier)
     names, more = changes.added(before, changes.objects_of(risk))
     return Growth(added=names, more=more, accepted_for=before.total) if names or more else None

@@ -32,7 +32,7 @@ def is_place(argument: str) -> bool:
 
 
 def report_in(path: Path, target: str) -> tuple[str, Report]:
-    """Returns a name and the report in a file, or of a dump as it is judged now. Raises InputError."""
+    """Returns a name and the report in a file, or of a dump as it is evaluated now. Raises InputError."""
     if path.is_file() and path.suffix == ".json" and (file_report := _read_file(path)) is not None:
         return str(path), file_report
     from runup.evaluation.dumps import evaluate_dump

@@ -46,7 +46,7 @@ class NoEngine(Terminal):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a worker made of an item: a result, or why there is none; `of_worker`: another one may have a result."""
+    """What a worker made of an item: a result, or why it is missing; `of_worker`: another one may have a result."""
 
     result: Any = None
     why: str = ""

@@ -1,4 +1,4 @@
-"""Evaluates what is known of a cluster for one update: facts and checks in, one report out. Pure.
+"""Evaluates what is known about a cluster for one update: facts and checks in, one report out. Pure.
 
 Every form of a preflight calls `evaluate`: of a dump, a live cluster, manifests, a fleet, the target's process. The
 checks, their names and the report are the same everywhere (docs/decisions/0072 D13).
@@ -30,7 +30,7 @@ OutcomeOf = Callable[[Check, Snapshot, Context], CheckOutcome | None]
 
 
 class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one cluster: its report, or `problem`, the reason why there is none.
+    """The result for one cluster: its report, or `problem`, the reason why it is missing.
 
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
     that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the

@@ -55,7 +55,7 @@ def subject(kind: str) -> str:
 # Kinds of Kubernetes itself that have no other subject are read for what the target no longer serves.
 _APIS = "APIs"
 _BUILT_IN = re.compile(r".*\.k8s\.io").fullmatch
-# In the order in which an update meets them: the request, the control plane, what runs beside it, the nodes.
+# In the order in which an update meets them: the request, the control plane, what runs next to it, the nodes.
 _SUBJECT_OF_GROUP = {
     "config.openshift.io": "configuration",
     "operator.openshift.io": "control plane",
@@ -124,7 +124,7 @@ def kinds(report: Report, absent: Collection[tuple[str, str]] = ()) -> tuple[str
 
 
 def command(dump: Path, lacking: Sequence[str]) -> str:
-    """Returns the command that collects a dump with all kinds that checks read, beside `dump`; empty if none lacks."""
+    """Returns the command that collects a dump with all kinds that checks read, next to `dump`; empty if none lacks."""
     if not lacking:
         return ""
     name = next((dump.name.removesuffix(end) for end in _ENDINGS if dump.name.endswith(end)), dump.name)

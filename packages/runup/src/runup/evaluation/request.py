@@ -32,7 +32,7 @@ from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set
 
 
 class RequestedUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """The update to check, as typed: an empty `target` or `source` stands for the release's or the cluster's own.
+    """The update to check, as typed: an empty `target` or `source` represents the release's or the cluster's own.
 
     `catalogs` are images by the name of their CatalogSource; `reads_catalogs` adds those that the target names. An
     `access` of None means that no registry is asked. `helm_releases` are read with the right to list Secrets;

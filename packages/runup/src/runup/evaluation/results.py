@@ -67,7 +67,7 @@ def baseline_in(path: str) -> Baseline | None:
 
 
 def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
-    """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong.
+    """Keeps the report of each cluster: (name, report, typed target, why it is missing). Returns what went wrong.
 
     A report that has no room costs the others nothing; a store that cannot be written is tried once.
     """
@@ -192,7 +192,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult:
-    """The findings about one cluster; `name` stands in tables.
+    """The findings about one cluster; `name` is in tables.
 
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command

@@ -1,4 +1,4 @@
-"""Suppressions: a file that lists the risks that a team accepts, why, and until when. Pure but for reading the text.
+"""Suppressions: a file that lists the risks that a team accepts, why, and until when. Pure except for reading the text.
 
     suppressions:
     - risk: MachineConfigPoolPaused-*

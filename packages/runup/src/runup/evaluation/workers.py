@@ -5,7 +5,7 @@ with the reason.
 
 A worker does one item at a time. If it is killed or runs out of memory, the item is tried once more in a new process,
 and then reported as lost. A worker that has grown large ends after its item and is replaced, so that the memory for one
-dump is not kept while the next is read. What a worker unpacks is in a temporary folder of its own, which is removed
+dump is not kept while the next is read. What a worker unpacks is in a separate temporary folder, which is removed
 with it, however it ends.
 
 On Linux workers are forked and share the modules that are imported already; no thread may run in this process then.
@@ -143,7 +143,7 @@ class Pool(Generic[T, R]):
         self._under_way = under_way
         self._size = max(size, 1)
         self._limit_s = limit_s
-        # Only Linux can fork safely whatever libraries are loaded; elsewhere the processes begin anew.
+        # Only Linux can fork safely whatever libraries are loaded; elsewhere the processes begin again.
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._workers: list[_Worker[T]] = []
 
@@ -293,7 +293,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
 
 
 def _answer_with_limits(work: Callable[[T], R], item: T, at_fork_mib: int) -> _Answer:
-    """Returns the result of `work`, or why there is none; `at_fork_mib` is the memory that the worker began with."""
+    """Returns the result of `work`, or why it is missing; `at_fork_mib` is the memory that the worker began with."""
     try:
         result = work(item)
     except MemoryError:

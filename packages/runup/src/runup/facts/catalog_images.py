@@ -1,4 +1,4 @@
-"""Reads the target's operator catalogs in the background and holds what is known of them.
+"""Reads the target's operator catalogs in the background and holds what is known about them.
 
 In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
 read again only if its tag points to another digest, or a package was installed that the last read did not look for.
@@ -85,7 +85,7 @@ class CatalogImages:
         self._began_at: float | None = None
 
     def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
-        """Returns what is known of the catalogs for the update in `context`, and starts to read what is not."""
+        """Returns what is known about the catalogs for the update in `context`, and starts to read what is not."""
         images = self._images_wanted(snapshot, context)
         # Answers about images that are no longer needed are dropped.
         self._known = {image: catalog for image, catalog in self._known.items() if image in images}
@@ -137,7 +137,7 @@ class CatalogImages:
                 self._known[image] = await self._read_or_failure(image, packages)
                 self._changed()
         finally:
-            # Cleared before `changed` is called, so that whoever is told can start another read.
+            # Cleared before `changed` is called, so that whoever is reported can start another read.
             self._reading = None
         self._changed()
 
@@ -238,10 +238,10 @@ class CatalogSelection:
         return self._is_folder_read(folder)
 
     def problem_of(self, files: Mapping[str, bytes], packages_by_folder: Mapping[str, frozenset[str]]) -> str:
-        """Returns why `files` do not tell what the catalog has of the packages, or an empty string if they do.
+        """Returns why `files` do not show what the catalog has of the packages, or an empty string if they do.
 
         They do if all of the catalog was read, or if each folder that was read has the package of its name and no
-        other: then what the other folders have is known without reading them. A file that was not read, beside the
+        other: then what the other folders have is known without reading them. A file that was not read, next to the
         folders or in one that was, may have any package. A file that OLM ignores has none, though it was read.
         """
         near = sorted(path for path in files if self._is_near(path))
@@ -258,7 +258,7 @@ class CatalogSelection:
         return "its packages are not all in folders of their names"
 
     def _is_near(self, path: str) -> bool:
-        """Returns whether the file at `path` is beside the folders, or in one of those that are read."""
+        """Returns whether the file at `path` is next to the folders, or in one of those that are read."""
         folder = file_based_catalog.folder_of(path)
         return not folder or self._is_folder_read(folder)
 

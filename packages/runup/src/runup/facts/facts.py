@@ -1,4 +1,4 @@
-"""What is known of a cluster at one time: its objects, and the answers of others about it."""
+"""What is known about a cluster at one time: its objects, and the answers of others about it."""
 
 from __future__ import annotations
 

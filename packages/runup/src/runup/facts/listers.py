@@ -50,7 +50,7 @@ class Lister(Protocol):
         """Returns all objects. Raises Refused."""
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
-        """Returns one object, or None if there is none. Raises Refused."""
+        """Returns one object, or None. Raises Refused."""
 
     def server_version(self) -> str:
         """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
@@ -70,7 +70,7 @@ class ClientLister:
             raise _refusal_from(error) from error
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
-        """Returns one object, or None if there is none. Raises Refused."""
+        """Returns one object, or None. Raises Refused."""
         try:
             return self._client.send(calls.get_raw(resource, name, namespace))
         except NotFound:
@@ -114,7 +114,7 @@ class ProgramLister:
                 return pages.listing(tuple(dict.fromkeys(gaps)))
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
-        """Returns one object, or None if there is none. Raises Refused."""
+        """Returns one object, or None. Raises Refused."""
         try:
             data, _ = self._get(calls.get_raw(resource, name, namespace).request)
         except Refused as refused:
@@ -161,7 +161,7 @@ NEVER = frozenset({"secrets"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedKind:
-    """A kind as it is to be listed.
+    """A kind as it must be listed.
 
     `versions`: its resource in the versions that checks read; the first one that is served is listed. `namespaces`: the
     only ones that are read; none means all. `lookup`: only the objects that others refer to are read, by name.

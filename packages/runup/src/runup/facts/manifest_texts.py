@@ -153,7 +153,7 @@ class HelmRecords:
         self.forbidden: list[str] = []
 
     def add(self, item: Mapping[str, Any], resource: Resource) -> None:
-        """Keeps the record if it comes before the one that is known of its release."""
+        """Keeps the record if it comes before the one that is known about its release."""
         labels, metadata = _labels(item), _mapping(item.get("metadata"))
         status, revision = labels.get("status"), labels.get("version", "")
         if status not in _STATES:

@@ -145,7 +145,7 @@ _LIST = re.compile(rb'(?:^|[\s{,])"?items"?\s*:')
 
 
 def _line_of_name(text: str, name: str) -> int:
-    """Returns the number of the first line that gives `name` as a name, in YAML or JSON; 1 if there is none."""
+    """Returns the number of the first line that gives `name` as a name, in YAML or JSON; 1 if it does not exist."""
     name_pattern = re.compile(rf"(?:^|[\s{{,-])\"?name\"?:\s*[\"']?{re.escape(name)}[\"']?\s*(?:[,}}]|$)")
     return next((number for number, line in enumerate(text.splitlines(), 1) if name_pattern.search(line)), 1)
 

@@ -1,4 +1,4 @@
-"""Reads what a preflight knows of its own release: the image's folders in; version, Kubernetes version and checks out.
+"""Reads what a separate preflight knows release: the image's folders in; version, Kubernetes version and checks out.
 
 Reads files and entry points only. A release that does not say which Kubernetes it ships is not an error: the check that
 needs it is Unknown.

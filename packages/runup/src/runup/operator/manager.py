@@ -155,7 +155,7 @@ class Manager(LeaderProcess):
             await self._serve_cluster(client, facts, own_release)
 
     async def _serve_cluster(self, client: Client, facts: OperatorFacts, own_release: OwnRelease) -> None:
-        """Wires up all controllers and sources, and runs them until the process is told to stop."""
+        """Wires up all controllers and sources, and runs them until the process is asked to stop."""
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
@@ -228,7 +228,7 @@ class Manager(LeaderProcess):
         tasks.append(asyncio.create_task(restart_on_error(installer.run, self._clock)))
 
         async def work() -> None:
-            """Runs the controller, and beside it the worker that applies the release."""
+            """Runs the controller, and next to it the worker that applies the release."""
             applying = [asyncio.create_task(restart_on_error(worker.run, self._clock))] if worker is not None else []
             try:
                 await controller.run()

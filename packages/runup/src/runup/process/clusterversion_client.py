@@ -119,7 +119,7 @@ def change(
     *,
     send: Callable[[Patch], ClusterVersion],
 ) -> tuple[ClusterVersion, ClusterVersion | None]:
-    """Sends the patch that `decide` returns, and decides anew after a conflict; returns the object before and after.
+    """Sends the patch that `decide` returns, and decides again after a conflict; returns the object before and after.
 
     The result is None if `decide` found nothing to change. Raises Conflict after several attempts.
     """

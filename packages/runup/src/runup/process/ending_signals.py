@@ -1,4 +1,4 @@
-"""Tells which signals end a command of a terminal in order: Ctrl-C, SIGTERM, and the end of the terminal itself.
+"""Determines which signals end a command of a terminal in order: Ctrl-C, SIGTERM, and the end of the terminal itself.
 
 `exit_on_signal` lets SIGTERM and the end of the terminal end a command as Ctrl-C does, so that it still cleans up.
 """

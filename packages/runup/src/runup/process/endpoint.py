@@ -114,7 +114,7 @@ class Endpoint:
     async def start_health(self, listen: str) -> None:
         """Serves `/healthz` on `listen` (host:port) in plain HTTP. Raises Terminal, which names the flag.
 
-        It is answered in the event loop: a loop that stands still does not, and a liveness probe notices.
+        It is answered in the event loop: a loop that stops does not, and a liveness probe notices.
         """
         host, port = host_and_port(listen, "--health-listen")
         app = web.Application()

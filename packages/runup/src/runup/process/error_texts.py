@@ -65,7 +65,7 @@ def file_text(error: Exception) -> str | None:
 
 
 def failure_text(error: Exception) -> str | None:
-    """Returns what a command about one cluster would say of an error; None for a bug of ours."""
+    """Returns what a command about one cluster would say about an error; None for a bug of ours."""
     from kubekit.oci.registry_errors import OciError
 
     if isinstance(error, RunupError | OciError):

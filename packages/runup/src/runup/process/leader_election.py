@@ -45,7 +45,7 @@ SINGLE_NODE = Election(270, 240, 60)
 
 
 class LeaseLost(RunupError):
-    """The error that the lease is lost: another process may lead now, so this one ends and is to be restarted."""
+    """The error that the lease is lost: another process may lead now, so this one ends and must be restarted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="LeaseLost")

@@ -10,7 +10,7 @@ Output = tuple[Stream, str]
 
 
 class Say(Protocol):
-    """Takes messages in the order in which they are to be read; called before the next request is sent."""
+    """Takes messages in the order in which they must be read; called before the next request is sent."""
 
     def __call__(self, *output: Output) -> None:
         """Passes the messages on."""

@@ -1,7 +1,7 @@
 """Carries out a `Plan`: its writes, in the plan's order.
 
 A write that the API server rejects ends the pass: the later actions were decided on the assumption that it succeeds,
-and the next pass decides anew. Raises KubeError.
+and the next pass decides again. Raises KubeError.
 """
 
 from __future__ import annotations

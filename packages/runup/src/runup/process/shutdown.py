@@ -1,7 +1,7 @@
 """Ends a controller's process: in order if possible, and within five seconds in any case.
 
 A thread that waits for a slow registry or a hung disk cannot be cancelled, and Python waits for its threads. So as
-soon as the process is to end, for whatever reason, a timer starts that ends it without asking.
+soon as the process must end, for whatever reason, a timer starts that ends it without asking.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LeaseAlarm:
 
 
 class CutOff:
-    """The timer that ends the process. A later call sets it anew; the exit code is that of the first."""
+    """The timer that ends the process. A later call sets it again; the exit code is that of the first."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None

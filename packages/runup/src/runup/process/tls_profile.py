@@ -161,7 +161,7 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
     lines = text.splitlines(keepends=True)
     serving = next((pair for pair in root.value if pair[0].value == "servingInfo"), None)
     flow = any(node.flow_style for node in (root, *(pair[1] for pair in [serving] if pair))) if serving else False
-    # `{a: b}` has no lines of its own to replace: the document is written anew, and loses its comments.
+    # `{a: b}` has no lines of its own to replace: the document is written again, and loses its comments.
     if getattr(root, "flow_style", False) or flow:
         return _rewrite_document(text, profile)
     if serving is None or not isinstance(serving[1], pyyaml.MappingNode):

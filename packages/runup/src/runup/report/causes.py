@@ -2,7 +2,7 @@
 
 A risk belongs to the cause of another risk if it follows from it, or is about the same object. `RULES` has the rules
 for both, each with its source. Where a target's report names the cause of a risk, that counts. Other components' words
-are read only here, and only to group what is shown: no risk is dropped, renamed, accepted or judged by its group.
+are read only here, and only to group what is shown: no risk is dropped, renamed, accepted or evaluated by its group.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ R = TypeVar("R", bound=Groupable)
 class Cause(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """The risks that have one cause. `lead` is the cause's own risk, or the gravest where no risk is about the cause.
 
-    `node` is the name of the node that is the cause without a risk of its own, `message` what others say of it; both
-    are empty otherwise. `beside` are risks about the same object with a remedy of their own, `follows` those that go
+    `node` is the name of the node that is the cause without a separate risk, `message` what others say about it; both
+    are empty otherwise. `beside` are risks about the same object with a separate remedy, `follows` those that go
     away with the cause.
     """
 
@@ -280,7 +280,7 @@ _SINGLETONS = frozenset({"cluster", "version"})
     "has its node's name",
 )
 def _parent_by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
-    """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
+    """Returns NodeNotReady, or a node without a separate risk, if the message names such a node."""
     node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
     for node in node_names:
         if node in all_risks.not_ready:
@@ -466,7 +466,7 @@ def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | 
 
 
 def _find_parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
-    """Returns the risk or node that the risk follows from or stands beside, None if it is a cause itself."""
+    """Returns the risk or node that the risk follows from or stands next to, None if it is a cause itself."""
     if risk.cause in all_risks.by_name and risk.cause != risk.name:
         return _Parent(risk.cause)
     if not _does_apply(risk):
@@ -493,7 +493,7 @@ def _find_root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
 
 
 def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
-    """Returns the cause of `members`: the leading risk, the risks beside it, and the risks that follow from it."""
+    """Returns the cause of `members`: the leading risk, the risks next to it, and the risks that follow from it."""
     ordered = sorted(members, key=_sort_key)
     # Of a node without a risk, a risk that names the node leads, rather than one that follows from such a risk.
     leads = (risk for risk in ordered if (parents.get(risk.name) == root if root.node else risk.name == root.risk))

@@ -1,4 +1,4 @@
-"""Tells what came since an earlier report: new risks, and known risks with further objects. Pure.
+"""Reports what came since an earlier report: new risks, and known risks with further objects. Pure.
 
 Baselines, acceptances, schedules and histories all compare by these functions.
 """

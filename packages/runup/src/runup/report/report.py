@@ -103,7 +103,7 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
     """A risk that applies, or whose answer is unknown. Checks that found nothing report no risk.
 
     Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010). `cause` is the name
-    of the risk that this one follows from or stands with, empty if it has a cause of its own. `lacking` are the kinds,
+    of the risk that this one follows from or stands with, empty if it has a separate cause. `lacking` are the kinds,
     as `PLURAL.GROUP`, that the check needs and that could not be read in full (docs/decisions/0072 D38).
     `resources_omitted`: how many objects there are for which `resources` has no room.
     """
@@ -153,9 +153,9 @@ class Report(Wire, frozen=True, kw_only=True):
     """One evaluation of a target's checks on this cluster. Times are UTC.
 
     `observed_time` is when the checks were evaluated, `heartbeat_time` when the target last wrote the same again;
-    `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
+    `risks_omitted`: how many were found that `risks` had no room for; one of those represents them.
     `documentation_base`: where the target's release has its documentation, if it says so.
-    `containers`: what the managing operator is to run for the target's checks, which may then say more.
+    `containers`: what the managing operator must run for the target's checks, which may then say more.
     `cluster_id` is that of ClusterVersion, else the UID of namespace kube-system; empty if it is not known.
     `cluster_kind` is Kubernetes for a cluster without a ClusterVersion, whose versions are those of Kubernetes; `steps`
     are then those of the update, in their order.

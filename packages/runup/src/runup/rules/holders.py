@@ -22,7 +22,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """A controller that holds a node or a pool: its name, and the remedy as a sentence.
 
-    kind: the kind of the object that requests it, empty if there is none.
+    kind: the kind of the object that requests it, empty if it does not exist.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Tells the nodes of the control plane from workers, and the groups of nodes that a service updates together."""
+"""Reports the nodes of the control plane from workers, and the groups of nodes that a service updates together."""
 
 from __future__ import annotations
 

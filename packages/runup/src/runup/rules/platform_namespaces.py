@@ -1,4 +1,4 @@
-"""Tells the platform's namespaces from those of users."""
+"""Reports the platform's namespaces from those of users."""
 
 from __future__ import annotations
 

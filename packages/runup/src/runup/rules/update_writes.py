@@ -1,7 +1,7 @@
 """The requests to the API server that an update consists of, by resource. Admission must let all of them pass.
 
 Three parts of the cluster send them. The release: the operator applies its manifests, and the components that come with
-it write their own configuration and status. The drain of nodes: pods are evicted, made again, scheduled, and their
+it write their own configuration and status. The drain of nodes: pods are evicted, recreated, scheduled, and their
 volumes move. The control plane's ordinary work, which an update cannot do without: leases, node status, certificate
 requests, endpoints, tokens.
 

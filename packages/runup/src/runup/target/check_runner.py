@@ -1,4 +1,4 @@
-"""Runs checks beside the event loop, one after the other, each within a time limit, and only if its result may change.
+"""Runs checks next to the event loop, one after the other, each within a time limit, and only if its result may change.
 
 A check gives the same outcome as long as nothing that it read has changed, so its outcome is reused for a while. In a
 large cluster a single change then costs the checks that read that kind, and not the whole catalogue.
@@ -37,7 +37,7 @@ class _LastOutcome(msgspec.Struct, frozen=True):
 
 
 class Runner:
-    """Runs each check in a thread of its own, for at most `limit_s` seconds.
+    """Runs each check in a separate thread, for at most `limit_s` seconds.
 
     An outcome is reused for at most `keep_s` seconds even if nothing changed, because checks also depend on the time.
     """

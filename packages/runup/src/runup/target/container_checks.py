@@ -81,7 +81,7 @@ class Containers:
 
     @property
     def wanted(self) -> tuple[ReportedContainer, ...]:
-        """The containers that the managing operator is to run now, for the report."""
+        """The containers that the managing operator must run now, for the report."""
         return tuple(self._reported(check) for check in self._checks if check.name in self._runs)
 
     def _reported(self, check: Check) -> ReportedContainer:
@@ -157,7 +157,7 @@ class Containers:
         return could_not_tell(check, f"after {limit_s:.0f} s {why_it_waits(pod)}")
 
     async def _outcome_from_log(self, check: Check, run: _Run, context: Context, pod: Pod) -> CheckOutcome | None:
-        """Returns the outcome that the container of `pod` wrote; None if its log is to be requested again."""
+        """Returns the outcome that the container of `pod` wrote; None if its log must be requested again."""
         path = calls.path_of(resource_of(Pod), pod.metadata.namespace, pod.metadata.name, "log")
         query = (("container", CONTAINER), ("tailLines", str(TAIL_LINES)), ("limitBytes", str(TAIL_BYTES)))
         try:

@@ -125,7 +125,7 @@ def read_stored_history(client: SyncClient) -> History:
 
 
 def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
-    """Returns the newest kept result, or that of a version. Raises InputError if there is none."""
+    """Returns the newest kept result, or that of a version. Raises InputError if it does not exist."""
     reports = [report for report in read_stored_history(client).reports if not version or is_of(report, version)]
     if not reports:
         of = f" of {version}" if version else ""

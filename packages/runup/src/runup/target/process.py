@@ -124,7 +124,7 @@ class PreflightTarget:
     builtin: Sequence[Check] = CHECKS
     timing: Timing = field(default_factory=Timing)
     registries: Registries | None = None
-    # What is rehearsed beside the checks, None for nothing, and the seconds that it may take.
+    # What is rehearsed next to the checks, None for nothing, and the seconds that it may take.
     rehearsal: RehearsalOrder | None = None
     rehearsal_limit_s: float = 300.0
 

@@ -1,6 +1,6 @@
-"""Runs the rehearsal of an update beside the checks: in a process of its own, within limits of time and memory.
+"""Runs the rehearsal of an update next to the checks: in a separate process, within limits of time and memory.
 
-In: the order of a rehearsal. Out: its outcomes, or one Unknown that says why there are none. Whatever happens to the
+In: the order of a rehearsal. Out: its outcomes, or one Unknown that says why they are missing. Whatever happens to the
 process, nothing of it is left: it is ended, and the folder in which it makes its copy is removed.
 """
 

@@ -36,7 +36,7 @@ class FileSink:
     def write(self, data: bytes) -> None:
         """Replaces the file by `data`. Raises OSError if that fails."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A name of our own, so that a process which was killed half-way leaves at most one file behind.
+        # A name of this project, so that a process which was killed half-way leaves at most one file behind.
         temporary = self._path.with_name(f".{self._path.name}.tmp")
         try:
             with temporary.open("wb") as file:

@@ -42,7 +42,7 @@ AGENT = f"runup-preflight/{__version__}"
 
 
 async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
-    """Runs the target's process until it is told to stop, or its report is complete.
+    """Runs the target's process until it is asked to stop, or its report is complete.
 
     Returns the risks that no kept report before has; none if reports are not kept.
     """
@@ -71,7 +71,7 @@ async def run(flags: Mapping[str, Any]) -> tuple[str, ...]:
                 kubeconfig=flags["kubeconfig"],
                 context=flags["context"],
                 documentation_base=release.documentation_base,
-                # So that what was found until then is told, and not only that the time is over.
+                # So that what was found until then is reported, and not only that the time is over.
                 apply_s=flags["rehearse_seconds"] / 2,
                 memory_mib=flags["rehearse_memory_mib"],
             )

@@ -98,7 +98,7 @@ class Collected:
             request.warnings.append(INCOMPLETE + why)
 
     def _read_map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Returns the data and the annotations of a ConfigMap in kube-system, both empty if there is none."""
+        """Returns the data and the annotations of a ConfigMap in kube-system, both empty if it does not exist."""
         entry = self._store.get(_MAPS, NAMESPACE, name)
         if entry is None:
             return {}, {}

@@ -164,7 +164,7 @@ def _converted_objects(review: JSON, answer: Any) -> list[Any]:
 
 
 def _check_converted(original: JSON, converted: Any, version: str) -> JSON:
-    """Returns the converted object, its metadata as in the original but for labels and annotations.
+    """Returns the converted object, its metadata as in the original except for labels and annotations.
 
     Raises _ConversionFailed if another kind, version, name, namespace or uid came back.
     """

@@ -40,7 +40,7 @@ def media_type(request: Request) -> str:
 
 
 def is_large_body(request: Request) -> bool:
-    """Returns whether the body is large, or may stand for more than it has: aliases of YAML, copies of a JSON patch."""
+    """Returns whether the body is large, or may represent more than it has: aliases of YAML, copies of a JSON patch."""
     if is_large(request.body):
         return True
     type_ = media_type(request)
@@ -173,7 +173,7 @@ class _Loader(yaml.CSafeLoader):
     """PyYAML's safe loader with go-yaml's limit of aliases, and without timestamps, which it reads as strings here."""
 
     def get_single_node(self) -> yaml.Node | None:
-        """Returns the document's node. Raises YAMLError if its aliases stand for too much."""
+        """Returns the document's node. Raises YAMLError if its aliases represent too much."""
         node: yaml.Node | None = super().get_single_node()
         if node is not None:
             check_aliases(node)

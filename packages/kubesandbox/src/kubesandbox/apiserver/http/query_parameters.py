@@ -37,7 +37,7 @@ class WriteOptions:
     annotations: dict[str, str] = field(default_factory=dict, compare=False)  # of the audit log
     query: Query = field(default_factory=Query, compare=False)  # as it was given
     target: Target | None = None  # of the request; None for the server itself
-    large: bool = False  # whether the body stands for many values
+    large: bool = False  # whether the body represents many values
 
     @property
     def strict(self) -> bool:

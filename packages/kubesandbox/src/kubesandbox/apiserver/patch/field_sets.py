@@ -325,7 +325,7 @@ def _cached_fields_v1(paths: FieldSet) -> JSON:
 
 def _order_members(trie: JSON) -> JSON:
     """Returns a tree of paths with its members in the order of FieldsV1."""
-    # A leaf is written as {}; "." is needed only beside children.
+    # A leaf is written as {}; "." is needed only next to children.
     children = sorted(key for key in trie if key != ".")
     if not children:
         return {}

@@ -1,1 +1,1 @@
-"""ValidatingAdmissionPolicies: which apply to a write, and what they say of it."""
+"""ValidatingAdmissionPolicies: which apply to a write, and what they say about it."""

@@ -122,7 +122,7 @@ class PolicyAdmission:
         annotations.update({f"{name}/{key}": ", ".join(texts) for key, texts in values.items()})
 
     def _param_kind(self, policy: JSON) -> Kind | None:
-        """Returns the kind of a policy's parameters, None if it has none. Raises _Unusable if it is not served."""
+        """Returns the kind of a policy's parameters, or None. Raises _Unusable if it is not served."""
         param_kind = policy["spec"].get("paramKind")
         if not param_kind:
             return None

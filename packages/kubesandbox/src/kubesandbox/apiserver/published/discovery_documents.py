@@ -56,7 +56,7 @@ class Discovery:
         return self._cache[key]
 
     def _make_document(self, parts: list[str], form: Form) -> Response | None:
-        """Returns the document at a path in parts, None if there is none."""
+        """Returns the document at a path in parts, or None."""
         match parts:
             case ["api" | "apis" as root] if form is Form.DISCOVERY:
                 return self._aggregated_document(core=root == "api")

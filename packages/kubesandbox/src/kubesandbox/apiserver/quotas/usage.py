@@ -159,7 +159,7 @@ _BY_CLASS = ".storageclass.storage.k8s.io/"
 _SERVICE_NAMES = frozenset({"count/services", "services", "services.nodeports", "services.loadbalancers"})
 _CLAIM_NAMES = (CLAIMS, "requests.storage")
 _BY_CLASS_NAMES = tuple(_BY_CLASS + name for name in _CLAIM_NAMES)
-# The kinds that have a name of their own besides `count/`.
+# The kinds that have a separate name besides `count/`.
 _ALIASES = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
 
 

@@ -144,7 +144,7 @@ def _type_schema(word: str) -> JSON:
     bare = word.partition("/")[0]
     if bare in _SCALARS:
         return dict(_SCALARS[bare])
-    # As a real document has it: what stands beside a reference is ignored, so the reference stands in an allOf.
+    # As a real document has it: what stands next to a reference is ignored, so the reference is in an allOf.
     return {"allOf": [{"$ref": f"{_REFERENCE}{word}"}]}
 
 

@@ -15,7 +15,7 @@ from kubesandbox.apiserver.json_copy import copy_json
 
 Resolve = Callable[[str], Mapping[str, Any]]
 
-# Keywords beside a `$ref` that belong to the field; the referenced type's node is shared.
+# Keywords next to a `$ref` that belong to the field; the referenced type's node is shared.
 _FIELD_KEYS = (
     "default",
     "x-kubernetes-patch-merge-key",
@@ -156,7 +156,7 @@ class Compiler:
 
 
 def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that a field has beside its type: default, nullable, list and map type."""
+    """Returns the settings that a field has next to its type: default, nullable, list and map type."""
     settings: dict[str, Any] = {}
     if "default" in raw:
         settings |= {"has_default": True, "default": raw["default"]}

@@ -88,7 +88,7 @@ def _json_fault(encoded: str | None) -> str:
 
 
 def _decoded_bytes(encoded: str | None) -> int:
-    """Returns the number of bytes that a value in base64 stands for."""
+    """Returns the number of bytes that a value in base64 represents."""
     # A null is no bytes.
     return len(encoded) * 3 // 4 - encoded[-2:].count("=") if encoded else 0
 

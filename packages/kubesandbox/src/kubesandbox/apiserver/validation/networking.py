@@ -214,7 +214,7 @@ def _policy_port_faults(port: JSON, path: str) -> common.Faults:
 
 
 def _peer_faults(peer: JSON, path: str) -> common.Faults:
-    """Yields a fault for a NetworkPolicy's peer without a selector, or with one beside an ipBlock."""
+    """Yields a fault for a NetworkPolicy's peer without a selector, or with one next to an ipBlock."""
     if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
         yield required(path, "must specify a peer")
     elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:

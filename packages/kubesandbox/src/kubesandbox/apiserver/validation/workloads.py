@@ -324,7 +324,7 @@ def _number(text: str, names: Mapping[str, int]) -> int:
     failed = f'failed to parse int from {text}: strconv.Atoi: parsing "{text}"'
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"{failed}: invalid syntax")
-    # int refuses some thousands of digits with an error of its own.
+    # int refuses some thousands of digits with a separate error.
     digits = digits.lstrip("0") or "0"
     if len(digits) > len(str(_LARGEST)) or int(digits) > _LARGEST:
         raise ValueError(f"{failed}: value out of range")

@@ -104,7 +104,7 @@ def write(source: Source, file: str) -> None:
     """Writes the graph, as a whole or not at all. It includes the removed updates, which clients ignore."""
     blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in source.removed.items()]
     body = msgspec.json.encode({**source.document, "blockedEdges": blocked, "notes": list(source.notes)})
-    # Written beside the target and renamed, so that a reader never sees half a graph.
+    # Written next to the target and renamed, so that a reader never sees half a graph.
     temporary = Path(f"{file}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(body)

@@ -32,7 +32,7 @@ TELL_S = 1.0
 
 
 class Prometheus:
-    """The client of Prometheus. `url` is without the path, empty if there is none, `ca_file` adds a CA.
+    """The client of Prometheus. `url` is without the path, empty if it does not exist, `ca_file` adds a CA.
 
     `hosted`: many clusters share it, and a query must select one of them. `alerts`: whether alerts are read,
     too. `egress` returns how the server is reached.
@@ -78,7 +78,7 @@ class Prometheus:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _due_queries(self) -> list[str]:
-        """Returns the queries to send now; an empty string stands for the alerts."""
+        """Returns the queries to send now; an empty string represents the alerts."""
         now = self._clock.now()
         answers = self.state.answers
         due = [query for query in self._wanted if query not in answers or answers[query].is_due(now)]

@@ -73,7 +73,7 @@ class UpdateService:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _query_service(self, query: Query) -> None:
-        """Asks the update service once and keeps the answer, or why there is none."""
+        """Asks the update service once and keeps the answer, or why it is missing."""
         failure = await self._fetch(query)
         now = self._clock.now()
         if failure is None:

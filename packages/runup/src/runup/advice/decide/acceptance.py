@@ -112,7 +112,7 @@ def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
 
 
 def record_of(name: str, records: Mapping[str, Acceptance]) -> Acceptance | None:
-    """Returns the record of a risk, None if it has none. One that does not tell its name counts for its key's."""
+    """Returns the record of a risk, or None. One that does not tell its name counts for its key's."""
     return records.get(name) or records.get(key_of(name))
 
 
@@ -211,7 +211,7 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
 def accepted(
     cluster: ClusterVersion, acceptance_records: Mapping[str, str] | None = None, now: datetime | None = None
 ) -> Accepted:
-    """Returns the accepted names that count, each with its record (with nothing but the name if there is none).
+    """Returns the accepted names that count, each with its record (with nothing but the name if it does not exist).
 
     `acceptance_records` is the data of ConfigMap `accepted-risks`. For a dump `now` is None, and the newest time is
     used.

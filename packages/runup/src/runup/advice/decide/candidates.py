@@ -28,11 +28,11 @@ _ORDER_OF_VERDICTS = {"False": 0, "Unknown": 1, "True": 2}
 
 
 class JudgedRisk(msgspec.Struct, frozen=True, kw_only=True):
-    """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it stands for such risks.
+    """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it represents such risks.
 
     `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
     the number of risks that this one represents, if it replaces those for which there was no room; 0: not known.
-    `acceptable` is False if acceptance does not lift it, because the update has a guard of its own that does not ask
+    `acceptable` is False if acceptance does not lift it, because the update has a separate guard that does not ask
     what is accepted (docs/decisions/0075). `until`: the time until which an update waits for what is not known yet.
     """
 
@@ -112,7 +112,7 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
 
 
 def _severity_rank(risk: JudgedRisk) -> tuple[int, bool]:
-    # Of two that apply, the one that acceptance does not lift decides what is told.
+    # Of two that apply, the one that acceptance does not lift decides what is reported.
     return _ORDER_OF_VERDICTS[risk.applies.status], not risk.acceptable
 
 

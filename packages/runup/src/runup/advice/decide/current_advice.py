@@ -32,7 +32,7 @@ class CurrentAdvice:
     condition: Condition | None = None
     due: service.Query | None = None
     settled: bool = True
-    # The answer that all of these come from; None while there is none that can be used.
+    # The answer that all of these come from; None while it does not exist that can be used.
     graph: Graph | None = None
 
 

@@ -1,4 +1,4 @@
-"""Tells which risks of an update can be lifted by accepting them, and which conditions make `--to` refuse.
+"""Determines which risks of an update can be lifted by accepting them, and which conditions make `--to` refuse.
 
 Both are derived from names, versions and a stored ClusterVersion, which has no field for either, as the operator and
 `oc adm upgrade` do (docs/decisions/0075, docs/reference/upstream.md 7.7).
@@ -43,7 +43,7 @@ def lifts(name: str, applies: ConditionStatus, *, source: str, target: str) -> b
 def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Condition | None) -> bool:
     """Returns whether accepting risk `name` lifts it for an update to version `target`.
 
-    `verdict` is its condition Applies, None if it has none of its own.
+    `verdict` is its condition Applies, or None of its own.
     """
     if name in preflight_reasons.NEVER_ACCEPTED or (verdict and verdict.reason == preflight_reasons.PRECONDITION):
         return False

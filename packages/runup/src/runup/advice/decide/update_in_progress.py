@@ -1,7 +1,7 @@
-"""Detects an update that is under way beside the current request, and the way back from it.
+"""Detects an update that is under way next to the current request, and the way back from it.
 
 A preflight's request overwrites the update's, and ends without a trace in the spec. So the status says what is under
-way (docs/decisions/0072 D23). An update that has begun goes on when its request is removed; only a request for the
+way (docs/decisions/0072 D23). An update that has begun continues when its request is removed; only a request for the
 release that it started from takes it back, within a minor version (docs/decisions/0076).
 """
 

@@ -96,7 +96,7 @@ def ways(
 def shortest_way(
     onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]
 ) -> tuple[UpdateStep, ...]:
-    """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty if there is none.
+    """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty without one.
 
     Versions are compared as semantic versions, whose build metadata does not count.
     """

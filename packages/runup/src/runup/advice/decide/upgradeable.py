@@ -20,7 +20,7 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 def upgradeable(
     risks: Sequence[SourceRisk], stored_condition: Condition | None, *, not_known: tuple[str, ...] = ()
 ) -> Condition | None:
-    """Returns the condition, without a time, or None if it is to be absent.
+    """Returns the condition, without a time, or None if it must be absent.
 
     `not_known` are prefixes of reasons that this operator does not evaluate: a False condition with such a reason is
     kept.

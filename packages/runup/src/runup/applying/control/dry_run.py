@@ -3,7 +3,7 @@
 The values that the operator injects (proxy, TLS profile, internal address) are read once, if a manifest needs them; a
 value that may not be read is noted, because an object that needs it would differ from what the operator applies.
 Manifests are sent as the operator would send them. Nothing is written: every patch says `dryRun=All`, and everything
-else is a GET. An object that the caller may not read or patch has a row of its own and is never missing.
+else is a GET. An object that the caller may not read or patch has a separate row and is never missing.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Cluster:
         return frozenset(missing)
 
     def _live_object(self, manifest: Manifest, resource: Resource) -> JSON | None:
-        """Returns the manifest's object as the cluster has it, None if it has none. Raises KubeError and Terminal."""
+        """Returns the manifest's object as the cluster has it, or None. Raises KubeError and Terminal."""
         namespace = manifest.identity.namespace if resource.namespaced else ""
         if resource.namespaced and not namespace:
             raise Terminal(f"{manifest.identity} names no namespace, which its kind needs", reason="NoNamespace")

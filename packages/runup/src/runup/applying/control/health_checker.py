@@ -36,7 +36,7 @@ class Contention:
         self._repaired: dict[Identity, tuple[float, float]] = {}
 
     async def wait(self, task: Task) -> None:
-        """Waits until the object of `task` is to be put back: at once the first time, then ever later, up to 60 s."""
+        """Waits until the object of `task` must be put back: at once the first time, then ever later, up to 60 s."""
         again, pause = self.next_pause(task.identity, self._clock.monotonic())
         log.info("put back", task=str(task), again=again)
         if pause >= CONTESTED_PAUSE_S:
@@ -72,7 +72,7 @@ class HealthChecker:
         self._listening: dict[Identity, set[asyncio.Event]] = defaultdict(set)
 
     def changed(self, identity: Identity) -> None:
-        """Wakes everything that waits for the object, so that it is judged again."""
+        """Wakes everything that waits for the object, so that it is evaluated again."""
         for event in self._listening.get(identity, ()):
             event.set()
 

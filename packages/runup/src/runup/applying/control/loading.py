@@ -44,7 +44,7 @@ class ReleaseLoader(Protocol):
 
 
 def read_folder(root: Path) -> dict[str, bytes]:
-    """Returns the files of the payload's folders, path in the image to bytes; raises Terminal if there are none."""
+    """Returns the files of the payload's folders, path in the image to bytes; raises Terminal if they do not exist."""
     files = {
         str(path.relative_to(root)): path.read_bytes()
         for folder in payloads.FOLDERS

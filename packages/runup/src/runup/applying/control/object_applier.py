@@ -74,7 +74,7 @@ class ObjectDeleter:
         self._pending.clear()
 
     async def _until_gone(self, identity: Identity, resource: Resource) -> None:
-        """Waits until the object is not there any more, by a watch of its own.
+        """Waits until the object is not there any more, by a separate watch.
 
         Waits for ever if a finalizer never goes.
         """
@@ -206,7 +206,7 @@ class ObjectApplier:
         return _defined_kinds(task) if task.kind == DEFINITION and not task.deletes else ()
 
     def operator(self, name: str) -> ClusterOperator | None:
-        """Returns the ClusterOperator of that name, None if there is none."""
+        """Returns the ClusterOperator of that name, or None."""
         return self.operators.get(NamespacedName("", name))
 
     def latest(self, task: Task) -> Owned | None:
@@ -336,7 +336,7 @@ class ObjectApplier:
         # The write has succeeded, so the kind is served and can be watched.
         self.tracking.follow(resource)
         if answer is None:
-            # It has no label of ours, so only a watch of its own tells that it is gone.
+            # It has no label of ours, so only a separate watch shows that it is gone.
             self._memory.applied.pop(task.identity, None)
             await self.tracking.follow_single(resource, task.identity)
 

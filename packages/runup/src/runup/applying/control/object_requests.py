@@ -116,7 +116,7 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, earlier_writes
     """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need.
 
     `earlier_writes` are the writes of other managers that were found to need no repair (`Owned.others`): the object is
-    not read once more for them. `warned` is called with what the server says of fields that it drops.
+    not read once more for them. `warned` is called with what the server says about fields that it drops.
     """
     try:
         answer = await _apply_forced(client, resource, obj)
@@ -180,7 +180,7 @@ async def write_related_objects(client: Client, resource: Resource, name: str, r
 async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str, warned: Warned | None = None) -> Owned:
     """Reads the object, merges `obj` into it, and updates it if that differs.
 
-    Raises Conflict if it changes meanwhile, NotFound if there is none.
+    Raises Conflict if it changes meanwhile, NotFound if it does not exist.
     """
     metadata = obj["metadata"]
     live = await client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))

@@ -101,7 +101,7 @@ class ObjectWatches:
             self._followed[(group, kind)].reflector.hurry()
 
     def get(self, identity: Identity) -> Owned | None:
-        """Returns the object from its watch, None if there is none.
+        """Returns the object from its watch, or None.
 
         The watch is that of the objects of its kind with our label, else that of its name.
         """

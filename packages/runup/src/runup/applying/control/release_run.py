@@ -54,7 +54,7 @@ class DriftRepairer:
         self.repairing: set[Identity] = set()
 
     def look_after(self, task: Task) -> None:
-        """Judges the health of `task` again, if the release is completed and the task is not being repaired."""
+        """Evaluates the health of `task` again, if the release is completed and the task is not being repaired."""
         if self._progress.completed and task.identity not in self.repairing:
             self._progress.tell(task, self._health_checker.health(task))
 

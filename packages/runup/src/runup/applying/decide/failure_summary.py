@@ -1,4 +1,4 @@
-"""Summarizes many problems into the one that conditions report, and judges how long it may last.
+"""Summarizes many problems into the one that conditions report, and evaluates how long it may last.
 
 Source: docs/reference/upstream.md 4.7.
 """
@@ -28,7 +28,7 @@ _ORDER = (Effect.REPORT, Effect.NONE, Effect.FAIL_AFTER_INTERVAL, Effect.FAIL)
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A problem that stands for all; `nested` are the problems it stands for if they are several."""
+    """A problem that represents all; `nested` are the problems it represents if they are several."""
 
     problem: Problem
     nested: tuple[Problem, ...] = ()
@@ -49,7 +49,7 @@ class Verdict:
 
 
 def summarize(problems: Iterable[Problem]) -> Summary | None:
-    """Returns the one problem that stands for `problems`, None if there are none.
+    """Returns the one problem that represents `problems`, None if they do not exist.
 
     Objects that are waited for count only without other problems: upstream reports no error for them.
     """

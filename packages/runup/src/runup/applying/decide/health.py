@@ -1,4 +1,4 @@
-"""Judges whether applied objects are healthy: ClusterOperators, and workloads, Jobs and definitions. Pure."""
+"""Evaluates whether applied objects are healthy: ClusterOperators, and workloads, Jobs and definitions. Pure."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Fixed:
     """An immutable field: the value in the cluster stays."""
 
     def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the live value, the manifest's if there is none."""
+        """Returns the live value, the manifest's if it does not exist."""
         return manifest if live is None else live
 
     def concerns(self, foreign_fields: Owned) -> bool:  # noqa: ARG002 -- as in every rule
@@ -236,7 +236,7 @@ _OF_METADATA = frozenset({"name", "namespace"})
 
 
 def owns_all_of(fields: Mapping[str, Any], obj: JSON) -> bool:
-    """Returns whether `fields` (fieldsV1 of our own entry) contain every field of `obj`."""
+    """Returns whether `fields` (fieldsV1 of this project entry) contain every field of `obj`."""
     for key, value in obj.items():
         if key in _IDENTITY:
             continue

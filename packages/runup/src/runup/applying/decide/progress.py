@@ -1,4 +1,4 @@
-"""What the reconciler knows of applying a release: its progress and its problems, as values."""
+"""What the reconciler knows about applying a release: its progress and its problems, as values."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Task:
 
     @property
     def deletes(self) -> bool:
-        """Returns whether the object is to be deleted."""
+        """Returns whether the object must be deleted."""
         return DELETE in (self.manifest.annotations or {})
 
     @property

@@ -44,7 +44,7 @@ def graph_of(tasks: Sequence[Task], state: ApplyReason) -> Graph:
 def everything_before(graph: Graph) -> tuple[frozenset[int], ...]:
     """Returns, for each node, the indexes of all nodes that are done before it starts, directly or indirectly."""
     predecessors: list[frozenset[int]] = []
-    for node in graph:  # in topological order: a node stands after those that it waits for
+    for node in graph:  # in topological order: a node follows those that it waits for
         predecessors.append(node.after.union(*(predecessors[before] for before in node.after)))
     return tuple(predecessors)
 
@@ -94,7 +94,7 @@ def _by_level(tasks: Iterable[Task]) -> Iterator[Bucket]:
 
 
 def _levels(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Yields consecutive tasks of one run level. A file without a run level in its name is a level of its own."""
+    """Yields consecutive tasks of one run level. A file without a run level in its name is a separate level."""
     level: list[Task] = []
     for task in tasks:
         name = _run_level_and_component(task)

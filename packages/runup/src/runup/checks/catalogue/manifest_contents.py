@@ -1,4 +1,4 @@
-"""What manifests in files contain that the target does not take, besides their own versions. Pure.
+"""Contents of manifests in files that the target does not accept, besides their API versions. Pure.
 
 Scale targets in a removed version, schedules with a time zone, volumes of plug-ins that are gone, and the settings that
 kubeadm's files and Cluster API's control planes give to components.

@@ -53,7 +53,7 @@ def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
 
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns `words`, and beside each file of a check that of its cases, if it exists."""
+    """Returns `words`, and next to each file of a check that of its cases, if it exists."""
     files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
     beside = (file.with_suffix(f".test{file.suffix}") for file in files)
     return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))

@@ -69,7 +69,7 @@ Applies when a node has the annotation `example.com/old`: {replace}.
 
 Why it matters: {replace}.
 
-What to do: {replace}.
+Remedy: {replace}.
 
 Accepting it means {replace}.
 

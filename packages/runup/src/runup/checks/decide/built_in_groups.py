@@ -14,7 +14,7 @@ _BELOW_K8S_IO = frozenset(
     | {"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration"}
 )
 
-# Of OpenShift's and OLM's aggregated API servers: no definition tells whether a cluster has them.
+# Of OpenShift's and OLM's aggregated API servers: no definition shows whether a cluster has them.
 _AGGREGATED = frozenset(
     {f"{name}.openshift.io" for name in ("apps", "authorization", "build", "image", "oauth", "project", "quota")}
     | {f"{name}.openshift.io" for name in ("route", "security", "template", "user")}

@@ -20,8 +20,8 @@ from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs, TargetCatalog
 
-OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Source of the rule")
-# The update and the time for which examples are judged. Objects annotated `example: target` are the target's.
+OPENINGS = ("Applies when", "Why it matters", "Remedy", "Accepting it", "Source of the rule")
+# The update and the time for which examples are evaluated. Objects annotated `example: target` are the target's.
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 _SOURCE, _TARGET, _KUBERNETES = "5.0.0", "5.2.0", "1.38.1"
 _IMAGE = "quay.io/example/release@sha256:5"
@@ -134,7 +134,7 @@ def describe_declared(spec: Mapping[str, Any]) -> str:
         applies = f"this is true{subject}{only}:\n\n```\n{spec['expression'].strip()}\n```"
     paragraphs.append(f"**Applies when** {applies}")
     if text := risk.get("remediation"):
-        paragraphs.append(f"**What to do** {text}")
+        paragraphs.append(f"**Remedy** {text}")
     if url := risk.get("url"):
         paragraphs.append(f"**More** {url}")
     return "\n\n".join(paragraphs)

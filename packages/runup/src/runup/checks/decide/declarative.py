@@ -1,4 +1,4 @@
-"""Compiles `PreflightCheck` (preflight.runup.dev/v1alpha1), a check as one YAML file beside a release's manifests.
+"""Compiles `PreflightCheck` (preflight.runup.dev/v1alpha1), a check as one YAML file next to a release's manifests.
 
 In: an object of the file. Out: a `Check` like any other, or a `DeclarativeError` that names file, line, field and the
 way out. The expression is evaluated for each object of the list named by `for`, because one evaluation has a budget of
@@ -357,7 +357,7 @@ def _parse_read(spec: ReadSpec, path: str) -> Read:
 
 
 def _known_resource(spec: ReadSpec) -> Resource | None:
-    """Returns what runup knows of the kind, or of the plural of that very group, that a read names.
+    """Returns what runup knows about the kind, or of the plural of that very group, that a read names.
 
     A kind without group and version may be of any group; with a version alone, as manifests have it, of the core group.
     """
@@ -395,7 +395,7 @@ def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """The result of evaluating one object: whether the risk applies, with a message of its own, or the error."""
+    """The result of evaluating one object: whether the risk applies, with a separate message, or the error."""
 
     applies: bool = False
     message: str = ""

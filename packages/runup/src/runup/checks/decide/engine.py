@@ -58,7 +58,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
 
     Findings that a check yielded before it failed are kept: a risk that was found does not go away.
     """
-    # A set of its own, because each outcome records only the kinds that its own check requested.
+    # A separate set, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
     findings: list[Finding] = []
     lacking_object: model.UnreadableObject | None = None
@@ -135,7 +135,7 @@ def _gap_findings(check: Check, snapshot: Snapshot, asked_for: model.UnreadableO
         listing = "; ".join(problems[:MAX_NAMED])
         yield Finding(
             name=unknown_risk(check),
-            message=f"Whether {check.name} applies to {subject} could not be told: {listing}{more}.",
+            message=f"Whether {check.name} applies to {subject} is unknown: {listing}{more}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
             resources=tuple(
@@ -162,7 +162,7 @@ def _gap_findings(check: Check, snapshot: Snapshot, asked_for: model.UnreadableO
 
 
 def unknown_risk(check: Check) -> str:
-    """Returns the name of the risk that stands for a check that could not tell."""
+    """Returns the name of the risk that represents a check that could not tell."""
     # A check's own name need not be a valid name of a risk, which ClusterVersion would refuse.
     for name in (check.unknown_risk, check.name):
         if NAME.fullmatch(name) and len(name) <= MAX_NAME:

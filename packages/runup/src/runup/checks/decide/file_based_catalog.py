@@ -56,9 +56,9 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def folder_of(path: str) -> str:
-    """Returns the folder below `ROOT` that the file `path` is in, or an empty string for a file beside the folders.
+    """Returns the folder below `ROOT` that the file `path` is in, or an empty string for a file next to the folders.
 
-    An image that keeps each package in a folder of its own, as those of OpenShift do, names it after the package.
+    An image that keeps each package in a separate folder, as those of OpenShift do, names it after the package.
     """
     folder, inside, _ = path.removeprefix(f"{ROOT}/").partition("/")
     return folder if inside else ""

@@ -113,9 +113,9 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
             yield {**addon.row, **filled}
 
 
-# More minor versions at once than anybody goes; each is an evaluation of its own.
+# More minor versions at once than anybody goes; each is a separate evaluation.
 MAX_MINORS = 20
-# Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
+# Risks about nodes and pods that are in the way of the control plane, not of the nodes themselves.
 _BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
 # The reason of a finding about volumes that the control plane attaches: its attach/detach controller is
 # kube-controller-manager's.

@@ -17,7 +17,7 @@ OPENSHIFT_WORDS = re.compile(
 )
 _QUOTED = re.compile(r"`[^`]*`")
 _COMMAND = re.compile(r"\boc (?:adm )?(?=[a-z-])")
-# What is said of acceptance: without a ClusterVersion there is nothing that could carry it.
+# What is said about acceptance: without a ClusterVersion there is nothing that could carry it.
 _ACCEPT = (("accept the risk by name", "suppress the risk by name (--suppressions)"),)
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`(\[])")
 _CLAUSE = re.compile(r"(?<=;)\s+")
@@ -36,7 +36,7 @@ def for_kubernetes(text: str) -> str:
 
 
 def page_for_kubernetes(page: str) -> str:
-    """Returns a page without what it says of OpenShift alone; a section that has nothing else is left out."""
+    """Returns a page without what it says about OpenShift alone; a section that has nothing else is left out."""
     if not page:
         return ""
     for words, replacement in _EXAMPLE:

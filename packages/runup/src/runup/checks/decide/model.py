@@ -84,7 +84,7 @@ class Snapshot:
 
     `undecoded` holds the objects that exist but could not be decoded; `objects` does not contain them. `incomplete`
     maps a kind to the reasons why its list may lack objects, `complete_in` to the namespaces of which it lacks none
-    all the same. `absent` holds the unreadable kinds that were not found at all: the definitions tell whether the
+    all the same. `absent` holds the unreadable kinds that were not found at all: the definitions show whether the
     cluster has no such kind or nobody looked.
     `asked` collects the kinds that a check requested.
     """
@@ -204,7 +204,7 @@ class Snapshot:
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The update to be judged, and the time.
+    """The update to be evaluated, and the time.
 
     `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0. In a cluster without a ClusterVersion
     source and target are versions of Kubernetes themselves.
@@ -219,7 +219,7 @@ class Context(msgspec.Struct, frozen=True):
     manifests: tuple[Mapping[str, Any], ...] | None = None
     # Prometheus's answers to the checks' queries.
     prometheus: PrometheusState = NOTHING
-    # The target's pull spec, if known, and what is known of the kernel modules for it; None: nobody looked.
+    # The target's pull spec, if known, and what is known about the kernel modules for it; None: nobody looked.
     target_image: str = ""
     kernel_modules: PreflightResults | None = None
     # The operator catalogs that the target brings.

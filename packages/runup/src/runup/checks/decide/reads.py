@@ -44,7 +44,7 @@ UNSET = msgspec.UNSET
 
 
 class Read(Resource, msgspec.Struct, frozen=True, kw_only=True):
-    """A read of some fields of a resource. In a snapshot it is a key of its own, apart from that of the whole resource.
+    """A read of some fields of a resource. In a snapshot it is a separate key, apart from that of the whole resource.
 
     `fields` are dotted paths from the top of the object such as `spec.nodeName`; metadata is always kept. `namespace`
     limits the list to one namespace.
@@ -60,7 +60,7 @@ class Read(Resource, msgspec.Struct, frozen=True, kw_only=True):
 class Slim(Resource, msgspec.Struct, frozen=True, kw_only=True):
     """A resource decoded as `type`, which has fewer fields than the scheme's own, and reduced further by `keep`.
 
-    In a snapshot it is a key of its own, apart from that of the resource. `namespace` limits the list to one namespace,
+    In a snapshot it is a separate key, apart from that of the resource. `namespace` limits the list to one namespace,
     `label_selector` to some of its objects. With `changes`, which are minor versions of Kubernetes, it is read only for
     an update that crosses one of them.
     """

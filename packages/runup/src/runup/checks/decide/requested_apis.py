@@ -1,4 +1,4 @@
-"""Reads from an API server's metrics which API versions were requested, and judges them for a target.
+"""Reads from an API server's metrics which API versions were requested, and evaluates them for a target.
 
 The metric has no user and no time: it says only that a version was requested since the server started
 (k8s.io/apiserver, pkg/endpoints/metrics: apiserver_requested_deprecated_apis).

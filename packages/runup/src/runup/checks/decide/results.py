@@ -76,7 +76,7 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
     merged = [_merge_findings(name, findings, base) for name, findings in by_name.items()]
     capped = _most_severe(merged, base)
     cause_of = {risk.name: cause.name for cause in causes.group_by_cause(capped) for risk in cause.risks}
-    # A risk with a cause of its own names none.
+    # A risk with a separate cause names none.
     caused_risks = [
         replace(risk, cause="" if cause_of[risk.name] == risk.name else cause_of[risk.name]) for risk in capped
     ]
@@ -84,9 +84,9 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
 
 
 def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
-    """Returns the number of risks for which `risks` has no room, and which its last risk, `OMITTED`, stands for."""
+    """Returns the number of risks for which `risks` has no room, and which its last risk, `OMITTED`, represents."""
     names = {finding.name for outcome in outcomes for finding in outcome.findings}
-    # One place is taken by the risk that stands for the others.
+    # One place is taken by the risk that represents the others.
     return len(names) - (MAX_RISKS - 1) if len(names) > MAX_RISKS else 0
 
 

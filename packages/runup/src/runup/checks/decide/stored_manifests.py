@@ -1,4 +1,4 @@
-"""Judges manifests that are stored as text: files that are not applied yet, and the manifests of Helm releases.
+"""Evaluates manifests that are stored as text: files that are not applied yet, and the manifests of Helm releases.
 
 The version in the text decides whether the target serves a manifest: the API server converts stored objects, but
 refuses a write in a version that it does not serve. Only the CustomResourceDefinitions of widely used add-ons are
@@ -31,7 +31,7 @@ from runup.checks.decide.removal_tables import (
 from runup.checks.decide.wording import could_not_tell_finding, names
 from runup.report.report import ReportedResource, Severity
 
-# How many minor versions ahead a removal is told of.
+# How many minor versions ahead a removal is reported of.
 MINORS_AHEAD = 3
 IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
 IN_HELM = "RemovedAPIInHelmRelease"

@@ -36,7 +36,7 @@ class Catalogs(msgspec.Struct, frozen=True):
     why: str = NOBODY_LOOKED
 
     def catalog_of(self, image: str, package: str) -> TargetCatalog:
-        """Returns what is known of `package` in `image`: an answer, or a problem."""
+        """Returns what is known about `package` in `image`: an answer, or a problem."""
         catalog = self.read.get(image)
         if catalog is None:
             return TargetCatalog(image, problem=self.why)

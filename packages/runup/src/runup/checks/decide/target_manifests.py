@@ -59,7 +59,7 @@ class ReleaseObjects:
         return selected
 
     def objects(self) -> tuple[JSON, ...]:
-        """Returns the objects, but for those in files of one object that has one of KINDS. Raises BadManifests."""
+        """Returns the objects, except for those in files of one object that has one of KINDS. Raises BadManifests."""
         if self._objects is None:
             manifests: list[Manifest] = []
             for path, packed in self._packed:

@@ -28,7 +28,7 @@ def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:
 
 
 def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:
-    """Returns the Unknown finding under the risk that stands for what check `name` cannot tell."""
+    """Returns the Unknown finding under the risk that represents what check `name` cannot tell."""
     return Finding(
         name=f"{name}Unknown",
         message=f"Whether {name} applies is unknown: {why.rstrip('.')}.",

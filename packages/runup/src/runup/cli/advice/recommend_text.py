@@ -132,7 +132,7 @@ def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], i
 
 
 def _find(offered: Buckets, version: str) -> Update | str:
-    """Returns the update to `version`, or in oc's words why there is none."""
+    """Returns the update to `version`, or in oc's words why it is missing."""
     major, minor = minor_of(version)
     context = f"cannot display context for the requested release {version}"
     if not offered.by_minor:

@@ -19,7 +19,7 @@ from runup.updatestatus.control.status_reading import StatusReading
 class ConsolePages:
     """The pages; `rules` are suppressions, and a result that is older than `max_age` does not count as known.
 
-    `site` is what every page says of the console.
+    `site` is what every page says about the console.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ConsolePages:
         """Returns the page of all clusters."""
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.judged is not None for entry in board.entries.values())
-        # What suppresses nothing is known once every cluster was judged.
+        # What suppresses nothing is known once every cluster was evaluated.
         return fleet_pages.board_page(
             board, results, now=now, max_age=self._max_age, notes=notes if is_whole else (), site=self._site
         )

@@ -124,7 +124,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
             STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
         }
         processes = []
-        # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
+        # One for preflights and one for statuses: whoever looks at an update does not wait for a round of evaluating.
         for _ in works:
             # Here, 0 means as many workers as suit the machine: evaluating in the server's process would stop it.
             process = judging_process.JudgingProcess(
@@ -197,7 +197,7 @@ def _open_members(
 def _judge_function(
     connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, from_store: bool
 ) -> Callable[[Member], object]:
-    """Returns the function that judges a cluster."""
+    """Returns the function that evaluates a cluster."""
     if from_store:
         return partial(worker_tasks.judge_kept, connection=connection, store=flags.store, days=flags.days)
     if flags.to_image and flags.release_dir:
@@ -229,7 +229,7 @@ async def _serve(
 ) -> int:
     """Serves until a signal comes, and returns its number.
 
-    Raises CommandError if the address cannot be had, or judging ends.
+    Raises CommandError if the address cannot be had, or evaluating ends.
     """
     clock = SystemClock()
     async with (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from runup.fleet.control.fleet_members import NamedMembers
 
-# A rehearsal stands above all other commands, since it makes a cluster of its own.
+# A rehearsal stands above all other commands, since it makes a separate cluster.
 SUBCOMMANDS = {"rehearse": "runup.cli.rehearse.fleet_command:rehearse"}
 SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
 F = TypeVar("F", bound=Callable[..., Any])

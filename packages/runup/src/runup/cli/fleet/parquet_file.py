@@ -28,7 +28,7 @@ def check(targets: Sequence[Target]) -> None:
 def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
     """Yields a row for each risk of each cluster.
 
-    For a cluster without risks, or not judged, yields one row whose risk columns are empty.
+    For a cluster without risks, or not evaluated, yields one row whose risk columns are empty.
     """
     for result in results:
         findings = result.findings

@@ -51,9 +51,9 @@ def run(
     access: Callable[[], Access],
     work_of: WorkOf | None = None,
 ) -> int:
-    """Judges and prints the fleet, and returns the exit code of its worst cluster.
+    """Evaluates and prints the fleet, and returns the exit code of its worst cluster.
 
-    `work_of` makes the function that judges one cluster; by default it is a preflight.
+    `work_of` makes the function that evaluates one cluster; by default it is a preflight.
     """
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")

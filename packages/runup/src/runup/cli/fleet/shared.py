@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runup.cli.render.text import Output
 
 
-# Seconds between two looks at what is under way, and from which on a wait is told.
+# Seconds between two looks at what is under way, and from which on a wait is reported.
 _SHOW_S, _WAIT_S = 1.0, 2
 # Cells for the names of the clusters that have one problem.
 _NAMES_ROOM = 60

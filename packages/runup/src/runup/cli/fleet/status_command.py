@@ -102,7 +102,7 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
 
 def updating_of(report: Report) -> str:
     """Returns whether the cluster is updating, as the status of a condition: True, False or Unknown."""
-    # Workers may go on after the control plane, whose condition then says False.
+    # Workers may continue after the control plane, whose condition then says False.
     if report.is_updating:
         return "True"
     if report.updating is None or report.has_unknown_pools:

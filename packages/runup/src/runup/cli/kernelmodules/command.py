@@ -156,7 +156,7 @@ def check(
 
 
 def exit_code(result: CheckResult) -> int:
-    """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
+    """Returns 2 if a Module will not load, else 3 if that is not known about a Module or if there are notes, else 0."""
     # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
     statuses = {readiness.status for readiness in result.found}
     if Status.FALSE in statuses:

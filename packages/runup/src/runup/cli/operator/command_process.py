@@ -40,7 +40,7 @@ def run_process(
 ) -> int:
     """Runs `serve` by `run` with the options that `options_of` makes of the flags, and returns the exit code.
 
-    0: it was told to stop. 1: it could not run, lost its lease, or met a bug. `options_of` raises ValueError for a
+    0: it was asked to stop. 1: it could not run, lost its lease, or met a bug. `options_of` raises ValueError for a
     flag that cannot be parsed.
     """
     import structlog

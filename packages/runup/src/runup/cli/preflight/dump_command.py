@@ -120,7 +120,7 @@ def collect(
 
 
 class _Progress:
-    """Tells on stderr which kind is listed: in place on a terminal, every tenth in a pipe."""
+    """Reports on stderr which kind is listed: in place on a terminal, every tenth in a pipe."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -121,7 +121,7 @@ def store_of(typed: str, connection: Connection) -> Store | None:
 def _evaluate_all(
     connection: Connection, flags: Flags, access: Access, paths: Sequence[Path], now: datetime
 ) -> list[EvaluatedCluster]:
-    """Evaluates the dumps, or the cluster: from here, or as a Job of its own."""
+    """Evaluates the dumps, or the cluster: from here, or as a separate Job."""
     if flags.job is not None:
         from runup.target import in_cluster
 

@@ -1,6 +1,6 @@
 """Defines the command `runup rehearse`: its options, and how they may be combined.
 
-A rehearsal applies a release to a copy of the cluster's objects, on an API server of its own, and reports what became
+A rehearsal applies a release to a copy of the cluster's objects, on a separate API server, and reports what became
 of every object. `rehearsal_command` does that.
 """
 

@@ -133,7 +133,7 @@ def parse_times(text: str, option: str, zone: str = "") -> tuple[time, time] | N
 
 
 def read_source(connection: Connection, dump: str) -> DrainSource:
-    """Returns what is known of the dump, or without one of the cluster. Raises CommandError for a bad dump."""
+    """Returns what is known about the dump, or without one of the cluster. Raises CommandError for a bad dump."""
     from runup.dump.dump_files import BadDump
     from runup.rehearse.control import drain_source
 

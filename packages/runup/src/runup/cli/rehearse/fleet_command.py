@@ -1,6 +1,6 @@
 """The command `runup fleet rehearse`: one release, rehearsed on a copy of each of many clusters.
 
-Each cluster is read and rehearsed in a process of its own, as `runup fleet preflight` judges them; the release is read
+Each cluster is read and rehearsed in a separate process, as `runup fleet preflight` evaluates them; the release is read
 once. The copies lie in one folder of this process, so that a process which is killed leaves nothing behind.
 """
 
@@ -124,7 +124,7 @@ def rehearse(
 def judge_member(
     member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
-    """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
+    """Returns what a rehearsal on one cluster found; why it is missing is a result, too."""
     from kubekit.kube.clock import SystemClock
     from runup import __version__
     from runup.evaluation.evaluate import EvaluatedCluster

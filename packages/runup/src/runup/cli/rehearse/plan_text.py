@@ -169,7 +169,7 @@ def data(rehearsed: outcome.Rehearsal) -> dict[str, Any]:
             }
             for each in rehearsed.webhooks
         ],
-        # What a real API server said of the cluster's own objects.
+        # What a real API server said about the cluster's own objects.
         "server": server
         and {
             "kubernetes": server.version,

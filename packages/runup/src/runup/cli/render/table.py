@@ -69,7 +69,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def flow_index(self) -> int:
-        """The index of the first flowing column, below which notes are printed; -1 if there is none."""
+        """The index of the first flowing column, below which notes are printed; -1 if it does not exist."""
         return next((place for place, column in enumerate(self.columns) if column.flows), -1)
 
     def cell(self, row: Row, place: int) -> str:
@@ -141,7 +141,7 @@ def _fold_text(text: str, width: int, first: int, indent: int) -> list[str]:
 
         room = max(width - indent, 1)
         wrapper = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
-        # What stands before the first line takes its room as a word of that length would.
+        # What precedes the first line takes its room as a word of that length would.
         wrapper.initial_indent = " " * max(first - indent, 0)
         begun = [part for line in text.split("\n")[:1] for part in wrapper.wrap(line) or [""]]
         begun[0] = begun[0][max(first - indent, 0) :]
@@ -167,7 +167,7 @@ class _Layout:
         remaining = self._width - sum(self._natural[place] + _GAP for place in fixed)
         share = (remaining - _GAP * (len(flows) - 1)) // len(flows) if flows else 0
         needed = max((min(_LEAST_FLOW, self._natural[place]) for place in flows), default=0)
-        # Sentences stand beside the other columns only if all of them have room for readable lines.
+        # Sentences stand next to the other columns only if all of them have room for readable lines.
         if flows and self._beside == fixed and share >= needed:
             self._beside = list(range(len(table.columns)))
             self._share_width(flows, share)
@@ -215,7 +215,7 @@ class _Layout:
         return Drawn("".join(f"{line}\n" for line in lines))
 
     def _row_parts(self, row: Row) -> Iterable[RenderableType]:
-        """Yields one row: the columns beside each other, then those that did not fit, each on a line below."""
+        """Yields one row: the columns next to each other, then those that did not fit, each on a line below."""
         from rich.padding import Padding
 
         table = self._table
@@ -240,7 +240,7 @@ class _Layout:
         return Text(printable(text), style=style, overflow="fold")
 
     def _beside_line(self, cells_: list[Text]) -> RenderableType:
-        """Returns one line of cells that stand beside each other, each in its column's width."""
+        """Returns one line of cells that stand next to each other, each in its column's width."""
         from rich.table import Table as Grid
 
         grid = Grid.grid(padding=(0, _GAP, 0, 0))

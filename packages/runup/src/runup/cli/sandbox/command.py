@@ -33,7 +33,7 @@ def _scenarios(_: click.Context) -> Iterable[str]:
     return folder.names()
 
 
-# What kind, minikube and k3d call them; what `reset` removes is made anew.
+# What kind, minikube and k3d call them; what `reset` removes is recreated.
 _ELSEWHERE = dict.fromkeys(("create", "up", "run"), "start") | dict.fromkeys(
     ("delete", "down", "rm", "remove", "destroy"), "stop"
 )

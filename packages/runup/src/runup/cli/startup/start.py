@@ -51,7 +51,7 @@ def _command(prog: str) -> int:
     if interruptible:
         signal.signal(signal.SIGINT, _leave_interrupted)
     gc.set_threshold(_ALLOCATIONS)
-    # Before the first import of a module that is to be delayed, and not for `version`: it takes `typing`.
+    # Before the first import of a module that must be delayed, and not for `version`: it takes `typing`.
     from runup.cli.startup import lazy_imports
 
     lazy_imports.install()

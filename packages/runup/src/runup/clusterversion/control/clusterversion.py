@@ -90,7 +90,7 @@ class Caches:
         return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own_caches)
 
     def feature_gate(self) -> FeatureGate | None:
-        """Returns FeatureGate `cluster`, None if there is none or none can be read."""
+        """Returns FeatureGate `cluster`, None if it does not exist or none can be read."""
         return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
 
     def feature_gate_error(self) -> str:
@@ -101,7 +101,7 @@ class Caches:
     def not_ready(self) -> str:
         """Returns which cache has neither a list nor an error that explains its absence; empty if all do.
 
-        Nothing may be decided without the true state of our own workload, so an undecodable ClusterVersion or
+        Nothing may be decided without the true state of this project workload, so an undecodable ClusterVersion or
         Deployment stops every pass. Operators and gates may be unreadable, which the decisions treat as "could not
         tell" and "closed".
         """
@@ -309,7 +309,7 @@ class ClusterVersionController:
             self._queue.add_after(key, plan.requeue_after_s)
 
     def _begin_work(self, work: works.Work) -> None:
-        """Hands one piece of work to whoever does it in the background."""
+        """Hands one piece of work to anybody who does it in the background."""
         match work:
             case works.RetrieveUpdates(query):
                 self._service.ask(query)
@@ -456,7 +456,7 @@ class WorkloadAge:
         self._born = 0.0
 
     def of(self, deployment: Deployment | None) -> float:
-        """Returns the seconds that `deployment` has existed; 0 if there is none."""
+        """Returns the seconds that `deployment` has existed; 0 if it does not exist."""
         # From now on a workload that appears is new, whatever its creation time says.
         if deployment is None:
             self._uid = ""

@@ -26,7 +26,7 @@ _FAILURES = (preflight_log.FAILED, preflight_log.REFUSED)
 
 
 class Metrics:
-    """Counters and gauges of what passes decide, in a registry of their own: several managers may share a process.
+    """Counters and gauges of what passes decide, in a separate registry: several managers may share a process.
 
     Ages are computed when they are collected: without events there is no pass that would update them.
     """

@@ -74,7 +74,7 @@ def starts_preflight(observed: Observed, plan: Plan[object]) -> bool:
 
 
 def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Attempt | None) -> PreflightState:
-    """Returns what ClusterVersion's conditions say of the preflight, as the log has it."""
+    """Returns what ClusterVersion's conditions say about the preflight, as the log has it."""
     running, completed, failed = (find(conditions, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")

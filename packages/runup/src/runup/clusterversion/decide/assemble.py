@@ -66,7 +66,7 @@ def find_cluster_risks(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]
 def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> outcome.Tally:
     """Counts the risks of an update that `applicable_risks` returns. These are the numbers that users are shown.
 
-    The risk that stands for a preflight still in progress is not counted.
+    The risk that represents a preflight still in progress is not counted.
     """
     unaccepted = [risk for risk in applicable if not risk.accepted(accepted)]
     still_open = [risk.applies.status for risk in unaccepted if risk.applies.reason != preflight_reasons.REPAIRED]
@@ -137,7 +137,7 @@ def _link_documentation(view: View, candidate: Candidate) -> Candidate:
 
 
 def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:
-    """Returns in words the failure that an update from `current` to `target` may repair, empty if there is none."""
+    """Returns in words the failure that an update from `current` to `target` may repair, empty if it does not exist."""
     current_version, target_version = parse(current.version), parse(target.version)
     if current_version is None or target_version is None or not same_minor(current_version, target_version):
         return ""
@@ -156,7 +156,7 @@ _FORCE = "Accepting it does not lift that; only --force does."
 
 
 def upgradeable_condition(observed: Observed, source_risks: Sequence[SourceRisk]) -> Condition | None:
-    """Returns Upgradeable as of this pass. An operator that applies nothing does not know of deletions."""
+    """Returns Upgradeable as of this pass. An operator that applies nothing does not know about deletions."""
     not_known = ("ResourceDeletion",) if observed.progress is None else ()
     stored = find(observed.cluster_version.status.conditions, upgradeable.UPGRADEABLE)
     return upgradeable.upgradeable(source_risks, stored, not_known=not_known)
@@ -244,7 +244,7 @@ def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, acc
 
 
 def grown_text(view: View, report: Report | None) -> str:
-    """Returns these risks in one clause; "" if there are none."""
+    """Returns these risks in one clause; "" if they do not exist."""
     return join_within(
         [f"{name} was {growth.text}" for name, growth in grown_acceptances(view, report)], "; ", _MAX_GROWN
     )

@@ -1,4 +1,4 @@
-"""Judges the prerequisites of the commands: `Facts` in, one row for each prerequisite out.
+"""Evaluates the prerequisites of the commands: `Facts` in, one row for each prerequisite out.
 
 A fact that could not be read makes its row Unknown, with the reason and the way out. Nothing is read here.
 """

@@ -1,7 +1,7 @@
 """Preconditions of an update: pure functions from the cluster's state and the target to an objection.
 
 Each returns None, a blocking objection or a warning. `force` turns blocking ones into warnings. None of them stops
-a preflight: its purpose is to find out, even about a large jump.
+a preflight: its purpose must find out, even about a large jump.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
 
 
 def _unsupported_rollback(current: Version, target: Version, previous: UpdateHistory | None) -> str:
-    """Returns why the cluster cannot go back from `current` to the older `target`, empty if it can."""
+    """Returns why the cluster cannot return from `current` to the older `target`, empty if it can."""
     if previous is None or parse(previous.version) is None:
         return ", and the cluster has no previous Semantic Version"
     if parse(previous.version) != target:

@@ -182,7 +182,7 @@ def workload_gone(view: View) -> bool:
 
 
 def pod_settings_for(view: View, waived: bool) -> preflight_deployment.PodSettings:
-    """Returns the settings of the Deployment; a target without a verified signature gets an account of its own."""
+    """Returns the settings of the Deployment; a target without a verified signature gets a separate account."""
     settings = view.observed.facts.place
     return with_fields(settings, service_account="dedicated") if waived else settings
 

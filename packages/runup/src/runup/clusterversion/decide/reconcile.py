@@ -129,7 +129,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         *preflight_conditions.with_kept_mode(preflight.conditions, preflight.history.attempt),
         *applied,
     ]
-    # While passes fail, the failure's conditions replace what this pass would say of the same types.
+    # While passes fail, the failure's conditions replace what this pass would say about the same types.
     failure_conditions = sync_failure.conditions(observed.failure, status.conditions)
     new_conditions = [
         *(
@@ -151,7 +151,7 @@ def _settle_status(observed_view: View) -> ClusterVersionStatus:
     called_off = bool(status.desired.version) and not same_release(status.desired, observed_view.current)
     records_only = observed_view.observed.progress is None
     if called_off or not entries:
-        # An operator that applies nothing has nothing to undo: going back is complete at once. Where no history tells
+        # An operator that applies nothing has nothing to undo: returning is complete at once. Where no history tells
         # that it was somewhere else, what the ClusterOperators say decides below.
         at_once = called_off and records_only and bool(entries)
         entries = history.begin_entry(

@@ -41,7 +41,7 @@ RELEASE_ACCEPTED = "ReleaseAccepted"
 _MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
 _WITHOUT_PREFLIGHT = "or continue without it: `runup upgrade --clear-preflight`"
-# The risks that stand for a report that is awaited.
+# The risks that represent a report that is awaited.
 _AWAITED = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE)
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
 
@@ -149,7 +149,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     exposed = unaccepted_names(candidate, view.accepted) if candidate else ()
     awaited = [risk for risk in candidate.risks if risk.name in exposed and _awaits_report(risk)] if candidate else []
     if not update.force and awaited and (len(exposed) == len(awaited) or not view.accepts_risks):
-        # One risk stands for the report that is awaited, and says why.
+        # One risk represents the report that is awaited, and says why.
         named = next((risk for risk in awaited if risk.name in _AWAITED), awaited[0])
         until = f", until {timestamp(named.until)} at the latest" if named.until is not None else ""
         why, names = line_for(named.risk.message, target.version), ",".join(risk.name for risk in awaited)
@@ -171,7 +171,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         if check.trust is Trust.PENDING:
             return Decision(condition=_unknown_condition(_retrieving_text(target)), work=work)
         return _unverified(view, target)
-    # A graph may be wrong about an image: what the image says of itself counts.
+    # A graph may be wrong about an image: what the image says about itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(condition=_another_version(target, check.version))
     if view.observed.progress is not None:
@@ -203,7 +203,7 @@ def _check_preconditions(
     view: View, update: Update, target: Release, candidate: Candidate | None, check: observed.ReleaseCheck
 ) -> Decision:
     """Decides on an update by the preconditions; they warn if it is forced."""
-    # What only informs is told in the history, and is no precondition that failed.
+    # What only informs is reported in the history, and is no precondition that failed.
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
@@ -213,7 +213,7 @@ def _check_preconditions(
         recommended=advised,
     )
     blocked = any(objection.blocking for objection in objections)
-    # The running release goes on: a rejected update is told in ReleaseAccepted alone.
+    # The running release continues: a rejected update is reported in ReleaseAccepted alone.
     if blocked and not update.force:
         text = preconditions.summary(objections)
         head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
@@ -273,7 +273,7 @@ def _awaits_report(risk: JudgedRisk) -> bool:
 
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
-    """Returns whether a preflight that goes on has found something that the update may not go past."""
+    """Returns whether a preflight that continues has found something that the update may not go past."""
     unaccepted = unaccepted_names(candidate, accepted) if candidate is not None else ()
     preflight_names = {risk.name for risk in candidate.risks if risk.from_preflight} if candidate is not None else set()
     return not preflight_names.isdisjoint(unaccepted)

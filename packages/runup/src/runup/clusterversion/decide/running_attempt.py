@@ -45,7 +45,7 @@ def watch_attempt(case: workload.PreflightCase) -> workload.Preflight:
         view = replace(view, now=created + timedelta(seconds=view.observed.deployment_age_s))
     report, bad = outcomes.usable_report(case.attempt, view.observed.report)
     waived = workload.was_waived(view)
-    # The target cannot know or deny it; from here on it is told wherever the result is.
+    # The target cannot know or deny it; from here on it is reported wherever the result is.
     report = report and with_fields(report, signature_waived=waived)
     risks = applicable_risks(view, case.attempt, report) if report else ()
     scene = outcomes.Observations(

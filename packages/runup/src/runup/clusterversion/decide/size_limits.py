@@ -53,7 +53,7 @@ _NAMES_SHOWN = 10
 _OVERHEAD_BYTES = 600
 _IMAGE = re.compile(r"[!-~]{1,1024}")
 _ORDER_OF_VERDICTS = {"True": 0, "Unknown": 1, "False": 2}
-# Risks that stand for the preflight itself are listed before its findings.
+# Risks that represent the preflight itself are listed before its findings.
 _KEPT_FIRST = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED)
 
 
@@ -61,7 +61,7 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Returns the candidates in `candidates_given` (newest first) that ClusterVersion can carry.
 
     Releases that cannot be updated to (no image, an image that is not a pull spec) are left out. An update with too
-    many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
+    many risks keeps the gravest and one that represents the others. If all updates together are too many, the oldest
     that no preflight has checked are left out.
     """
     usable = []
@@ -178,7 +178,7 @@ def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
 
 
 def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
-    """Returns the candidate with at most `limit` risks; one stands for the others."""
+    """Returns the candidate with at most `limit` risks; one represents the others."""
     if len(candidate.risks) <= limit:
         return candidate
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
@@ -197,7 +197,7 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
     omitted = published_risks.omitted_risks(candidate.release.version, text, worst, from_preflight=from_preflight)
-    # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
+    # If none of them holds up an update, neither does the risk that represents them (docs/decisions/0024).
     holds_up = any(risk.holds_up for risk in omitted_risks)
     # Nor does acceptance lift it if it does not lift one of them.
     acceptable = all(risk.acceptable for risk in omitted_risks if risk.applies.status != "False")

@@ -1,4 +1,4 @@
-"""Finds the release that a request means (docs/decisions/0072 D2), or the reason why there is none.
+"""Finds the release that a request means (docs/decisions/0072 D2), or the reason why it is missing.
 
 A preflight may check every release that the update service knows a way to, recommended or not, and any image by
 digest. An update by version may name an available update, or one with risks so that these can be accepted by name.
@@ -255,7 +255,7 @@ def goal(
             return _fill_gaps(desired, Release(architecture=own_release.architecture))
         is_own = same_release(desired, own_release) if applied is not None else desired.version == own_release.version
         return _fill_gaps(desired, own_release) if is_own else own_release
-    # If both releases have the same version, only an image tells which one is meant.
+    # If both releases have the same version, only an image shows which one is meant.
     asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own_release)
     names_image = isinstance(request, UpdateRequest) and bool(request.update.image)
     if asks_for_own and (names_image or status.desired.version != own_release.version):

@@ -1,1 +1,1 @@
-"""The console's web server, the process that judges for it, and who may log in."""
+"""The console's web server, the process that evaluates for it, and who may log in."""

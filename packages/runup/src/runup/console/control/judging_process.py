@@ -65,7 +65,7 @@ class JudgingProcess:
     def __init__(
         self, works: Mapping[str, Callable[[Member], Any]], *, parallel: int = 0, limit_s: float = 0.0
     ) -> None:
-        # Only Linux can fork safely whatever libraries are loaded; elsewhere the process begins anew.
+        # Only Linux can fork safely whatever libraries are loaded; elsewhere the process begins again.
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._pipe, process_end = context.Pipe()
         args = (process_end, self._pipe, dict(works), parallel, limit_s)

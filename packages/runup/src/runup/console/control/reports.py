@@ -1,4 +1,4 @@
-"""Keeps the board of clusters current: judges each at the start, and live ones and kept reports again and again.
+"""Keeps the board of clusters current: evaluates each at the start, and live ones and kept reports again and again.
 
 In: the members of the fleet, and a process that judges them. Out: a frozen `Board`, replaced as results come. Dumps are
 judged once: they are of one moment.
@@ -35,12 +35,12 @@ class Reports:
         self._again: set[str] = set()
 
     def member(self, name: str) -> Member | None:
-        """Returns the cluster of that name, None if there is none."""
+        """Returns the cluster of that name, or None."""
         entry = self.board.entries.get(name)
         return entry.member if entry else None
 
     async def run(self) -> None:
-        """Renews the board for ever. Raises Terminal if nothing can be judged any more."""
+        """Renews the board for ever. Raises Terminal if nothing can be evaluated any more."""
         while True:
             await self.renew()
             until_s = self._clock.monotonic() + self._every_s
@@ -55,7 +55,7 @@ class Reports:
         self._asked.set()
 
     async def _judge_again(self) -> None:
-        """Judges the clusters that were changed since the last call."""
+        """Evaluates the clusters that were changed since the last call."""
         self._asked.clear()
         names, self._again = self._again, set()
         members = [member for name in names if (member := self.member(name)) is not None and self._is_due(member)]
@@ -64,7 +64,7 @@ class Reports:
                 self._add(result)
 
     async def renew(self) -> None:
-        """Judges each cluster once, dumps only if they were not evaluated yet. Raises Terminal."""
+        """Evaluates each cluster once, dumps only if they were not evaluated yet. Raises Terminal."""
         try:
             members, notes = await asyncio.to_thread(self._members)
         except Terminal as error:

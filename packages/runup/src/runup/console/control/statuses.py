@@ -25,7 +25,7 @@ MAX_STATUS = 4 * 1024 * 1024
 
 
 class ClusterStatus(msgspec.Struct, frozen=True):
-    """A status as it was read (`value` is what the work returned) or why there is none; `count` goes up each time."""
+    """A status as it was read (`value` is what the work returned) or why it is missing; `count` goes up each time."""
 
     value: Any = None
     why: str = ""
@@ -107,7 +107,7 @@ class Statuses:
                 await self._keep(result.name, result.value, result.why)
 
     async def _keep(self, name: str, value: Any, problem: str) -> None:
-        """Keeps a status, or why there is none; beyond `MAX_STATUSES`, drops the oldest one without an open page."""
+        """Keeps a status, or why it is missing; beyond `MAX_STATUSES`, drops the oldest one without an open page."""
         async with self._changed:
             self._count += 1
             self._seen[name] = ClusterStatus(value, problem, self._count, self._clock.monotonic())

@@ -211,7 +211,7 @@ class ConsoleServer:
         return sessions.session_of(self._sessions, self._cookie(request), now)
 
     def _cookie(self, request: web.Request) -> str:
-        """Returns the value of the session's cookie, empty without one.
+        """Returns the value of the session's cookie; empty without one.
 
         A sibling host or port can set a cookie of the same name, and a browser may send it first or last. Two cookies
         of the name are thus as none.
@@ -294,7 +294,7 @@ class ConsoleServer:
         return await self._rendered(lambda: self._pages.update(board, name, status, now))
 
     async def _status_of(self, name: str) -> ClusterStatus | None:
-        """Returns the status of a cluster, read anew if it is old; None if it did not come in time or never does."""
+        """Returns the status of a cluster, read again if it is old; None if it did not come in time or never does."""
         if not self._is_readable(name) or self._statuses.is_fresh(name):
             return self._statuses.newest(name)
         newest = self._statuses.newest(name)
@@ -317,7 +317,7 @@ class ConsoleServer:
         if self._streams >= MOST_STREAMS:
             return await self._problem(503, f"{MOST_STREAMS} pages are renewed already; {_BUSY}")
         self._streams += 1
-        # A stream is no request that ends soon: it has a limit of its own.
+        # A stream is no request that ends soon: it has a separate limit.
         self._requests -= 1
         try:
             return await self._stream(request, name)
@@ -330,7 +330,7 @@ class ConsoleServer:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
         until_s = self._clock.monotonic() + _STREAM_LASTS_S
-        # A browser that comes again gets the newest, whatever it had: numbers begin anew with the server. One that
+        # A browser that comes again gets the newest, whatever it had: numbers begin again with the server. One that
         # nobody looked at for a while is not the newest: the next is.
         newest = self._statuses.newest(name)
         count = newest.count if newest and not self._statuses.is_fresh(name) else 0
@@ -444,7 +444,7 @@ class ConsoleServer:
         return asked_of(request.path.rpartition("/")[2], member, values, session.token)
 
     async def _action_page(self, request: web.Request) -> web.Response:
-        """Answers with what can be asked of a cluster, or with what is to be confirmed."""
+        """Answers with what can be asked of a cluster, or with what must be confirmed."""
         session = request.get(_SESSION)
         if session is None or self._actions is None:
             return await self._problem(403, _NO_SESSION)
@@ -499,7 +499,7 @@ class ConsoleServer:
     async def _receive_form(self, request: web.Request) -> Mapping[str, object]:
         """Returns the form once it is received. Raises TimeoutError after `FORM_S` seconds."""
         self._forms += 1
-        # What is still being sent keeps no page from being answered: it has a limit of its own.
+        # What is still being sent keeps no page from being answered: it has a separate limit.
         self._requests -= 1
         try:
             return await run_within(self._clock, FORM_S, request.post())

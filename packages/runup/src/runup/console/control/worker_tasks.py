@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from runup.updatestatus.control.status_reading import StatusReading
 
 JSON = dict[str, Any]
-# Reports of one cluster whose changes are told; the newest.
+# Reports of one cluster whose changes are reported; the newest.
 _MOST_STEPS = 500
 
 
@@ -113,7 +113,7 @@ def _identity(item: ReportedResource) -> Identity:
 
 
 def unjudged_member(_member: Member, problem: str) -> Judgement:
-    """Returns the judgement of a cluster whose dump could not be fetched."""
+    """Returns the evaluation of a cluster whose dump could not be fetched."""
     return unknown_judgement(problem)
 
 

@@ -135,7 +135,7 @@ def _channel_to_ask(offered: Offered, goal: str) -> str:
 
 
 def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
-    """Returns the steps of an update of Kubernetes, whose control plane goes by one minor version at a time."""
+    """Returns the steps of an update of Kubernetes, whose control plane uses one minor version at a time."""
     findings = judged.findings
     versions = [findings.source]
     risks: dict[str, list[str]] = {}

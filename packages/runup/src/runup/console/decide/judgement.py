@@ -46,7 +46,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one cluster's preflight, with what its pages show beside it.
+    """The result of one cluster's preflight, with what its pages show next to it.
 
     `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
     """
@@ -61,7 +61,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
+    """A cluster on the board: the newest evaluation, when it was made, and the last one with a result before it.
 
     `size` and `good_size` are what the two take, in bytes. A cluster that was not evaluated yet has no `judged`.
     """
@@ -95,12 +95,12 @@ def failed_findings(problem: str) -> Findings:
 
 
 def unknown_judgement(problem: str) -> Judgement:
-    """Returns the judgement of a cluster of which no report can be read, for the reason `problem`."""
+    """Returns the evaluation of a cluster of which no report can be read, for the reason `problem`."""
     return Judgement(findings=failed_findings(problem), history_notes=(problem,))
 
 
 def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
-    """Returns the board with exactly these clusters; what is known of them stays."""
+    """Returns the board with exactly these clusters; what is known about them stays."""
     ordered = sorted(members, key=lambda member: member.name)
     entries = {member.name: board.entries.get(member.name, BoardEntry(member=member)) for member in ordered}
     return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
@@ -109,9 +109,9 @@ def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] =
 def with_judgement(
     board: Board, name: str, judged: Judgement, size: int, now: datetime, *, most: int = MAX_OF_ALL
 ) -> Board:
-    """Returns the board with a new judgement of a cluster; `size` is what it takes.
+    """Returns the board with a new evaluation of a cluster; `size` is what it takes.
 
-    A judgement for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
+    A evaluation for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
     that is no longer named stays away. What was found before a failure is kept only where there is room for it, too.
     """
     previous_entry = board.entries.get(name)
@@ -119,7 +119,7 @@ def with_judgement(
         return board
     others_size = board.size - previous_entry.size - previous_entry.good_size
     if size > MAX_OF_ONE or others_size + size > most:
-        # The judgement without what it can do without, and says so.
+        # The evaluation without what it can do without, and says so.
         notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
         history_notes = judged.history_notes
         if len(judged.steps) > 1:

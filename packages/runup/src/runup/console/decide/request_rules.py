@@ -32,7 +32,7 @@ HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # With no-referrer browsers send `Origin: null` with the login's form (https://fetch.spec.whatwg.org/#append-a-request-origin-header),
-    # as they do for a form of another site's sandbox, so the two could not be told apart.
+    # as they do for a form of another site's sandbox, so the two could not be distinguished.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -93,7 +93,7 @@ def without_ended(sessions: Sessions, now: datetime) -> Sessions:
 
 
 def session_of(sessions: Sessions, cookie: str, now: datetime) -> Session | None:
-    """Returns the session of a cookie; None if there is none, or it is over."""
+    """Returns the session of a cookie; None if it does not exist, or it is over."""
     if len(cookie) != _COOKIE_CHARACTERS or not cookie.isascii():
         return None
     session = sessions.by_digest.get(_digest(cookie))

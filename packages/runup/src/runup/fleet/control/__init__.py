@@ -1,1 +1,1 @@
-"""Finds the clusters of a fleet and reads each of them in a process of its own."""
+"""Finds the clusters of a fleet and reads each of them in a separate process."""

@@ -26,7 +26,7 @@ ALL = "all"
 _CASE = "-cv.yaml"
 # What the folder of one dump has at its top.
 _OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "cluster-resources", COLLECTED)
-# Beside the folders of one must-gather of several images.
+# Next to the folders of one must-gather of several images.
 _OF_ONE_GATHER = ("timestamp", "version")
 
 
@@ -110,7 +110,7 @@ def _visible_entries(folder: Path, flag: str) -> list[Path]:
 def members_of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     """Yields a member for each dump in a folder, or in an archive of such a folder, which is unpacked meanwhile.
 
-    Raises BadFleet if there is none, or the folder is itself a dump.
+    Raises BadFleet if it does not exist, or the folder is itself a dump.
     """
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
@@ -199,7 +199,7 @@ def members_of_hub(client: SyncClient, hub: str, cluster_set: str, judge: Judge)
     unreadable = {each.namespace: f"what its agent reports cannot be read: {each.problem}" for each in works.undecoded}
     # The hub's time, which only its answers tell.
     members = [*judge(chosen, works.items, client.now(), unreadable=unreadable)]
-    # Nobody knows of these which set they are in, so they are in each.
+    # Nobody knows about these which set they are in, so they are in each.
     members += [
         Member(name=each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")
         for each in clusters.undecoded

@@ -48,7 +48,7 @@ class CannotFetch(Exception):
 
 
 def members_of(address: str, listing: Listing) -> tuple[list[Member], list[str]]:
-    """Returns a member for each dump, and a note about what is left out. Raises BadFleet if there is none."""
+    """Returns a member for each dump, and a note about what is left out. Raises BadFleet if it does not exist."""
     if listing.problem:
         raise BadFleet(f"--dumps {listing.problem}")
     if not listing.dumps:

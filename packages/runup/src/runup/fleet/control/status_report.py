@@ -1,6 +1,6 @@
 """Reads how the update of a cluster goes and which updates there are, and puts both where an agent takes them to a hub.
 
-The place is ConfigMap `status-newest` (docs/decisions/0111). What cannot be read is told in its place.
+The place is ConfigMap `status-newest` (docs/decisions/0111). What cannot be read is reported in its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The clusters of a hub of Open Cluster Management, with the reports or statuses that have travelled to it. Pure.
 
 In: the hub's ManagedClusters, and the ManifestWorks of the add-on. Out: a member for each cluster, with its newest
-report or status, else with why there is none; and with the reasons for which it may no longer hold
+report or status, else with why it is missing; and with the reasons for which it may no longer hold
 (docs/decisions/0106, 0111). A cluster that is silent, or whose report is old, is never fine.
 """
 
@@ -25,7 +25,7 @@ from runup.report.report import BadReport, Kind, Report
 AVAILABLE = "ManagedClusterConditionAvailable"
 APPLIED = "Applied"
 SILENT = "ClusterNotAvailable"
-"""Risk of a cluster that its hub does not hear of: what is known of it may no longer hold."""
+"""Risk of a cluster that its hub does not hear of: what is known about it may no longer hold."""
 OLD = "PreflightReportOld"
 """Risk of a cluster whose newest report is older than three intervals of its schedule, or of no time that is known."""
 STATUS_OLD = "StatusOld"
@@ -33,7 +33,7 @@ STATUS_OLD = "StatusOld"
 INCOMPLETE = "PreflightReportIncomplete"
 """Risk of a cluster whose report does not have the results that it must have."""
 UNIDENTIFIED = "PreflightReportUnidentified"
-"""Risk of a cluster whose report does not say of which cluster it is, where the hub could compare that."""
+"""Risk of a cluster whose report does not say about which cluster it is, where the hub could compare that."""
 _NOT_ACCEPTED = "the hub has not accepted it (spec.hubAcceptsClient)"
 _NO_ID = "The newest report does not say of which cluster it is: an older runup made it."
 _KIND_OF_ADDON: Mapping[str, Kind] = {NAMES["openshift"]: "OpenShift", NAMES["kubernetes"]: "Kubernetes"}
@@ -100,7 +100,7 @@ def members_with_status(
     *,
     unreadable: Mapping[str, str],
 ) -> tuple[Member, ...]:
-    """Returns a member for each cluster; `unreadable` says of clusters why an object about them cannot be read."""
+    """Returns a member for each cluster; `unreadable` says about clusters why an object about them cannot be read."""
 
     def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
@@ -149,7 +149,7 @@ def judge_each(
     unreadable: Mapping[str, str],
     judge: Callable[[hub_v1.ManagedCluster, Sequence[hub_v1.ManifestWork]], Member],
 ) -> tuple[Member, ...]:
-    """Returns the member that `judge` makes of each cluster and its works; an `unreadable` one is not judged."""
+    """Returns the member that `judge` makes of each cluster and its works; an `unreadable` one is not evaluated."""
     by_cluster: dict[str, list[hub_v1.ManifestWork]] = defaultdict(list)
     for work in works:
         by_cluster[work.metadata.namespace].append(work)
@@ -252,7 +252,7 @@ def claimed_id(cluster: hub_v1.ManagedCluster, kind: Kind) -> str:
 
 
 def value_in(work: hub_v1.ManifestWork, config_map: str, name: str) -> str | None:
-    """Returns the value that the agent has read out of one of the add-on's ConfigMaps, None if there is none."""
+    """Returns the value that the agent has read out of one of the add-on's ConfigMaps, or None."""
     for manifest in manifests_of(work, config_map):
         for value in manifest.status_feedback.values:
             if value.name == name:
@@ -261,7 +261,7 @@ def value_in(work: hub_v1.ManifestWork, config_map: str, name: str) -> str | Non
 
 
 def manifests_of(work: hub_v1.ManifestWork, config_map: str) -> tuple[hub_v1.ManifestStatus, ...]:
-    """Returns what the agent says of one of the add-on's ConfigMaps: one status, or none."""
+    """Returns what the agent says about one of the add-on's ConfigMaps: one status, or none."""
     wanted = ("", "ConfigMap", NAMESPACE, config_map)
     return tuple(
         each

@@ -13,7 +13,7 @@ from runup.report.report import severity_rank
 
 
 class RiskRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A risk of some clusters: the names of those where it applies, could not be told, and is accepted.
+    """A risk of some clusters: the names of those where it applies, is unknown, and is accepted.
 
     `informs` are those where it describes a failure that the update may repair, `refuses` those of `applies` where the
     update is refused, accepted or not. The texts are those of its gravest finding. `because` are the reasons for
@@ -58,7 +58,7 @@ class Group(msgspec.Struct, frozen=True):
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a fleet. `clusters` are all names, `results` what they come to, `failed` why there is no result.
 
-    Groups have the clusters that were judged, the largest group first.
+    Groups have the clusters that were evaluated, the largest group first.
     """
 
     clusters: tuple[str, ...]

@@ -54,7 +54,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_travelled(self) -> bool:
-        """True if what is known of the cluster is here already, so that nothing is read of it."""
+        """True if what is known about the cluster is here already, so that nothing is read of it."""
         return self.report is not None or self.status is not None
 
     @property
@@ -80,7 +80,7 @@ class BadFleet(Terminal):
 
 
 def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the members, sorted by name. Raises BadFleet if there is none, or two have one place or one name."""
+    """Returns the members, sorted by name. Raises BadFleet if it does not exist, or two have one place or one name."""
     sorted_members = tuple(sorted(members, key=lambda member: member.name))
     if not sorted_members:
         raise BadFleet(

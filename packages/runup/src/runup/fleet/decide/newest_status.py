@@ -29,7 +29,7 @@ from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF
 NAME = "status-newest"
 STATUS, SUMMARY = "status", "summary"
 FORMAT = "runup.dev/newest-status/v1"
-# The newest report has as much beside it in one status, which etcd keeps below 1.5 MiB.
+# The newest report has as much next to it in one status, which etcd keeps below 1.5 MiB.
 MAX_BYTES = 96 * 1024
 # Of clusters with a thousand nodes; what unpacks to more was not packed by us.
 _MAX_UNPACKED = 8 << 20
@@ -100,7 +100,7 @@ def for_advice(cluster_version: JSON) -> JSON:
 def with_status(status: NewestStatus) -> JSON:
     """Returns the merge patch that puts a status in place of the one before."""
     fitting, packed = status, _pack(status)
-    # The advice is small beside the nodes of a large cluster; and each half may be too large alone.
+    # The advice is small next to the nodes of a large cluster; and each half may be too large alone.
     for halves in ((_without_update_status,), (_without_advice,), (_without_update_status, _without_advice)):
         if len(packed) <= MAX_BYTES:
             break

@@ -1,4 +1,4 @@
-"""The CronJob by which a cluster of a hub tells how its update goes, with its account. Pure.
+"""The CronJob by which a cluster of a hub shows how its update goes, with its account. Pure.
 
 In: how often, and the image. Out: the objects, all called `runup-status`. The account reads what `upgrade status` and
 `upgrade recommend` read, and writes ConfigMap `status-newest` alone (docs/decisions/0111).
@@ -19,7 +19,7 @@ NAME = "runup-status"
 COMMAND = "report-status"
 """The command of the operator's image that the Job runs."""
 TIMEOUT_S = 240
-"""Seconds after which a Job that has not ended is ended: the next one is to find its place free."""
+"""Seconds after which a Job that has not ended is ended: the next one must find its place free."""
 # A start that is missed by more is left to the next one.
 _START_DEADLINE_S = 120
 # Cluster-wide, because a Role in a namespace that is not there could never be applied, and not every cluster has all.

@@ -1,4 +1,4 @@
-"""Tells from kept reports what came and went: per report of a cluster, and per day or week of a fleet. Pure."""
+"""Reports from kept reports what came and went: per report of a cluster, and per day or week of a fleet. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runup.report.report import Report, ReportedRisk, may_be_untold
 
 
 class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One report of a cluster beside the last one before it that was completed and has the same target.
+    """One report of a cluster next to the last one before it that was completed and has the same target.
 
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
     risk whose check could not tell this time is not gone. `came` and `went` are the risks with the objects that they

@@ -1,7 +1,7 @@
 """Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, and what remained.
 
 Before that it observes the cluster (API groups, owners of objects, what is installed); afterwards it waits until the
-objects are healthy, by the rules by which the operator judges those of a release. On a cluster without a source of
+objects are healthy, by the rules by which the operator evaluates those of a release. On a cluster without a source of
 certificates it creates an authority and a certificate for the component's Service.
 """
 
@@ -235,7 +235,7 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     if problem is not None:
         return problem.message
     if task.kind == health.DEPLOYMENT and owned is not None and owned.status is not None:
-        # A release goes on while a pod starts; who types --wait wants it ready.
+        # A release continues while a pod starts; who types --wait wants it ready.
         available = find(owned.status.conditions, "Available")
         if available is None or available.status != "True":
             return f"waiting on {task.identity}, which is not available"
@@ -308,7 +308,7 @@ def install(
 
 
 def first_cluster_version() -> JSON:
-    """Returns the ClusterVersion that a cluster without one starts with: a name of its own, and no channel."""
+    """Returns the ClusterVersion that a cluster without one starts with: a separate name, and no channel."""
     return {
         "apiVersion": CLUSTER_VERSIONS.api_version,
         "kind": CLUSTER_VERSIONS.kind,
@@ -332,7 +332,7 @@ def uninstall(
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
-    """Returns the one inventory that the flags mean. Raises InstallError if there is none, or more than one."""
+    """Returns the one inventory that the flags mean. Raises InstallError if it does not exist, or more than one."""
     installed = sets.installed(component.name)
     chosen_inventories = [inventory for inventory in installed if namespace in (None, inventory.namespace)]
     namespaces_text = ", ".join(sorted(inventory.namespace for inventory in installed))
@@ -355,7 +355,7 @@ def _installed(sets: ObjectSets, component: Component, namespace: str | None, *,
 def _with_certificate(
     sets: ObjectSets, clock: Clock, component: Component, objects: Objects, options: Options
 ) -> Objects:
-    """Returns `objects` with a certificate of our own and who trusts it, where the cluster makes none."""
+    """Returns `objects` with a certificate of this project and who trusts it, where the cluster makes none."""
     if options.certificates is not Certificates.OWN or not serving_certificates.has_service(objects):
         return objects
     name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)

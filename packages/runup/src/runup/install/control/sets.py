@@ -152,7 +152,7 @@ class ObjectSets:
                 self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
     def _remove_members(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
-        """Deletes the objects, tells of each, and waits until all are gone, unless it is a dry run."""
+        """Deletes the objects, reports each, and waits until all are gone, unless it is a dry run."""
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))
@@ -282,7 +282,7 @@ class ObjectSets:
         if live_object is None or labels.get(inventories.PART_OF) != inventory.id:
             return
         with suppress(NotFound):
-            # By its UID: whoever made one of that name anew keeps it.
+            # By its UID: whoever made one of that name again keeps it.
             uid = live_object["metadata"]["uid"]
             self._client.send(calls.delete(resource, identity.name, identity.namespace, uid=uid, dry_run=dry_run))
 

@@ -23,7 +23,7 @@ TOOLING = "applyset.kubernetes.io/tooling"
 KINDS = "applyset.kubernetes.io/contains-group-kinds"
 NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
 COMPONENT = "install.runup.dev/component"
-# What never goes by an upgrade: with a definition go all objects of its kind, with a namespace all that is in it.
+# What never uses an upgrade: with a definition go all objects of its kind, with a namespace all that is in it.
 KEPT = (("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace"))
 
 

@@ -106,7 +106,7 @@ def _without_marks(obj: JSON) -> JSON:
 
 
 def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
-    """Returns a pod's spec for a cluster without OpenShift: no service CA, and a user of its own."""
+    """Returns a pod's spec for a cluster without OpenShift: no service CA, and a separate user."""
     pod = without_volumes(without_arguments(pod, *_DROPPED_ARGUMENTS), "service-ca")
     if not serves:
         pod = without_volumes(without_arguments(pod, *_SERVING_ARGUMENTS), "serving-cert")

@@ -121,7 +121,7 @@ class AnswerCache:
 
     @property
     def _outdated_time(self) -> datetime:
-        """The time of an answer that counts until there is a new one, which is to be found at once."""
+        """The time of an answer that counts until there is a new one, which must be found at once."""
         return self._clock.now() - timedelta(seconds=readiness.RECHECK_INTERVAL_S)
 
     def _mark_outdated(self, question: module_state.Question) -> None:

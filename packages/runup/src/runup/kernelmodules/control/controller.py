@@ -1,6 +1,6 @@
 """The controller of the kernel-module preflight: at every change it observes a name's objects and carries out one plan.
 
-A name stands for a PreflightValidationOCP and the PreflightValidation that it created, or either alone. A pass does not
+A name represents a PreflightValidationOCP and the PreflightValidation that it created, or either alone. A pass does not
 wait for registries, which are read in the background. A run that the API server rejects is reported in its Module's
 status, and the other Modules continue. The metrics count what it does.
 """
@@ -178,7 +178,7 @@ class KernelModulesController:
         self._queue.add_rate_limited(name)
 
     async def _pass(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
-        """Runs one pass for the validation `name`: observes, decides, carries out, and asks what is to be known."""
+        """Runs one pass for the validation `name`: observes, decides, carries out, and asks what must be known."""
         if self._is_too_early():
             return
         if self._requested:

@@ -103,7 +103,7 @@ class Process(LeaderProcess):
             await self._serve_cluster(client)
 
     async def _serve_cluster(self, client: Client) -> None:
-        """Runs the controller, its watches and workers on one cluster until the process is told to stop."""
+        """Runs the controller, its watches and workers on one cluster until the process is asked to stop."""
         options, clock = self._options, self._clock
         queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
         controller = KernelModulesController(

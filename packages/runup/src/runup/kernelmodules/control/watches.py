@@ -86,7 +86,7 @@ class Caches:
         return self.ocps, self.validations, self.modules, self.nodes, self.jobs, self.pods
 
     def waiting(self) -> str:
-        """Returns the first kind that was neither listed nor failed to be listed yet; "" if there is none."""
+        """Returns the first kind that was neither listed nor failed to be listed yet; "" if it does not exist."""
         return next((cache.kind.__name__ for cache in self.all() if not cache.synced and cache.error is None), "")
 
     def names(self) -> list[str]:

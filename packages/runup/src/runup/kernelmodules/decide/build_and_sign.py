@@ -98,7 +98,7 @@ def why_not_signable(files: Iterable[str]) -> str:
 def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str]) -> str:
     """Returns the Dockerfile that signs `files` of the image `source` with the program `sign_file` of `sign_image`.
 
-    A file name may be a glob pattern, which stands for all files that match. The caller has checked the names of the
+    A file name may be a glob pattern, which represents all files that match. The caller has checked the names of the
     images (`image_names.is_image`) and the files (`unusable`).
     """
     places = tuple(dict.fromkeys(map(_path_to_copy, files)))
@@ -309,7 +309,7 @@ def _failed(task: module_state.Task, purpose: Purpose, error: str) -> str:
 
 
 def _build_step(task: module_state.Task, observed: module_state.Observed, resolved: Resolved, build: Build) -> _Step:
-    """Returns the step that builds the image; if it is to be signed, under a temporary name."""
+    """Returns the step that builds the image; if it must be signed, under a temporary name."""
     names = tuple(dict.fromkeys(secret.name for secret in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.

@@ -110,17 +110,17 @@ class Answers:
     known: Mapping[Question, Answer] = field(default_factory=dict)
 
     def of_image(self, question: ImageQuestion) -> tuple[Image, datetime] | None:
-        """Returns the answer and its time, None if there is none yet."""
+        """Returns the answer and its time, or None yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Image) else None
 
     def of_release(self, question: ReleaseQuestion) -> tuple[Kernels, datetime] | None:
-        """Returns the answer and its time, None if there is none yet."""
+        """Returns the answer and its time, or None yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Kernels) else None
 
     def of_material(self, question: BuildInputsQuestion) -> tuple[BuildInputs, datetime] | None:
-        """Returns the answer and its time, None if there is none yet."""
+        """Returns the answer and its time, or None yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, BuildInputs) else None
 
@@ -173,7 +173,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleState:
-    """The result of examining a Module, and what is to be done for it.
+    """The result of examining a Module, and what must be done for it.
 
     The answers to `open_questions` are missing or old. With `deletes_other_runs` the Module's runs besides `kept_runs`
     are deleted: they have other inputs, or are an older attempt. With `keeps_previous_status` nothing is known yet.

@@ -1,4 +1,4 @@
-"""Says whether a Module will load on a kernel: what is told of it, and which Modules the question is about.
+"""Says whether a Module will load on a kernel: what is reported of it, and which Modules the question is about.
 
 Apart from `verdict`, which decides it, since every preflight reads this and few clusters have Modules.
 """

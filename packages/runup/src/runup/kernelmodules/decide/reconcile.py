@@ -42,7 +42,7 @@ class _ExaminedModule:
 
 
 def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
-    """Returns the plan for the PreflightValidation of that name; empty if there is none."""
+    """Returns the plan for the PreflightValidation of that name; empty without one."""
     validation = observed.validation
     if validation is None or validation.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its runs

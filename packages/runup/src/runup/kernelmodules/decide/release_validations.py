@@ -39,7 +39,7 @@ class _Release:
 
 
 def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
-    """Returns the plan for the PreflightValidationOCP of that name; empty if there is none."""
+    """Returns the plan for the PreflightValidationOCP of that name; empty without one."""
     ocp = observed.ocp
     if ocp is None or ocp.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its PreflightValidations
@@ -77,7 +77,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
 
 
 def _kernels_of_release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
-    """Returns the kernels to validate for, or the problem why there are none.
+    """Returns the kernels to validate for, or the problem why they are missing.
 
     There is neither of them until the registry has answered.
     """

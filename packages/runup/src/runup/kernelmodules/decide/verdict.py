@@ -1,4 +1,4 @@
-"""Decides which images are examined to tell whether Modules will load on a kernel, and what each result means. Pure."""
+"""Decides which images are examined to show whether Modules will load on a kernel, and what each result means. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Toolkits = Mapping[str, Toolkit | ToolkitUnknown]
 
 @dataclass(frozen=True, slots=True)
 class ImageCheck:
-    """A Module and a kernel whose image is to be examined."""
+    """A Module and a kernel whose image must be examined."""
 
     module: Module
     resolved: Resolved

@@ -31,7 +31,7 @@ def read_history(client: SyncClient, namespace: str) -> stored_reports.History:
 
 
 def read_preflight_target(client: SyncClient, namespace: str) -> str | None:
-    """Returns the target of the preflight whose Deployment exists; None if there is none or it may not be read."""
+    """Returns the target of the preflight whose Deployment exists; None if it does not exist or it may not be read."""
     from runup.preflight.decide import preflight_deployment
 
     try:

@@ -30,7 +30,7 @@ from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
 from runup.report.report import FILE_NAME, BadReport, Report, read
 
-# Seconds between two looks: often while a Job starts, so that what prevents it is told at once.
+# Seconds between two looks: often while a Job starts, so that what prevents it is reported at once.
 FIRST_S, LATER_S, FIRST_FOR_S = 0.5, 2.0, 20.0
 # Seconds beyond the Job's own limit until the command gives up by itself: the controller needs a moment to end it.
 _GRACE_S = 15.0
@@ -55,21 +55,21 @@ class ClusterRun:
         apply_all(self._client, (cluster_run.namespace_object(), *cluster_run.objects(self._run)))
 
     def follow(self) -> Progress:
-        """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
+        """Returns the end: a report, or why it is missing. Raises KubeError if the server refuses to be asked."""
         began, events_told = self._clock.monotonic(), set[str]()
         waited = Progress(state="waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
                 last_progress = progress(replace(self.observed(), waited_for=waited.message))
             except Transient as error:
-                # The API server of a cluster may restart; the Job goes on meanwhile.
+                # The API server of a cluster may restart; the Job continues meanwhile.
                 last_progress = Progress(
                     state="waiting", message=f"the API server does not answer: {error}", reason="Unreachable"
                 )
             if last_progress.state in ("reported", "failed"):
                 return last_progress
             # The first words for a reason are the best: later ones say that it is tried again. And that there is no
-            # pod is no news beside what kept it from starting, for then the Job has just been ended.
+            # pod is no news next to what kept it from starting, for then the Job has just been ended.
             is_news = last_progress.reason not in ("", waited.reason) and not (
                 waited.reason and last_progress.reason == PENDING
             )
@@ -85,7 +85,7 @@ class ClusterRun:
         return timed_out(self._run.timeout_s, waited.message)
 
     def observed(self) -> Observed:
-        """Returns what the cluster says of the run. Raises KubeError."""
+        """Returns what the cluster says about the run. Raises KubeError."""
         client, run = self._client, self._run
         try:
             job = client.send(calls.get(Job, run.name, NAMESPACE))
@@ -100,7 +100,7 @@ class ClusterRun:
             if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
                 events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
         except DecodeError as error:
-            # Pods and events only explain: the Job goes on, and its end and its report are read all the same.
+            # Pods and events only explain: the Job continues, and its end and its report are read all the same.
             unreadable = str(error)
         # The report is read last: if the Job was seen ended, its process has already written the report.
         return Observed(
@@ -114,7 +114,7 @@ class ClusterRun:
         )
 
     def _report(self) -> Report | BadReport | None:
-        """Returns the run's report, None if there is none yet; or why it cannot be read."""
+        """Returns the run's report, or None yet; or why it cannot be read."""
         try:
             config_map = self._client.send(calls.get(ConfigMap, report_map(self._run.id), NAMESPACE))
             text = config_map.data.get(FILE_NAME)
@@ -178,7 +178,7 @@ def labelled_metadata(client: SyncClient, resource: Resource, label: str) -> lis
 
 
 def user_of(client: SyncClient) -> int | None:
-    """Returns the user ID for pods; None on OpenShift, where the namespace has a range of its own."""
+    """Returns the user ID for pods; None on OpenShift, where the namespace has a separate range."""
     return None if is_served(client, _SCC) else NOBODY
 
 

@@ -74,7 +74,7 @@ class ConfigMapStore:
             raise self._bad(error) from error
 
     def keep(self, cluster: str, report: Report, now: datetime) -> None:
-        """Adds a report; a dump that is judged again with the same result is not added twice. Raises Terminal."""
+        """Adds a report; a dump that is evaluated again with the same result is not added twice. Raises Terminal."""
         try:
             with SyncClient(self._config()) as client:
                 self._add(client, cluster, report, now)
@@ -159,7 +159,7 @@ class ConfigMapStore:
     def _opened(self) -> ConfigMap:
         """Returns the ConfigMap as it is in the cluster.
 
-        Raises Terminal if there is none, or it is another program's.
+        Raises Terminal if it does not exist, or it is another program's.
         """
         try:
             with SyncClient(self._config()) as client:

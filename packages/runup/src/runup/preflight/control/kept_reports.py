@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def read_kept(client: SyncClient) -> ConfigMap | None:
-    """Returns the ConfigMap, or None if there is none. Raises KubeError."""
+    """Returns the ConfigMap, or None. Raises KubeError."""
     try:
         return client.send(calls.get(ConfigMap, NAME, NAMESPACE))
     except NotFound:
@@ -41,14 +41,14 @@ def read_kept(client: SyncClient) -> ConfigMap | None:
 
 
 def ensure(client: SyncClient) -> None:
-    """Creates the ConfigMap if there is none. Raises KubeError."""
+    """Creates the ConfigMap if it does not exist. Raises KubeError."""
     if read_kept(client) is None:
         with suppress(AlreadyExists):
             client.send(calls.create(CONFIG_MAP, kept_history.empty_config_map(), field_manager=FIELD_MANAGER))
 
 
 def ensure_series(client: SyncClient) -> None:
-    """Creates the ConfigMap of all reports if there is none. Raises KubeError."""
+    """Creates the ConfigMap of all reports if it does not exist. Raises KubeError."""
     try:
         client.send(calls.get(ConfigMap, packed_reports.SERIES, NAMESPACE))
     except NotFound:
@@ -96,7 +96,7 @@ class HistorySink:
         try:
             store.keep(self._cluster, report, now)
         except Terminal as error:
-            # The result stands in the first ConfigMap: a schedule of an earlier runup has no other.
+            # The result is in the first ConfigMap: a schedule of an earlier runup has no other.
             self.not_in_series = f"{error.message}; `runup preflight schedule --every` creates it"
 
 

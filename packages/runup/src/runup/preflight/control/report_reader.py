@@ -38,7 +38,7 @@ from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.report import report
 from runup.report.report import BadReport, Report
 
-# Seconds within which a renamed file is noticed, and between looks while no file is followed or the kernel tells of
+# Seconds within which a renamed file is noticed, and between looks while no file is followed or the kernel reports
 # changes. Somebody may be waiting for the effect of a fix; a stat of one file costs microseconds, and 25 of them a
 # second a thousandth of a core.
 POLL_S, IDLE_S = 0.04, 0.25
@@ -179,7 +179,7 @@ class ReportReader:
     async def run(self) -> None:
         """Polls the report until cancelled, and calls `on_change` for each report that is taken.
 
-        Polls when the kernel tells of a change, and every `POLL_S` seconds while it has told nothing of the followed
+        Polls when the kernel reports a change, and every `POLL_S` seconds while it has told nothing of the followed
         file, else every `IDLE_S`. Also removes the folders of other preflights once `follow` or `clear` has made them
         obsolete.
         """
@@ -193,7 +193,7 @@ class ReportReader:
                     await self._clock.sleep(PAUSE_S)
 
     async def _until_next_poll(self, events: FolderEvents) -> bool:
-        """Waits until the kernel tells of a change, or until the file is polled all the same; returns which."""
+        """Waits until the kernel reports a change, or until the file is polled all the same; returns which."""
         follows_file = bool(self._id) and self._config_map_text is None
         events.watch(self._folder / self._id if follows_file else None)
         try:
@@ -223,7 +223,7 @@ def remove(folders: Iterable[Path]) -> list[tuple[Path, str]]:
     return [(path, problem) for path in folders if (problem := remove_tree(path))]
 
 
-# No descriptors or no memory: nothing that the target could mend.
+# No descriptors or no memory: nothing that the target could fix.
 _OWN_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -316,7 +316,7 @@ def _file_fingerprint(path: Path) -> FileFingerprint | None:
 _IN_MOVED_TO = 0x80
 _IN_ONLYDIR, _IN_DONT_FOLLOW = 0x01000000, 0x02000000
 _MASK = _IN_MOVED_TO | _IN_ONLYDIR | _IN_DONT_FOLLOW
-# Events that are read together; those that are left over are told at the next `wait`.
+# Events that are read together; those that are left over are reported at the next `wait`.
 _READ_BYTES = 1 << 16
 
 

@@ -62,7 +62,7 @@ def failed_report(target: str, problem: str, now: datetime) -> Report:
 
 
 def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
-    """Adds a report, and returns its file; a dump that is judged again with the same result is not added twice.
+    """Adds a report, and returns its file; a dump that is evaluated again with the same result is not added twice.
 
     Raises Terminal if it cannot be written.
     """
@@ -152,7 +152,7 @@ def _report_files(cluster_folder: Path) -> Iterator[Path]:
 
 
 def newest(reports: tuple[StoredReport, ...], until: datetime | None = None, target: str = "") -> StoredReport | None:
-    """Returns the newest report until a time, of a target if one is named; None if there is none."""
+    """Returns the newest report until a time, of a target if one is named; None if it does not exist."""
     fitting = [report for report in reports if until is None or report.observed < until]
     return next((each for each in reversed(fitting) if not target or is_of(each.report(), target)), None)
 

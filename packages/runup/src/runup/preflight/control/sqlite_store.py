@@ -4,7 +4,7 @@
 
 The times are UTC and sort as text; `report` is JSON as it is elsewhere (docs/reference/spec/preflight-v1.schema.json),
 so that SQLite's own `json_extract` reads it. Every report is one transaction: several commands may write to one file,
-and one that is killed leaves none of its half. No file is kept beside it, as a write-ahead log would be.
+and one that is killed leaves none of its half. No file is kept next to it, as a write-ahead log would be.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SqliteStore:
                 database.execute("SELECT id FROM reports LIMIT 1")
 
     def keep(self, cluster: str, report: Report, now: datetime) -> None:
-        """Adds a report; a dump that is judged again with the same result is not added twice. Raises Terminal."""
+        """Adds a report; a dump that is evaluated again with the same result is not added twice. Raises Terminal."""
         observed = _text((report.observed_time or now).replace(microsecond=0))
         text = codec.encode(printed(cluster, report)).decode()
         values = (cluster, observed, _text(now), report.target_version, text)

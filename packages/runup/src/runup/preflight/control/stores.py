@@ -37,7 +37,7 @@ class Store(Protocol):
         """Returns what is kept of a cluster, the oldest first."""
 
     def notes(self) -> tuple[str, ...]:
-        """Returns what its user should know of what was kept or read: reports that are not there any more."""
+        """Returns what its user should know about what was kept or read: reports that are not there any more."""
 
 
 class FolderStore:

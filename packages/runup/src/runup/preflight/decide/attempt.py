@@ -13,7 +13,7 @@ from datetime import datetime
 from kubekit.api.meta_v1 import Wire
 from runup.api.config_v1 import Release, Update
 
-# On ClusterVersion: the ID of the attempt that is to end although an update waits for it (docs/decisions/0076).
+# On ClusterVersion: the ID of the attempt that must end although an update waits for it (docs/decisions/0076).
 END_ANNOTATION = "preflight.runup.dev/end"
 _ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
 

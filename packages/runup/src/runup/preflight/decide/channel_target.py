@@ -15,7 +15,7 @@ _REASON = "NoTarget"
 def newest(cluster: ClusterVersion | None, channel: str) -> Release:
     """Returns the newest release of `channel` that ClusterVersion lists as an update, whether or not it has risks.
 
-    For `latest` on a cluster that lists no update it is the next minor version. Raises Terminal if there is none.
+    For `latest` on a cluster that lists no update it is the next minor version. Raises Terminal if it does not exist.
     """
     if cluster is None:
         text = "the cluster has no ClusterVersion, which lists the releases of a channel; give --to VERSION"

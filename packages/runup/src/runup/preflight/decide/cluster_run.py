@@ -277,7 +277,7 @@ def _pod_spec(name: str, checking: Checking, env: Iterable[JSON], args: tuple[st
         "env": [*env, *({"name": key, "value": value} for key, value in _environment(checking).items())],
         "resources": preflight_deployment.resources_of(checking.quantities),
         "securityContext": preflight_deployment.confined(),
-        # A process that fails says why in the last lines of its log, which then stand in the pod's status.
+        # A process that fails says why in the last lines of its log, which then are in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
     }

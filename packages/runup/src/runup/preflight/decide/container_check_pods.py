@@ -129,7 +129,7 @@ def _pod(
 
 
 def _container(attempt: Attempt, settings: PodSettings, image: str) -> JSON:
-    """Returns the container of a check, with what it needs to know of the update."""
+    """Returns the container of a check, with what it needs to know about the update."""
     resources = preflight_deployment.resources_of(settings.quantities)
     resources["limits"]["ephemeral-storage"] = _STORAGE
     env = preflight_deployment.attempt_environment(attempt)

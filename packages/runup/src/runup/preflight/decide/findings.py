@@ -40,7 +40,7 @@ from runup.report.report import (
 
 
 class Result(Enum):
-    """What a preflight comes to, with everything that a view says of it as such.
+    """What a preflight comes to, with everything that a view says about it as such.
 
     `code` is the exit code if everything that is open counts, `word` is for programs, `text` is for people, and `tone`
     is the class of a badge on a page. `counted` and `key` are the words and the JSON field of a number of clusters.
@@ -102,7 +102,7 @@ def _remedy_of_refusal(name: str, message: str) -> str:
 class Risk(msgspec.Struct, frozen=True, kw_only=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
-    `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update go on.
+    `because`: the recorded reason of its acceptance. `acceptable`: whether its acceptance lets the update continue.
     `grown`: the objects that it covers now, but did not when it was accepted. `cause` and `lacking` are those of the
     report. `suppressed_by` is the command whose suppressions let the risk stay, where no ClusterVersion can carry an
     acceptance; empty where one can.
@@ -167,7 +167,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The current findings about a target.
 
     `conditions` are the preflight's three conditions, if they are about this target. `phase` is None if no operator
-    runs the preflight, or if there is none. `ran`: the report is that of the current attempt, or there is none, and
+    runs the preflight, or if it does not exist. `ran`: the report is that of the current attempt, or there is none, and
     the attempt was ended. `partial`: the report is not complete. `passed`: the cluster has come to the target, or
     past it. `pending_update` is the release of an update that is requested and has not begun, which a request for a
     preflight would replace. `of_dump`: the findings are about a dump, not about a cluster that can be reached.
@@ -175,7 +175,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     this cluster. `waived`: the target ran without a verified signature. `kind` is Kubernetes for a cluster without a
     ClusterVersion, which accepts nothing; `steps` are those of its update. `manifests` says what was read if the
     findings are about manifests, which no cluster has yet. `rehearsed`: they are those of a rehearsal. `cluster_id`
-    tells the cluster whatever it is called; empty if it is not known. `fail_on` is what makes the exit code not 0.
+    shows the cluster whatever it is called; empty if it is not known. `fail_on` is what makes the exit code not 0.
     `lapse` says since when no operator keeps the state up to date; empty if one does, or if that is not known.
     """
 
@@ -249,7 +249,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> Condition | None:
-        """The condition that reports the preflight's progress, or None if there is none."""
+        """The condition that reports the preflight's progress, or None."""
         return find(self.conditions, RUNNING)
 
     @property
@@ -588,7 +588,7 @@ def _risks_then(report: Report) -> tuple[Risk, ...]:
 def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
     """Returns the risk `name` of a guard that refuses the update, found when `report` was made.
 
-    It is for `preflight run`, which judges without the operator that would report the risk. It cannot be accepted.
+    It is for `preflight run`, which evaluates without the operator that would report the risk. It cannot be accepted.
     """
     return Risk(
         name=name,

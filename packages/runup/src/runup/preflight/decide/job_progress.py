@@ -24,7 +24,7 @@ from runup.report.report import BadReport, Report
 # Seconds after which a Job that cannot start, and will not by itself, is given up.
 HOPELESS_AFTER_S = 10.0
 PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
-# Reasons why a container waits that only another Job can mend.
+# Reasons why a container waits that only another Job can fix.
 _BAD_NAME_REASONS = ("InvalidImageName", "ErrImageNeverPull")
 _BAD_CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError")
 _WAY_OUT = {
@@ -171,7 +171,7 @@ def _is_disrupted(pod: Pod) -> bool:
 
 
 def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
-    """Returns the state of the newest pod's container, or None while there is none."""
+    """Returns the state of the newest pod's container, or None while it does not exist."""
     newest = max(pods, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name), default=None)
     statuses = newest.status.container_statuses if newest is not None else ()
     return statuses[0] if statuses else None

@@ -68,7 +68,7 @@ def empty_config_map() -> JSON:
 
 
 def with_report(config_map: ConfigMap, report: Report) -> JSON:
-    """Returns the merge patch that adds a report to `config_map`, and removes reports that have no room beside it.
+    """Returns the merge patch that adds a report to `config_map`, and removes reports that have no room next to it.
 
     A report of a failed run is not added: the risks that an earlier run found still count.
     """

@@ -27,7 +27,7 @@ from runup.report.report import BadReport, Report
 
 NAME = "preflight-newest"
 REPORT, SUMMARY = "report", "summary"
-# Base64 makes it a third longer, and an object of etcd may have 1.5 MiB: other reports fit beside it in one status.
+# Base64 makes it a third longer, and an object of etcd may have 1.5 MiB: other reports fit next to it in one status.
 MAX_BYTES = 96 * 1024
 _MAX_SUMMARY = 512
 _FEW_CHECKS = 200

@@ -117,7 +117,7 @@ class Observations(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restart_due(self) -> bool:
-        """Reports whether the heartbeat stopped so long ago that the pod is to be restarted."""
+        """Reports whether the heartbeat stopped so long ago that the pod must be restarted."""
         return self.unchanged_s >= max(self.timeout_s, STALE_AFTER_S)
 
     @property
@@ -301,7 +301,7 @@ def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
     # A single kill may be caused by the node's own lack of memory; repeated ones mean that the limit is too low.
     if ended is None or ended.reason != "OOMKilled" or ends < MAX_OOM_KILLS:
         return None
-    # A status tells why a container ended the last time only, so the earlier ends may have had another reason.
+    # A status shows why a container ended the last time only, so the earlier ends may have had another reason.
     message = f"the target ended {ends} times, the last time killed for memory"
     way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
     return _failure("OOMKilled", message, way_out, final=True)

@@ -122,7 +122,7 @@ def is_store(config_map: ConfigMap) -> bool:
 
 
 def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[PackedEntry, ...]]:
-    """Returns the merge patch that adds a report, and the reports that have no room beside it: the oldest.
+    """Returns the merge patch that adds a report, and the reports that have no room next to it: the oldest.
 
     Raises ValueError for a report that has no room by itself, or is older than all that fill the ConfigMap.
     """

@@ -29,7 +29,7 @@ SPEC_HASH = "preflight.runup.dev/spec-hash"
 WAIVED = "preflight.runup.dev/signature-waived"
 """Annotation of a Deployment whose image was not verified: its Pod never gets the operator's account."""
 ROLES = "preflight.runup.dev/role-namespaces"
-"""Annotation with the namespaces, separated by commas, in which the account got a Role that is to be deleted."""
+"""Annotation with the namespaces, separated by commas, in which the account got a Role that must be deleted."""
 
 COMMAND = "preflight"
 SELECTOR = f"{APP_LABEL}={NAME}"
@@ -42,7 +42,7 @@ OPENSHIFT_REGISTRY = "image-registry.openshift-image-registry.svc:5000"
 
 JSON = dict[str, Any]
 _MIB = 1024 * 1024
-# What the process of the checks takes beside a rehearsal, and what a rehearsal of nothing would.
+# What the process of the checks takes next to a rehearsal, and what a rehearsal of nothing would.
 _MEMORY_OF_CHECKS_MIB, _LEAST_MEMORY_MIB = 160, 64
 
 
@@ -124,7 +124,7 @@ def deployment(attempt: Attempt, settings: PodSettings, *, waived: bool = False,
     }
     spec = {
         "replicas": 1,
-        # Two targets' processes must never write to one folder, and the second would not fit beside the first.
+        # Two targets' processes must never write to one folder, and the second would not fit next to the first.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {APP_LABEL: NAME}},
         "template": template,

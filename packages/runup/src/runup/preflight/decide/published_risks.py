@@ -148,7 +148,7 @@ def path_not_offered(
 def guard_refuses(
     name: str, message: str, verdict_text: str, target: str, status: ConditionStatus = "True"
 ) -> JudgedRisk:
-    """Returns the risk that stands for a guard that refuses an update to `target`; `verdict_text` is its message.
+    """Returns the risk that represents a guard that refuses an update to `target`; `verdict_text` is its message.
 
     The guard refuses the update by itself, whatever is accepted.
     """
@@ -168,7 +168,7 @@ def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tu
 
 
 def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
-    """Returns the risk that stands for all risks for which an update has no room; `text` says how many they are."""
+    """Returns the risk that represents all risks for which an update has no room; `text` says how many they are."""
     verdict = _applies_condition(status, reasons.VALIDATION if status == "True" else reasons.PARTIAL, text)
     if from_preflight:
         return JudgedRisk(risk=_published_entry(OMITTED, text, target, ""), applies=verdict, from_preflight=True)

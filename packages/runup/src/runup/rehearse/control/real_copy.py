@@ -37,7 +37,7 @@ from runup.rehearse.decide.rehearsal_outcome import Action, LeftOut, ObjectChang
 from runup.release.decide.manifest import Identity
 
 SERVED_S = 120.0
-# What a write would change: every object gets it, so that the server judges the whole object.
+# What a write would change: every object gets it, so that the server evaluates the whole object.
 _TRIED = "rehearsal.runup.dev/tried"
 _AT_ONCE = 8
 _BOOTSTRAPPED = "kubernetes.io/bootstrapping"

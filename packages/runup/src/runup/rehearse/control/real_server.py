@@ -1,8 +1,8 @@
 """Runs a real kube-apiserver with its etcd on loopback, for one rehearsal: with TLS, and without a way out.
 
-In: the programs, and the objects as etcd is to hold them. Out: a server that is ready. Both processes end with the
+In: the programs, and the objects as etcd must hold them. Out: a server that is ready. Both processes end with the
 block, and with this process however it ends (Linux). The objects are written to etcd and not through the API, since a
-create gives new uids, drops `status` and `managedFields`, and refuses what is to be looked at (docs/decisions/0101).
+create gives new uids, drops `status` and `managedFields`, and refuses what must be looked at (docs/decisions/0101).
 """
 
 from __future__ import annotations

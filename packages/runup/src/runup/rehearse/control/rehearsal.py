@@ -48,7 +48,7 @@ from runup.release.decide.payload import Payload, included_in
 JSON = dict[str, Any]
 _T = TypeVar("_T", bound=Object)
 _CONFIG = "config.openshift.io"
-# Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
+# Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing is in the way.
 _ADMISSION_KINDS = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
@@ -202,7 +202,7 @@ def _tasks_for(source: ClusterSource, release: RehearsalTarget, version: Cluster
     of_source = filters.capabilities
     if of_source is not None:
         # The release may have moved objects of the cluster into a capability, which the update then enables. The
-        # cluster's objects stand for the manifests of the running release: they have its annotations.
+        # cluster's objects represent the manifests of the running release: they have its annotations.
         new = {manifest.identity for manifest in release.payload.manifests}
         stored = ((Identity(*identity(obj)), obj) for obj in source.objects)
         manifests = [Manifest.of("", identity_, unpacked(obj)) for identity_, obj in stored if identity_ in new]
@@ -245,12 +245,12 @@ def kubernetes_version_of(source: ClusterSource) -> Version:
 
 
 def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
-    """Returns the ClusterVersion of a cluster, None if it has none. Raises Terminal for one that cannot be read."""
+    """Returns the ClusterVersion of a cluster, or None. Raises Terminal for one that cannot be read."""
     return _read_config_object(source, ClusterVersion, "version")
 
 
 def _read_config_object(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
-    """Returns an object of config.openshift.io, None if there is none. Raises Terminal if it cannot be read."""
+    """Returns an object of config.openshift.io, or None. Raises Terminal if it cannot be read."""
     raw = source.one(_CONFIG, type_.__name__, name)
     why_unread = source.why_unread(_CONFIG, type_.__name__) if raw is None else ""
     try:
@@ -317,7 +317,7 @@ def _change_of_task(source: ClusterSource, copy_: ClusterCopy, result: rehearsal
     """Returns what became of the object of a task, and the object before and after."""
     identity = task.identity
     entry, now = result.before.get(identity), copy_.get(identity)
-    # What stands in for a definition that the copy lacks says nothing of what the release changes.
+    # What is in for a definition that the copy lacks says nothing of what the release changes.
     before = entry.load() if entry is not None and not _is_stand_in(copy_, task) else None
     known = before is not None or source.knows(identity.group, identity.kind, identity.namespace)
     if task.deletes:

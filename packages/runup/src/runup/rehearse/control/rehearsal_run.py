@@ -285,7 +285,7 @@ class ReleaseRun:
         """Applies a task to the copy once, and notes in `result` a failure, or what an operator would wait for.
 
         After a success the object gets the status that its component would write, since no component runs on the copy.
-        Raises KubeError if the copy cannot go on, which ends the rehearsal.
+        Raises KubeError if the copy cannot continue, which ends the rehearsal.
         """
         result.tried.add(task.index)
         try:
@@ -303,7 +303,7 @@ class ReleaseRun:
             await self._stand_ins.write_status_for(task)
         except (KubeError, Terminal) as error:
             _raise_if_copy_ended(error)
-            # Without a status it is not known whether an operator would go on.
+            # Without a status it is not known whether an operator would continue.
             result.failures[task.index] = Failure(task, error, by_copy=True)
             return
         problem = None

@@ -102,7 +102,7 @@ class Definition:
         return (self.spec.get("conversion") or {}).get("strategy") == "Webhook"
 
     def schema(self, version: str) -> Schema | None:
-        """Returns the compiled schema of a version, None if it has none."""
+        """Returns the compiled schema of a version, or None."""
         if version not in self._schemas:
             version_spec: JSON = next(
                 (candidate for candidate in self.spec.get("versions") or () if candidate["name"] == version), {}

@@ -57,13 +57,13 @@ def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
 
 
 def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
-    """Returns the subtree of one path segment, None if there is none."""
+    """Returns the subtree of one path segment, or None."""
     if segment in fields or not segment.startswith("k:"):
         return fields.get(segment)
     keys = json.loads(segment.removeprefix("k:")).items()
     for key, below in fields.items():
         if key.startswith("k:"):
-            # Items may be told apart by more than one field: a port by its number and protocol.
+            # Items may be distinguished by more than one field: a port by its number and protocol.
             with contextlib.suppress(ValueError, RecursionError, AttributeError):
                 if keys <= json.loads(key.removeprefix("k:")).items():
                     return below
@@ -80,7 +80,7 @@ _OWN_LABELS = frozenset({"release.openshift.io/manifest"})
 _SERVERS_FINALIZERS = frozenset({"customresourcecleanup.apiextensions.k8s.io"})
 # Fields that name an item of a list, in the order in which they are tried.
 _NAMES = ("name", "containerPort", "port", "mountPath", "devicePath", "type", "key", "ip", "topologyKey")
-# A schema has thousands of fields; what its change means for stored objects is told of these.
+# A schema has thousands of fields; what its change means for stored objects is reported of these.
 _WHOLE = frozenset({"f:openAPIV3Schema"})
 # Of these the values are not shown, whoever set them.
 _SECRET = ("", "Secret")

@@ -50,7 +50,7 @@ def reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResource
 
 
 def findings(server: RealServerOutcome) -> Iterator[Finding]:
-    """Yields what the server refuses, reads otherwise, and what of the target it cannot stand for."""
+    """Yields what the server refuses, reads otherwise, and what of the target it cannot represent."""
     of_server, wanted = version_of(server.version), version_of(server.wanted)
     if of_server is None or wanted is None or not same_minor(of_server, wanted):
         target = f"is {server.wanted}" if server.wanted else "is not known"

@@ -85,7 +85,7 @@ def kinds_losing_versions(source: int, target: int) -> tuple[tuple[str, str], ..
 
 
 def kinds_beyond_table(target: int) -> tuple[LeftOut, ...]:
-    """Returns what is not known of that minor version, because the table does not reach it."""
+    """Returns what is not known about that minor version, because the table does not reach it."""
     in_table = table("removed-apis")
     if in_table.knows(target):
         return ()
@@ -132,7 +132,7 @@ def _resource_covers(mine: str, theirs: str) -> bool:
     """Reports whether a rule's resource or path matches another, by the wildcards of RBAC."""
     if mine in (_ALL, theirs):
         return True
-    # `*/scale` stands for that subresource of every resource; a path may end in a star.
+    # `*/scale` represents that subresource of every resource; a path may end in a star.
     if mine.startswith("*/"):
         return theirs.partition("/")[2] == mine[2:]
     return mine.endswith("*") and mine.startswith("/") and theirs.startswith(mine[:-1])

@@ -94,7 +94,7 @@ def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | No
 
 
 def release_image_of(version: ClusterVersion) -> str:
-    """Returns the image of the release that the cluster runs or updates to; raises InputError if there is none."""
+    """Returns the image of the release that the cluster runs or updates to; raises InputError if it does not exist."""
     image = version.status.desired.image
     if not image:
         raise InputError("ClusterVersion names no image under status.desired; say which release with --release IMAGE")

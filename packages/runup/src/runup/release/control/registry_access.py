@@ -63,7 +63,7 @@ async def cluster_credentials(client: Client, notes: list[str]) -> credentials.C
 
 
 async def secret_logins(client: Client, namespace: str, name: str) -> credentials.AuthFile | None:
-    """Returns the logins in a pull secret, None if it has none; raises KubeError, DecodeError and BadCredentials.
+    """Returns the logins in a pull secret, or None; raises KubeError, DecodeError and BadCredentials.
 
     Credential helpers are left out, as by the kubelet: they are programs of this machine, and others write Secrets.
     """

@@ -108,7 +108,7 @@ def reason_of(error: Exception) -> str:
 
 
 async def fetch_signature(url: str, context: ssl.SSLContext | None, egress: Egress) -> bytes | None:
-    """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
+    """Returns the signature at `url`, or None; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
 

@@ -103,7 +103,7 @@ def rows(payload: payloads.Payload, filters: inclusion.Filters) -> tuple[Row, ..
         )
     for skipped in payload.skipped:
         state = "refused" if skipped.broken else "skipped"
-        # The file has a column of its own.
+        # The file has a separate column.
         reason = skipped.reason.removeprefix(skipped.file).lstrip(":, ")
         all_rows.append(Row(object="", file=skipped.file, included=False, reason=reason, state=state))
     return tuple(all_rows)

@@ -79,12 +79,12 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def raw(self) -> bytes:
-        """The object as compact JSON, decompressed anew: as Go writes it, keys sorted, `<`, `>` and `&` escaped."""
+        """The object as compact JSON, decompressed again: as Go writes it, keys sorted, `<`, `>` and `&` escaped."""
         return zlib.decompress(self.packed)
 
     @property
     def object(self) -> JSON:
-        """The object as it would be applied, decoded anew each time."""
+        """The object as it would be applied, decoded again each time."""
         decoded: JSON = msgspec.json.decode(self.raw)
         return decoded
 

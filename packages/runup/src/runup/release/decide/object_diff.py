@@ -34,7 +34,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one field; `before` or `after` is ABSENT if there is none."""
+    """The change of one field; `before` or `after` is ABSENT if it does not exist."""
 
     path: str
     before: Any

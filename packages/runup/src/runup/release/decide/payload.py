@@ -210,7 +210,7 @@ def load_payload(
 
 
 def is_cases(path: str) -> bool:
-    """Reports whether the file holds a check's tests, which lie beside it and are not part of a release's checks."""
+    """Reports whether the file holds a check's tests, which lie next to it and are not part of a release's checks."""
     return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 

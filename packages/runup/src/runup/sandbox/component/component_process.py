@@ -3,7 +3,7 @@
     component-operator --name storage --namespace NS --release 5.1.0 --operator storage=slow:20 --operand NAME=VERSION
                        --feature-set TechPreviewNoUpgrade
 
-One blocking client and one thread: a sandbox runs several of these beside everything else. Behaviours:
+One blocking client and one thread: a sandbox runs several of these next to everything else. Behaviours:
 
 well         at the new version as soon as its operand is           stuck     progressing, for ever
 slow:SECONDS the same, so many seconds later                        crash     its process ends with an error

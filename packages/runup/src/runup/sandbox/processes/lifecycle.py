@@ -203,7 +203,7 @@ def _port(port: int) -> int:
 
 
 def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
-    """Starts the supervisor as a process of its own session and notes its pid."""
+    """Starts the supervisor as a separate process session and notes its pid."""
     with (data / "logs" / "supervisor.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
@@ -255,7 +255,7 @@ def _is_alive(pid: int) -> bool:
     kill() finds such a zombie. A container's first process may take seconds to reap it, or never do.
     """
     try:
-        # One of our own children is reaped here.
+        # One of this project children is reaped here.
         waited, _ = os.waitpid(pid, os.WNOHANG)
         if waited == pid:
             return False

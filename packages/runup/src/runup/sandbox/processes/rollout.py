@@ -1,6 +1,6 @@
 """Updates the nodes of a cluster without a ClusterVersion, one after another, as the tools of its distribution do.
 
-The state is in the cluster alone, so that an update goes on where it stopped when the sandbox is started again. Pods
+The state is in the cluster alone, so that an update continues where it stopped when the sandbox is started again. Pods
 are evicted by the eviction API: a budget of the user holds the update up, as it would in another cluster.
 """
 

@@ -1,4 +1,4 @@
-"""The servers beside a sandbox's cluster: a registry that serves one OCI layout, and the update service.
+"""The servers next to a sandbox's cluster: a registry that serves one OCI layout, and the update service.
 
 The registry speaks the OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name
 shows the same layout. It also serves signatures, as a signature store does: `/signatures/<algo>=<hash>/signature-<n>`,

@@ -106,7 +106,7 @@ class ClusterSpec(_Input, frozen=True, kw_only=True):
     operator_gates: tuple[str, ...] = ()
     # Whether the objects are records of another cluster: no controller touches them, nothing of them runs.
     imported: bool = False
-    # Whether the cluster has been at its version for a while, or is to be installed by the operator.
+    # Whether the cluster has been at its version for a while, or must be installed by the operator.
     installed: bool = True
     # Flags that the managing operator is started with besides those of its release.
     operator_args: tuple[str, ...] = ()

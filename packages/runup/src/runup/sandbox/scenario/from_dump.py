@@ -34,7 +34,7 @@ _LISTED = {
     "Node": ("", "nodes"),
     "PodDisruptionBudget": ("policy", "poddisruptionbudgets"),
 }
-# Computed from catalogs by a server of their own, which the sandbox does not have.
+# Computed from catalogs by a separate server, which the sandbox does not have.
 _VIEWS = frozenset({"PackageManifest"})
 # Maximum number of notes about what could not be read; the others are counted.
 MAX_PROBLEMS = 10
@@ -119,7 +119,7 @@ def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
 def current_version(cluster_version: JSON) -> str:
     """Returns the version that the cluster runs or updates to: `status.desired`, else the newest history entry.
 
-    Raises BadDump if there is none.
+    Raises BadDump if it does not exist.
     """
     status = cluster_version.get("status") or {}
     candidates = [
@@ -186,7 +186,7 @@ def _objects_without_owner(objects: Collection[JSON]) -> list[str]:
 
 
 def _notes(dump: Dump) -> list[str]:
-    """Returns what the user is told of an imported dump: what was set, and what it does not have."""
+    """Returns what the user is reported of an imported dump: what was set, and what it does not have."""
     notes = [
         f"the gates {names(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
         "says; what checks read of that is the dump's"

@@ -156,7 +156,7 @@ def _rights(component: Component) -> Iterator[JSON]:
 
 
 def _deployment(component: Component, spec: ReleaseSpec, image: str, feature_set: str) -> JSON:
-    """Returns the Deployment of a component, with the release's version and the behaviour that it is to show."""
+    """Returns the Deployment of a component, with the release's version and the behaviour that it must show."""
     labels = {"k8s-app": component.name}
     arguments = [f"--name={component.name}", f"--namespace={component.namespace}", f"--release={spec.version}"]
     arguments += [

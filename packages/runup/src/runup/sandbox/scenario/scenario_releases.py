@@ -35,7 +35,7 @@ HOSTNAME = "kubernetes.io/hostname"
 OWN_NODE = "runup-sandbox"
 # Duration, renew deadline and retry period of the lease, in seconds. Shorter than in a cluster, because a killed
 # operator does not release its lease and the next one waits for its end; long enough that a busy machine does not lose
-# it: processes that share two cores with twenty others stand still for seconds.
+# it: processes that share two cores with twenty others stop for seconds.
 _LEASE = "--lease=20,15,0.5"
 
 
@@ -190,7 +190,7 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
     """Reports whether the preflight is in the release's default feature set: from 5.0 on, or if a scenario opens the
     gate.
 
-    An imported cluster of 4.y is such a scenario: it is to be preflighted, whatever its own release knew.
+    An imported cluster of 4.y is such a scenario: it must be preflighted, whatever its own release knew.
     """
     cluster = scenario.cluster
     opened = GATE in cluster.operator_gates or (GATE in cluster.gates and not cluster.feature_set)

@@ -3,7 +3,7 @@
 First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
 uses; then the scenario's objects with their status; the operator last. The objects of a cluster that was made from a
 dump (docs/decisions/0030) are labelled, so that they are stored as they were and no controller touches them. The
-sandbox's own workloads run on a separate node then, and the API server is told which kinds the dump does not have.
+sandbox's own workloads run on a separate node then, and the API server is reported which kinds the dump does not have.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ async def set_up_kubernetes(client: Client, scenario: Scenario, clock: Clock) ->
 def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
     """Returns the current release's objects: its CRDs and, unless the scenario has none, its operator and the rest.
 
-    The update status controller is among them if the cluster has that capability. A cluster that is to be installed
+    The update status controller is among them if the cluster has that capability. A cluster that must be installed
     gets only what an installer creates: the CRDs and the operator.
     """
     cluster = scenario.cluster

@@ -51,7 +51,7 @@ class Ready(Wire, frozen=True, kw_only=True):
 
 
 def load(data: Path) -> Settings | None:
-    """Returns the settings of the sandbox in `data`, or None if there is none; raises SandboxError."""
+    """Returns the settings of the sandbox in `data`, or None; raises SandboxError."""
     return _read_settings_file(data / FILE, Settings)
 
 
@@ -108,7 +108,7 @@ def running_pid(data: Path) -> int:
 
 
 def _read_settings_file(file: Path, kind: type[S]) -> S | None:
-    """Returns the settings in a file, None if there is none. Raises SandboxError."""
+    """Returns the settings in a file, or None. Raises SandboxError."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except FileNotFoundError:

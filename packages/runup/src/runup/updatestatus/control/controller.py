@@ -43,7 +43,7 @@ _VALUES = {"True": 1, "False": 0}
 
 
 class Metrics:
-    """The controller's metrics in a registry of their own, because several controllers may run in one process."""
+    """The controller's metrics in a separate registry, because several controllers may run in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

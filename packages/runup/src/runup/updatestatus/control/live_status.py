@@ -58,7 +58,7 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     pools = _try(lambda: _list_objects(client, MachineConfigPool, undecodable, partly), refused)
     known_nodes = nodes if isinstance(nodes, tuple) else ()
     draining = [node.metadata.name for node in known_nodes if is_drain_wanted(node) or is_moving(node)]
-    # Alerts are printed only during an update. Workers may go on after the control plane, so the request could be
+    # Alerts are printed only during an update. Workers may continue after the control plane, so the request could be
     # spared only if the history ended long ago, and that is not worth a rule.
     snapshot = Snapshot(
         cluster_version=cluster,
@@ -122,7 +122,7 @@ def _configurations(client: SyncClient, problems: dict[str, str], partly: dict[s
 
 
 def _read_operator_deployment(client: SyncClient) -> Deployment | Unreadable | None:
-    """Returns the machine-config operator's Deployment, None if there is none."""
+    """Returns the machine-config operator's Deployment, or None."""
     try:
         return client.send(calls.get(Deployment, MACHINE_CONFIG_OPERATOR, MCO_NAMESPACE))
     except NotFound:

@@ -87,7 +87,7 @@ class Process(LeaderProcess):
             await self._serve_cluster(client)
 
     async def _serve_cluster(self, client: Client) -> None:
-        """Runs the controller and its watches on one cluster until the process is told to stop."""
+        """Runs the controller and its watches on one cluster until the process is asked to stop."""
         options, clock = self._options, self._clock
         self._of_kubernetes = await self._has_no_cluster_version(client)
         caches = self.kubernetes_caches if self._of_kubernetes else self.caches

@@ -87,7 +87,7 @@ def mock(path: str, real_now: datetime) -> StatusReading:
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
-    """Returns the newest lastTransitionTime of any condition, in ns since the epoch; 0 if there is none."""
+    """Returns the newest lastTransitionTime of any condition, in ns since the epoch; 0 if it does not exist."""
     times = (
         condition.last_transition_time
         for obj in objects
@@ -109,7 +109,7 @@ def _items_of(document: Any) -> list[Any]:
 
 
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
-    """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
+    """Returns the alerts and an empty note, or the reason why they are missing and the note that oc prints for it."""
     try:
         body = read_limited(path)
     except FileNotFoundError:
@@ -242,7 +242,7 @@ def _snapshot(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
         draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in moving_nodes, matters=bool(moving_nodes)),
         pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
-        # Where the pods could not be read, that is said of the pending ones.
+        # Where the pods could not be read, that is said about the pending ones.
         component_pods=_select_known(pods, lambda pod: pod.metadata.namespace in NAMESPACES, matters=False),
         component_deployments=tuple(
             deployment for deployment in readable(deployments) if deployment.metadata.namespace in NAMESPACES

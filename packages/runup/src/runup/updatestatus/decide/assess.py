@@ -1,4 +1,4 @@
-"""Assesses a snapshot: an UpdateStatus within the limits of the API, beside the insights of other informers."""
+"""Assesses a snapshot: an UpdateStatus within the limits of the API, next to the insights of other informers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def others_of(status: JSON | None) -> OtherInformers:
 
 
 def own_status(status: JSON) -> UpdateStatusStatus | None:
-    """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
+    """Returns the status without others' entries; None if it cannot be decoded, so that it is computed again."""
     control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
     own_document = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
     if isinstance(control_plane, dict):

@@ -66,7 +66,7 @@ def _layer(layer: JSON, unknown: list[str]) -> JSON:
     for informer in _dicts(layer.get("informers")):
         insights = []
         for insight in _dicts(informer.get("insights")):
-            # Some drafts nest the union fields instead of having them beside the uid.
+            # Some drafts nest the union fields instead of having them next to the uid.
             inner = insight.get("insight")
             flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
             type_ = str(flat.get("type"))

@@ -45,7 +45,7 @@ def confirmation(confirmed_at: datetime | None) -> dict[str, str]:
 
 
 def freshness(lease: LeaseRecord, now: datetime) -> Freshness:
-    """Returns how old the report is at `now`, which is to be the API server's time."""
+    """Returns how old the report is at `now`, which must be the API server's time."""
     renewed = lease.spec.renew_time
     if renewed is None:
         return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} says no renewTime")

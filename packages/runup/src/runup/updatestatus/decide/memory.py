@@ -69,7 +69,7 @@ class PreviousStatus:
         return old if old is not None and replace(new, acquired_at=old.acquired_at) == old else new
 
     def insight_conditions(self, layer: str, uid: str) -> tuple[Condition, ...]:
-        """Returns the conditions of the object that a previous insight describes; empty if there is none."""
+        """Returns the conditions of the object that a previous insight describes; empty without one."""
         old = self.insight(layer, uid)
         member = old and (old.cluster_operator or old.machine_config_pool or old.node)
         return member.conditions if member else ()

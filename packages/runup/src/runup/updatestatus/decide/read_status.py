@@ -105,7 +105,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """An UpdateStatus for display. `updating` is condition Updating of the control plane, None if there is none."""
+    """An UpdateStatus for display. `updating` is condition Updating of the control plane, or None."""
 
     updating: Condition | None
     cluster_version: api.ClusterVersionInsight | None

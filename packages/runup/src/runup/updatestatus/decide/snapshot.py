@@ -36,7 +36,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     whose pods are in draining_pods, None if all are that are updated: pods are listed node by node, and not at once.
     component_pods, component_deployments, leases: those of the components that carry out an update
     (`runup.rules.update_components`). Deployments, leases, volume_attachments and machine_config_nodes that could
-    not be read are only missing; the latter are known of nodes that are being updated.
+    not be read are only missing; the latter are known about nodes that are being updated.
     """
 
     cluster_version: ClusterVersion | Unreadable

@@ -226,7 +226,7 @@ def drain_findings(
 
 
 def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
-    """Returns the finding that `old` was made of; a blocked drain goes on to age."""
+    """Returns the finding that `old` was made of; a blocked drain continues to age."""
     since = old.started_at or old.first_observed_at
     long = old.check == DRAIN_BLOCKED and since is not None and now - since > DRAIN_PATIENCE
     return Finding(

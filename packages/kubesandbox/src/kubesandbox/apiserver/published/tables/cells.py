@@ -127,7 +127,7 @@ def human_duration(seconds: float) -> str:
 
 
 def age_since(text: str | None, now: datetime) -> str:
-    """Returns the age of a time, or `<unknown>` if there is none."""
+    """Returns the age of a time, or `<unknown>` if it does not exist."""
     if not text:
         return "<unknown>"
     try:

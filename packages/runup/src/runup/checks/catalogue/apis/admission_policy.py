@@ -7,7 +7,7 @@ for webhooks, or say nothing; else it is a warning.
 
 Why it matters: every request that the policy matches is refused, the update's own among them.
 
-What to do: install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
+Remedy: install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
 
 Accepting it means that what the policy matches cannot be written.
 

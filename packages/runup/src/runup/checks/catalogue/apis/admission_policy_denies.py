@@ -15,8 +15,8 @@ OpenShift's own components apply are reported only if they deny a request.
 Why it matters: the API server denies the request each time. The operator cannot apply the release, nodes cannot be
 drained, or pods cannot be created again, and the update stops.
 
-What to do: exclude the platform's namespaces and accounts in the policy's matchConstraints or matchConditions, or
-delete its bindings for the time of the update: `oc get validatingadmissionpolicybindings` lists them.
+Remedy: exclude the platform's namespaces and accounts in the policy's matchConstraints or matchConditions, or delete
+its bindings for the time of the update: `oc get validatingadmissionpolicybindings` lists them.
 
 Accepting it means that the requests are denied during the update.
 

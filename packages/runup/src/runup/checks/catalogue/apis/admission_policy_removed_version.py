@@ -3,14 +3,15 @@
 Applies when the target's Kubernetes serves none of the resources in the versions that a resourceRule of a bound
 ValidatingAdmissionPolicy or MutatingAdmissionPolicy names, or of its binding, while the cluster's serves some, and the
 other rules there do not name the same resources for the same operations in a version that stays. Only groups that the
-table of removed versions knows are judged. matchPolicy Equivalent changes nothing: the API server converts between the
-versions that it serves, and a removed version is not one of them; a rule that also names a version that stays is fine.
-MutatingAdmissionPolicies that cannot be listed count as none before Kubernetes 1.36, which serves them by default.
+table of removed versions knows are evaluated. matchPolicy Equivalent changes nothing: the API server converts between
+the versions that it serves, and a removed version is not one of them; a rule that also names a version that stays is
+fine. MutatingAdmissionPolicies that cannot be listed count as none before Kubernetes 1.36, which serves them by
+default.
 
 Why it matters: the policy refuses and changes nothing any more, and nobody says so: what it guarded is unguarded.
 
-What to do: name a version in the rule that the target serves, or `*`; `oc get validatingadmissionpolicies -o yaml`
-shows the rules.
+Remedy: name a version in the rule that the target serves, or `*`; `oc get validatingadmissionpolicies -o yaml` shows
+the rules.
 
 Accepting it means that the policy has no effect any more.
 

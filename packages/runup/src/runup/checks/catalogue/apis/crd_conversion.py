@@ -6,9 +6,9 @@ Service is missing, lacks the port or has no ready pod, or its caBundle has no c
 objects are stored in one version that is served, only requests in the other versions fail, and it is less grave.
 
 Why it matters: whatever lists the kind in another version fails, also the garbage collector and the deletion of
-namespaces; an operator of the release that reads it stands still.
+namespaces; an operator of the release that reads it stops.
 
-What to do: what the finding says of the cause; `oc get KIND -A` works again then.
+Remedy: what the finding says about the cause; `oc get KIND -A` works again then.
 
 Accepting it means that these objects cannot be read for the time being.
 
@@ -50,7 +50,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if conversion.strategy != "Webhook" or config is None or not served or len(stored | served) < 2:
             continue
         holder = f"CustomResourceDefinition {name}"
-        # Nobody is told to delete the definition: its objects would go with it.
+        # Nobody is asked to delete the definition: its objects would go with it.
         orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
         if not (trouble := why_down(snapshot, config, context.now, holder, orphan=orphan)):
             continue

@@ -5,9 +5,9 @@ Applies when a CustomResourceDefinition says NamesAccepted=False, Established=Fa
 Why it matters: its kind is not served, or its objects are being deleted; a release that brings the definition, or whose
 operator reads the kind, waits for it.
 
-What to do: `oc describe crd NAME` says why: another definition has its names, or an object's finalizer holds it up.
+Remedy: `oc describe crd NAME` says why: another definition has its names, or an object's finalizer holds it up.
 
-Accepting it means that whoever needs the kind may wait.
+Accepting it means that clients that need the kind may wait.
 
 Source of the rule: the conditions of apiextensions.k8s.io/v1.
 """

@@ -7,9 +7,9 @@ read is Unknown. Without a ClusterVersion nothing brings definitions but add-ons
 
 Why it matters: the API server refuses such a definition, so the update stops at it.
 
-What to do: rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc
-replace -f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`;
-`oc get crd NAME -o jsonpath='{.status.storedVersions}'` shows what is left.
+Remedy: rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc replace
+-f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`; `oc get
+crd NAME -o jsonpath='{.status.storedVersions}'` shows what is left.
 
 Accepting it means that the update stops there.
 

@@ -7,7 +7,7 @@ such versions are one risk.
 Why it matters: this update does not break these clients, but one of the next three minor versions will, unless they are
 changed before.
 
-What to do: plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
+Remedy: plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
 
 Accepting it is right for this update.
 

@@ -7,8 +7,8 @@ pods/portforward by name without `create`, and is bound to somebody to whom no o
 Why it matters: from 1.35 on, a client that opens a WebSocket (kubectl 1.31 and later, dashboards) gets 403 without
 `create`.
 
-What to do: grant `create` of these subresources, too; or set the feature gate
-AuthorizePodWebsocketUpgradeCreatePermission to false for the time being.
+Remedy: grant `create` of these subresources, too; or set the feature gate AuthorizePodWebsocketUpgradeCreatePermission
+to false for the time being.
 
 Accepting it is right where these accounts should not have that access.
 

@@ -7,9 +7,9 @@ as theirs; where the count does not say when its version is removed, the table o
 `--api-metrics` the metric `apiserver_requested_deprecated_apis` says that it was since the API server started. Live
 requests are the strongest evidence that there is: nobody is held back for an old annotation.
 
-Why it matters: the client gets 404 from the moment the API server is updated: what it manages stands still.
+Why it matters: the client gets 404 from the moment the API server is updated: what it manages stops.
 
-What to do: update or reconfigure these clients. The audit log names them (annotation `k8s.io/removed-release`). On
+Remedy: update or reconfigure these clients. The audit log names them (annotation `k8s.io/removed-release`). On
 OpenShift `oc get apirequestcounts NAME -o yaml` shows how the requests of the last hours go to none.
 
 Accepting it means that these clients may fail.

@@ -4,24 +4,23 @@ Applies when an object shows that a client writes it in a version that is remove
 and that of the target. How severe that is depends on the evidence, which each finding names: an entry in
 `managedFields` of the last 30 days is critical; a manifest in such a version that `kubectl apply` or Argo CD applied
 last (annotation `kubectl.kubernetes.io/last-applied-configuration`) is a warning; an older entry, or one without a
-time, is for information. A newer write of the same manager in a version that stays cancels its older ones. What the
-control plane itself wrote does not count: it is of the target when the target is there. Objects of a kind of which the
-target serves no version that the cluster serves are a warning, whoever wrote them. Where no object of a kind has
-`managedFields`, which kubectl hides by default, the check is Unknown. Where the target's Kubernetes is newer than the
-table of removed versions, an entry in an alpha or beta version that the table does not have is Unknown.
+time, is for information. A newer write of the same manager in a version that stays cancels its older ones. Entries of
+the control plane itself do not count: the target writes its own. Objects of a kind without a common version of cluster
+and target are a warning, with any manager. Where no object of a kind has `managedFields`, which kubectl hides by
+default, the check is Unknown. Where the target's Kubernetes is newer than the table of removed versions, an entry in an
+alpha or beta version that the table does not have is Unknown.
 
 Why it matters: the next write of that manager fails: an operator stops, a pipeline breaks. The objects themselves stay
 readable in the versions that are left. Objects of a kind without such a version cannot be read after the update.
 
-What to do: change what the manager applies to a version that the target serves, and apply it once; `kubectl get KIND
-NAME -o yaml --show-managed-fields` shows the entry changed. Keep and delete objects that the target cannot read.
+Remedy: change what the manager applies to a version that the target serves, and apply it once; `kubectl get KIND NAME
+-o yaml --show-managed-fields` shows the entry changed. Keep and delete objects that the target cannot read.
 
 Accepting it means that the manager's next write may fail.
 
 Source of the rule: the lifecycle that Kubernetes' own types declare (`k8s.io/api`, APILifecycleRemoved; the API server
-goes by it: apiserver, `pkg/server/deleted_kinds.go`), as the table `data/removed-apis.yaml` has it: 1.28 and 1.30
-remove nothing. The annotation: <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/>.
-"""
+uses it: apiserver, `pkg/server/deleted_kinds.go`), as the table `data/removed-apis.yaml` has it: 1.28 and 1.30 remove
+nothing. The annotation: <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/>."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """The cluster holds or writes what the minor version before does not serve, so the way back would lose it.
 
-Applies when the target is the minor version before the source, and there is an object of a kind that the target has
-in no version, or one whose `managedFields` have an entry of the last 30 days in a version that came after the target.
-The manager is named. What the control plane and kubelets wrote does not count: they go back, too.
+Applies when the target is the minor version before the source, and there is an object of a kind that the target has in
+no version, or one whose `managedFields` have an entry of the last 30 days in a version that came after the target. The
+manager is named. Entries of the control plane and of kubelets do not count: they are rolled back, too.
 
 Why it matters: after the way back, objects of a kind that the API server does not have stay in etcd, where nobody sees
 them, and the next write of a manager in a version that is not served fails.
 
-What to do: before the way back, delete objects of such kinds, or keep them as files; change what the manager applies
-to a version that both minor versions serve.
+Remedy: before the way back, delete objects of such kinds, or keep them as files; change what the manager applies to a
+version that both minor versions serve.
 
 Accepting it means that these objects are out of reach, and that these managers' writes fail, until the cluster is
 updated again.
@@ -30,7 +30,7 @@ from runup.checks.decide.removal_tables import document, versions_of
 from runup.checks.writing import Findings, Slim, count, declared, names_of, risk, unknown, yield_from_all
 
 NAME = "RollbackNotServed"
-# The nodes go back, too, and before the control plane.
+# The nodes return, too, and before the control plane.
 _GO_BACK = evidence.CONTROL_PLANE | {"kubelet"}
 EXAMPLE = """
 update: {from: 1.36.2, to: 1.35.0}
@@ -62,7 +62,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         lives = versions_of(versions[0].group, versions[0].kind)
         existing = [version for version, life in lives.items() if (life.introduced or 0) <= source]
         if any(target < (life.introduced or 0) <= source for life in lives.values()) and (
-            # An alpha or beta version is served only if the API server is told to
+            # An alpha or beta version is served only if the API server is asked to
             # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be
             # had.
             not all(map(evidence.is_unstable, existing)) or not evidence.cannot_list(snapshot, versions)
@@ -99,7 +99,7 @@ def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim
     if writes := evidence.recent_writes(objects, newer, _GO_BACK, context.now):
         about, who = objects_and_writers(writes)
         best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
-        told = f" {minor} serves it only if its API server is told to with --runtime-config."
+        told = f" {minor} serves it only if its API server has --runtime-config for it."
         yield risk(
             f"{NAME}-{readable.kind}",
             f"{count(len(about), readable.kind)} ({names_of(about)}) {'is' if len(about) == 1 else 'are'} written in a "

@@ -4,9 +4,9 @@ Applies when a StorageVersionMigration has the condition Failed.
 
 Why it matters: what is still stored in an old version cannot be read by an API server that does not know it any more.
 
-What to do: `oc get storageversionmigration NAME -o yaml` says why. Mend that, then make the object anew without its
-status, for the migrator never tries one again that has failed, and nobody else makes it again: `oc get
-storageversionmigration NAME -o yaml | oc replace --force -f -`.
+Remedy: `oc get storageversionmigration NAME -o yaml` says why. Fix that, then recreate the object without its status,
+because the migrator never retries a failed one, and no controller recreates it: `oc get storageversionmigration NAME -o
+yaml | oc replace --force -f -`.
 
 Accepting it means that objects may be left in an old version.
 
@@ -41,7 +41,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             NAME,
             f"{count(len(failed), 'storage version migration')} failed: {names_of(failed)}.",
             failed,
-            fix="Mend what its condition names, then make it anew, for a failed one is not tried again: `oc get "
+            fix="Fix what its condition names, then recreate it, because a failed one is not retried: `oc get "
             "storageversionmigration NAME -o yaml | oc replace --force -f -`.",
         )
 

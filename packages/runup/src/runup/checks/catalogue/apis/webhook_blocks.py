@@ -10,12 +10,12 @@ Unknown. A webhook that is reached by a URL is not checked, and an objectSelecto
 pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
 
 Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
-of a drained node are not made again, and the webhook's own pods may be among them.
+of a drained node are not recreated, and the webhook's own pods may be among them.
 
-What to do: what the finding says of the cause: bring its pods up, mend port or caBundle, delete the configuration of
-what is gone, or exclude namespaces with a namespaceSelector; `oc get pods -n NAMESPACE` shows its pods ready.
+Remedy: what the finding says about the cause: bring its pods up, fix port or caBundle, delete the configuration of what
+is gone, or exclude namespaces with a namespaceSelector; `oc get pods -n NAMESPACE` shows its pods ready.
 
-Accepting it means that the update may stand still until somebody deletes the webhook.
+Accepting it means that the update may stop until somebody deletes the webhook.
 
 Source of the rule: the Kubernetes documentation of dynamic admission control; apiserver,
 `pkg/admission/plugin/webhook/predicates` (who is called) and `pkg/util/proxy` (how a Service is reached); Gardener's

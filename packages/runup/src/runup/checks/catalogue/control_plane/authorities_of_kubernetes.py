@@ -8,7 +8,7 @@ seven. Of several certificates the one that is valid longest counts. Secrets and
 Why it matters: what the authority has signed is refused from that moment on: kubelets, controllers and aggregated API
 servers lose the API server, and an update stops in the middle. `kubeadm upgrade` renews certificates, and no authority.
 
-What to do: rotate the authority before the update
+Remedy: rotate the authority before the update
 (<https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/>).
 
 Accepting it means that the time may run out during the update.

@@ -8,7 +8,7 @@ without pods, such as a managed one, is not checked.
 Why it matters: of API servers that are two minor versions apart, the older one may drop fields that the newer one
 stored. A controller that is newer than an API server asks for what that server does not have.
 
-What to do: bring every node of the control plane to one minor version before the next one.
+Remedy: bring every node of the control plane to one minor version before the next one.
 
 Accepting it is supported by nobody.
 

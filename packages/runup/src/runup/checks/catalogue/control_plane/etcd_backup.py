@@ -1,11 +1,11 @@
 """The newest backup of etcd failed.
 
 Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without
-EtcdBackups is not judged: backups may be made in other ways, of which the cluster knows nothing.
+EtcdBackups is not evaluated: backups may be made in other ways, of which the cluster knows nothing.
 
 Why it matters: only a backup can undo an update that went wrong.
 
-What to do: see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
+Remedy: see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
 
 Accepting it means to have no backup, or one of another kind.
 

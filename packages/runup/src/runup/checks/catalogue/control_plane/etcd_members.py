@@ -1,10 +1,9 @@
 """Members of etcd that are not healthy: the update restarts control plane nodes, and each takes a member away.
 
-The etcd operator says so in conditions of its own (cluster-etcd-operator, pkg/operator/etcdmemberscontroller):
+The etcd operator reports it in separate conditions (cluster-etcd-operator, pkg/operator/etcdmemberscontroller):
 EtcdMembersDegraded while a member is unhealthy, EtcdMembersAvailable while there is a quorum. Where the kind Etcd
 cannot be had, its ClusterOperator is asked, which unites all of them: healthy, it speaks for the members too; else its
-reason names the controller. A hosted control plane has its etcd elsewhere.
-"""
+reason names the controller. A hosted control plane has its etcd elsewhere."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def _unknown_finding(why: str, *objects: Object) -> Finding:
     """Returns the finding that the health of etcd's members is not known, and why."""
     return risk(
         UNKNOWN,
-        f"Whether every member of etcd is healthy could not be told: {why}.",
+        f"Whether every member of etcd is healthy is unknown: {why}.",
         objects,
         fix="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",
         reason="EtcdMembersUnknown",

@@ -8,7 +8,7 @@ neither pods nor nodes show, such as an external or a managed one, is not checke
 Why it matters: the update restarts the nodes of the control plane one by one. With one of two members away, etcd takes
 no writes, and the API server answers no request that needs them.
 
-What to do: add a third node to the control plane before the update, or remove the second one; `kubectl get pods -A -l
+Remedy: add a third node to the control plane before the update, or remove the second one; `kubectl get pods -A -l
 component=etcd` lists the members.
 
 Accepting it is right where the cluster may be without its API while each of the two nodes is updated.
@@ -42,7 +42,7 @@ _MEMBER_LABEL = "node-role.kubernetes.io/etcd"
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
-    """Yields a risk if pods or, where there are none, nodes show two members of etcd."""
+    """Yields a risk if pods or, where they do not exist, nodes show two members of etcd."""
     members = {
         pod.spec.node_name
         for pod in snapshot.listed(PODS)

@@ -8,8 +8,7 @@ Why it matters: etcd 3.5 keeps its members in two stores, of which 3.6 reads the
 long ago come back ("zombie members"), a learner is never promoted ("too many learner members in cluster"), and the
 cluster loses its quorum. 3.5.26 brings both stores together.
 
-What to do: run 3.5.26 or a later 3.5 on every member first (kubeadm: `etcd.local.imageTag` of the
-ClusterConfiguration).
+Remedy: run 3.5.26 or a later 3.5 on every member first (kubeadm: `etcd.local.imageTag` of the ClusterConfiguration).
 
 Accepting it is right where `etcdctl member list` and the store that 3.6 reads were compared.
 

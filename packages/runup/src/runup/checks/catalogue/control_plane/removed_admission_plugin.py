@@ -5,7 +5,7 @@ minor version up to the target's. Where the target is newer than the table, a pl
 
 Why it matters: the API server ends with `unknown admission plugin`: the roll-out of the control plane stops.
 
-What to do: take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
+Remedy: take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
 
 Accepting it means that the API server may not start.
 

@@ -6,7 +6,7 @@ table, a flag that is set is Unknown.
 
 Why it matters: a component that is given an unknown flag prints it and ends: the roll-out of the control plane stops.
 
-What to do: take the flag out where the risk says.
+Remedy: take the flag out where the risk says.
 
 Accepting it means that the component may not start.
 

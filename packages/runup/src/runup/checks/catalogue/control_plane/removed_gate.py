@@ -6,7 +6,7 @@ Unknown.
 
 Why it matters: a component that is given an unknown gate does not start: a kubelet takes its node with it.
 
-What to do: take the gate out where the risk says; it has had no effect since it was graduated.
+Remedy: take the gate out where the risk says; it has had no effect since it was graduated.
 
 Accepting it means that the component may not start.
 

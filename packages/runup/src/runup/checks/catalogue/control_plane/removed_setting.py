@@ -12,8 +12,8 @@ settings are Unknown.
 Why it matters: a component that does not know what it is given prints it and ends: the control plane stays down, or the
 node's kubelet.
 
-What to do: take it out where the risk says, before the update; a gate that is locked or removed has had no effect of
-its own since.
+Remedy: take it out where the risk says, before the update; a gate that is locked or removed has had no effect of its
+own since.
 
 Accepting it means that the component does not start.
 
@@ -90,7 +90,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the risks of settings that the target does not know, and Unknown for settings that cannot be parsed."""
-    # What is alike but for its holder is one risk.
+    # What is alike except for its holder is one risk.
     by_setting: dict[tuple[str, ...], list[Given]] = {}
     malformed: list[Malformed] = []
     lacking: Unreadable | None = None
@@ -102,7 +102,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             value = each.value if each.setting != FLAG or each.name == _PROVIDER else ""
             by_setting.setdefault((each.setting, each.name, each.component, each.place, value), []).append(each)
     except Unreadable as error:
-        # What was told before it may show a risk.
+        # What was reported before it may show a risk.
         lacking = error
     target = target_minor(context)
     if target is not None:

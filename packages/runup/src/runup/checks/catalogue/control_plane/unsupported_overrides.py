@@ -5,7 +5,7 @@ etcd, authentication, openshift-apiserver or openshift-controller-manager is not
 
 Why it matters: the operator says Upgradeable=False for it, and the target's component has never been tried with it.
 
-What to do: `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
+Remedy: `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
 Upgradeable condition then says True.
 
 Accepting it means to take a configuration into the target that nobody has tried.

@@ -44,7 +44,7 @@ def _unknown_finding(why: str) -> Finding:
     """Returns the finding that it is not known whether the cluster has two IP families."""
     return risk(
         NAME,
-        f"Whether the cluster uses dual-stack networking could not be told: {why}.",
+        f"Whether the cluster uses dual-stack networking is unknown: {why}.",
         severity="critical",
         fix="Compare `oc get network.config cluster -o yaml` with what the target supports.",
         reason="NetworkUnknown",

@@ -6,8 +6,8 @@ cluster whose infrastructure is a single node gets no finding.
 Why it matters: while that node is drained and restarts, the pods that an EgressIP selects send no traffic out of the
 cluster, or send it from the address of their node, which firewalls do not know.
 
-What to do: label a second node of the same network, `oc label node NAME k8s.ovn.org/egress-assignable=`; `oc get
-egressip` shows the node of each.
+Remedy: label a second node of the same network, `oc label node NAME k8s.ovn.org/egress-assignable=`; `oc get egressip`
+shows the node of each.
 
 Accepting it is right where this traffic may stop while the node restarts.
 

@@ -6,7 +6,7 @@ Applies when the target is Kubernetes 1.36 or later, and a Service that is neith
 Why it matters: a cluster may switch them off (AllowServiceExternalIPs), and a later version will no longer implement
 them. This update changes nothing.
 
-What to do: plan a Service of type LoadBalancer, or a Gateway.
+Remedy: plan a Service of type LoadBalancer, or a Gateway.
 
 Accepting it is right for this update.
 

@@ -1,15 +1,15 @@
 """Routers have no node to go to while one of theirs is updated.
 
 Applies when an IngressController of type HostNetwork asks for as many routers as there are nodes that may run one, or
-more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, without tolerations
-of its own, not tainted. A cluster with a single node gets no finding.
+more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, unless it has
+tolerations, not tainted. A cluster with a single node gets no finding.
 
 Why it matters: such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
 Pending until the node is back: there is one router fewer for that time, and a load balancer that does not ask for
 health sends requests to nobody.
 
-What to do: add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows
-where they are.
+Remedy: add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows where
+they are.
 
 Accepting it is right where the others can do the work, and the load balancer asks for health.
 

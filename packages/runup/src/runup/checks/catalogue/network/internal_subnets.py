@@ -7,8 +7,8 @@ transit switch subnet (100.88.0.0/16 likewise). A range that cannot be read is U
 Why it matters: traffic to these addresses goes to the network's own routers: nodes or services cannot be reached. A
 cluster from before 4.14 has no transit switch, so that its update is the first to need that range.
 
-What to do: choose another internal subnet before the update: `oc patch network.operator.openshift.io cluster
---type=merge -p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"ipv4":{"internalTransitSwitchSubnet":"RANGE"}}}}}'`.
+Remedy: choose another internal subnet before the update: `oc patch network.operator.openshift.io cluster --type=merge
+-p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"ipv4":{"internalTransitSwitchSubnet":"RANGE"}}}}}'`.
 
 Accepting it is right where the cluster has worked with it before.
 

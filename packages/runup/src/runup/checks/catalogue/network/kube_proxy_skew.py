@@ -1,14 +1,14 @@
 """kube-proxy would be too far behind the API server of the target, or is newer than it.
 
 Applies when pods run an image of kube-proxy that is more than three minor versions older than the target (two, if it is
-older than 1.25), or newer. It is not updated with the nodes where it is an add-on of its own, as on EKS. On a way over
+older than 1.25), or newer. It is not updated with the nodes where it is a separate add-on, as on EKS. On a way over
 several minor versions that kube-proxy becomes too old for only later, the finding is informational, since kubeadm and
 others update it with each step; where it is an add-on, it is a warning.
 
-Why it matters: kube-proxy of such a version is not known to understand what the API server tells it: Services may lead
-nowhere, on every node at once.
+Why it matters: kube-proxy of such a version is not known to understand the API server: Services may lead nowhere, on
+every node at once.
 
-What to do: update kube-proxy first, to the version that the cluster runs now at least.
+Remedy: update kube-proxy first, to the version that the cluster runs now at least.
 
 Accepting it is right where this version was tried with the target.
 
@@ -60,7 +60,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     unclear = [proxy for proxy in proxies if not proxy.number]
     if unclear:
         pods = [min(proxy.pods, key=full_name) for proxy in unclear]
-        why = "the tag of its image tells no version of kube-proxy"
+        why = "the tag of its image shows no version of kube-proxy"
         yield unknown(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
     numbered_proxies = [proxy for proxy in proxies if proxy.number]
     newer = [proxy for proxy in numbered_proxies if proxy.number[1] > target]

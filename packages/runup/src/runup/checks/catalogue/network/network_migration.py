@@ -6,7 +6,7 @@ Applies when the network's configuration asks for another type than the one in f
 Why it matters: half of the nodes may have one network and half the other. An update restarts them all, and the operator
 of the target may not know the old one.
 
-What to do: finish the migration or take it back, then empty `spec.migration` (`oc patch network.operator.openshift.io
+Remedy: finish the migration or take it back, then empty `spec.migration` (`oc patch network.operator.openshift.io
 cluster --type=merge -p '{"spec":{"migration":null}}'`); `oc get network.config cluster -o yaml` shows one type and no
 migration.
 

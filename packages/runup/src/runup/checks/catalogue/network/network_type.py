@@ -4,8 +4,8 @@ Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is
 
 Why it matters: the network operator refuses the update; forced, the pods have no network.
 
-What to do: migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration);
-`oc get network cluster -o jsonpath='{.status.networkType}'` says OVNKubernetes then.
+Remedy: migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration); `oc get
+network cluster -o jsonpath='{.status.networkType}'` says OVNKubernetes then.
 
 Accepting it is supported by nobody.
 
@@ -33,7 +33,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         type_ = network.status.network_type or network.spec.network_type
         if not type_:
             fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
-            yield unknown(NAME, "the Network does not say of which type it is", [network], fix=fix)
+            yield unknown(NAME, "the Network does not state its type", [network], fix=fix)
         elif type_ in GONE_IN and context.target.minor_version >= GONE_IN[type_]:
             yield risk(
                 NAME,

@@ -6,8 +6,7 @@ middle of an update perhaps.
 
 Why it matters: images of the target are pulled through that proxy.
 
-What to do: give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says
-Degraded=False.
+Remedy: give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says Degraded=False.
 
 Accepting it means that the target's images may not come.
 

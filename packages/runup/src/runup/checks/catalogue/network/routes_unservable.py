@@ -8,8 +8,8 @@ MD5. A self-signed certificate is accepted.
 
 Why it matters: what is reached by these routes is not reached any more once the routers are updated.
 
-What to do: `oc -n NAMESPACE describe route NAME` has the router's reason; give the Route a certificate that is taken,
-and the router clears the condition.
+Remedy: `oc -n NAMESPACE describe route NAME` has the router's reason; give the Route a certificate that is taken, and
+the router clears the condition.
 
 Accepting it means that these routes end with the update.
 

@@ -7,7 +7,7 @@ not reported. All such controllers are one risk.
 Why it matters: when the router's node is drained another router is started elsewhere, and until it serves all routes of
 the domain are down: for the default one the console and the login, too.
 
-What to do: `oc -n openshift-ingress-operator patch ingresscontroller NAME --type=merge -p '{"spec":{"replicas":2}}'`.
+Remedy: `oc -n openshift-ingress-operator patch ingresscontroller NAME --type=merge -p '{"spec":{"replicas":2}}'`.
 
 Accepting it is right where the routes of the domain may be down for a moment with the node that has the router.
 

@@ -1,15 +1,15 @@
 """The target's image can be pulled from mirrors alone.
 
 Applies when an ImageDigestMirrorSet has mirrors for the repository of the target's image and mirrorSourcePolicy
-NeverContactSource. Of several sources that cover it the most specific counts. It is critical where none of the mirrors
-may be used: there are none, or Image `cluster` blocks the registry of each. As long as the target's image is not known,
-the repository of the running release is taken for its: if no such source covers it nothing is said, else it is Unknown.
+NeverContactSource. Of several sources that cover it the most specific counts. It is critical where no mirror may be
+used: no mirror exists, or Image `cluster` blocks the registry of each. As long as the target's image is not known, the
+repository of the running release is taken for its: if no such source covers it nothing is said, else it is Unknown.
 
 Why it matters: what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
 ImagePullBackOff, and the update stops where it begins.
 
-What to do: mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and
-try one of them: `oc adm release info MIRROR@DIGEST`.
+Remedy: mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and try
+one of them: `oc adm release info MIRROR@DIGEST`.
 
 Accepting it is right once the release is in the mirror.
 

@@ -5,7 +5,7 @@ IngressRoute, IngressRouteTCP, Middleware or TLSOption of the group `traefik.con
 
 Why it matters: Traefik 3 reads the group `traefik.io` alone: what these objects route is not reachable any more.
 
-What to do: write them in `traefik.io/v1alpha1`, which Traefik 2.10 and later read, before the update.
+Remedy: write them in `traefik.io/v1alpha1`, which Traefik 2.10 and later read, before the update.
 
 Accepting it is right where Traefik is not the one of k3s (`--disable=traefik`).
 

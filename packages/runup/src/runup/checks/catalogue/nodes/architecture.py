@@ -6,7 +6,7 @@ architecture. Clusters before 4.20 leave the field empty by default, so without 
 
 Why it matters: an update stays with the architecture that it has: nodes of another get images that they cannot run.
 
-What to do: migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
+Remedy: migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
 
 Accepting it means that the other nodes cannot take the update.
 

@@ -1,16 +1,16 @@
 """New nodes would start from a boot image that is too old for the release.
 
-Applies when a MachineSet names a boot image of RHEL 8 (a release before 4.13), as the names and versions of images on
-Google Cloud, Azure, vSphere, Nutanix and OpenStack tell (an AMI's ID does not), and the machine-config operator does
-not keep that MachineSet's image up to date (MachineConfiguration `cluster`, managedBootImagesStatus); or when the same
-object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the machine-config
-operator refuse minor updates from 4.21 on. All such images are one risk.
+Applies when a MachineSet names a boot image of RHEL 8 (a release before 4.13), according to the names and versions of
+images on Google Cloud, Azure, vSphere, Nutanix and OpenStack (an AMI's ID shows no version), and the machine-config
+operator does not keep that MachineSet's image up to date (MachineConfiguration `cluster`, managedBootImagesStatus); or
+when the same object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the
+machine-config operator refuse minor updates from 4.21 on. All such images are one risk.
 
 Why it matters: boot images are not updated with the cluster by themselves. A node that starts from an old one must take
 the step to the release's operating system at its first start, and from RHEL 8 that is not sure to succeed: a cluster
 that has to replace or add a machine during the update does not get it.
 
-What to do: let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
+Remedy: let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
 spec.managedBootImages), or put an image of today's release into the MachineSet; in mode Manual write its version down.
 
 Accepting it is right where no node is added or replaced until the images are new.

@@ -1,4 +1,4 @@
-"""The cluster's nodes are told to use cgroup v1, which the target does not.
+"""The cluster's nodes are configured to use cgroup v1, which the target does not support.
 
 Applies when the nodes' configuration (nodes.config.openshift.io) says cgroupMode v1 and the target is OpenShift 4.19 or
 later, or its Kubernetes is 1.35 or later. The mode is configured for the cluster; a node does not report which mode it
@@ -6,7 +6,7 @@ runs.
 
 Why it matters: the kubelet of such a node does not start any more.
 
-What to do: `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
+Remedy: `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
 pools (`oc get mcp`); old Java and Node.js runtimes may need an update first.
 
 Accepting it is supported by nobody: the nodes do not come back.

@@ -3,10 +3,10 @@
 Applies when there is a MachineOSConfig: its pool's image is built in the cluster, out of the release's and what was
 added. An osImageURL in a MachineConfig is the risk OSImageOverridden.
 
-Why it matters: the image is built anew on the target's before a node of that pool is updated. What the build needs (a
-registry, packages that fit the new system) is needed then, and a build that fails stops the pool.
+Why it matters: the image is built again on the target's before a node of that pool is updated. The build needs its
+registry and packages that fit the new system, and a build that fails stops the pool.
 
-What to do: see that the last build succeeded and that its registry answers: `oc get machineosbuilds`, `oc get
+Remedy: see that the last build succeeded and that its registry answers: `oc get machineosbuilds`, `oc get
 machineosconfigs -o yaml`.
 
 Accepting it is right where the build has been tried with the target's image.

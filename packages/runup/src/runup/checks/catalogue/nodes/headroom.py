@@ -7,7 +7,7 @@ Pods of DaemonSets and of the node itself do not move, and do not count. A clust
 
 Why it matters: pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
 
-What to do: add a node, or take load away; the risk is gone with the next look.
+Remedy: add a node, or take load away; the risk is gone with the next look.
 
 Accepting it means that some pods wait while each node is updated.
 

@@ -5,12 +5,12 @@ verification failed; the finding has the reason, and the stage where it says mor
 finished is Unknown. A cluster that has Modules but no validation is reported with severity info: nobody has looked. The
 status is read in both forms, the operator's v1beta1 and v1beta2. Validations about the target itself are reported by
 KernelModulesNotReady, which also looks at the images; a validation of another release, or of a kernel that the target
-is known not to have, is no risk of the target. What a PreflightValidationOCP and its PreflightValidations say alike is
-reported once.
+is known not to have, is no risk of the target. A finding of both a PreflightValidationOCP and its PreflightValidations
+is reported once.
 
 Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 
-What to do: build or sign the module for the target's kernel (a kernel mapping in its Module); the validation then says
+Remedy: build or sign the module for the target's kernel (a kernel mapping in its Module); the validation then says
 True, or Success: `oc get preflightvalidationsocp -o yaml`.
 
 Accepting it means that these modules may not load on the target.
@@ -130,7 +130,7 @@ def _is_named_after(parent: PreflightValidationOCP, child: PreflightValidation |
 def _is_of_other_release(validation: PreflightValidation | PreflightValidationOCP, context: Context) -> bool:
     """Returns whether a validation is known to be about another release, or a kernel that the target does not have."""
     image, kernel = validation.spec.release_image, validation.spec.kernel_version
-    # A tag may stand for any image, so only two digests tell that there are two.
+    # A tag may represent any image, so only two digests tell that there are two.
     if image and "@" in image and "@" in context.target_image:
         return not is_same_image(image, context.target_image)
     kernels = _kernels_of_target(context)

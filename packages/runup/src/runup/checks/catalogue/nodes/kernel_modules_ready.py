@@ -9,7 +9,7 @@ toolkit.
 
 Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 
-What to do: build, sign and push the module for the target's kernel; `runup kmod check --to-image IMAGE` shows what is
+Remedy: build, sign and push the module for the target's kernel; `runup kmod check --to-image IMAGE` shows what is
 looked for, and a PreflightValidationOCP with the target's `releaseImage` tries builds and signatures.
 
 Accepting it means that these modules may not load on the target.

@@ -25,7 +25,7 @@ NAME = "KubeletSkew"
 # (https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html).
 _COMPUTE_TYPE, _FARGATE = "eks.amazonaws.com/compute-type", "fargate"
 _FARGATE_FIX = "Restart the pods of these Fargate nodes, which brings new nodes: `kubectl rollout restart`."
-# A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.
+# A separate risk, so that accepting what is unknown does not accept what is known, or the reverse.
 UNKNOWN = f"{NAME}Unknown"
 
 
@@ -44,7 +44,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     server = _parse_minor(context.target_kubernetes)
     if server is None:
         yield _unknown_finding(
-            f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
+            f"Whether the kubelets suit {context.target} is unknown: the release does not say which "
             "Kubernetes it ships.",
             (),
             "Ask the publisher of the release for its `io.openshift.build.versions`, or compare `oc get nodes` "
@@ -102,8 +102,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
     if silent:
         yield _unknown_finding(
-            f"Whether the kubelets of {_count_and_names(silent)} suit {api} could not be told: "
-            f"{_kubelet_versions(silent)}.",
+            f"Whether the kubelets of {_count_and_names(silent)} suit {api} is unknown: {_kubelet_versions(silent)}.",
             silent,
             "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
         )

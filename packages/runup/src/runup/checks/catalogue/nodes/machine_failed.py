@@ -3,11 +3,11 @@
 Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
 or has been on its way out for two hours. All such Machines are one risk.
 
-Why it matters: a failed machine is never mended by itself: its node is missing where a drain needs the room, and a
+Why it matters: a failed machine is never fixed by itself: its node is missing where a drain needs the room, and a
 MachineSet that wants it does not make another.
 
-What to do: `oc describe machine NAME -n openshift-machine-api` says why. Once that is mended, delete a machine that has
-an owner: its MachineSet, or the ControlPlaneMachineSet, makes a new one. One without an owner is not made again.
+Remedy: `oc describe machine NAME -n openshift-machine-api` says why. Once that is fixed, delete a machine that has an
+owner: its MachineSet, or the ControlPlaneMachineSet, makes a new one. One without an owner is not recreated.
 
 Accepting it means that the cluster has room enough without them.
 
@@ -55,11 +55,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             f"{count(len(broken), 'machine')} will not come into service: "
             f"{names([f'{machine.metadata.name} ({why})' for machine, why in broken])}.",
             [machine for machine, _ in broken],
-            fix="Mend what `oc describe machine NAME -n openshift-machine-api` names, then delete it; "
+            fix="Fix what `oc describe machine NAME -n openshift-machine-api` names, then delete it; "
             + (
                 "`oc get machines -A` shows a new one."
                 if owned
-                else "one without an owner (a MachineSet) is not made again."
+                else "a machine without an owner (a MachineSet) is not recreated."
             ),
         )
 

@@ -7,7 +7,7 @@ for other conditions alone is not reported. All others are one risk.
 Why it matters: a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
 machine is rebooted again or deleted in the middle of it.
 
-What to do: pause them for the time of the update: `oc -n openshift-machine-api annotate mhc NAME
+Remedy: pause them for the time of the update: `oc -n openshift-machine-api annotate mhc NAME
 cluster.x-k8s.io/paused=""`, and resume them afterwards; `oc -n openshift-machine-api get mhc -o yaml` shows the
 annotation.
 

@@ -3,9 +3,9 @@
 Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines, and
 more than one machine.
 
-Why it matters: with two of three members away etcd has no quorum, and the cluster stands still until one is back.
+Why it matters: with two of three members away etcd has no quorum, and the cluster stops until one is back.
 
-What to do: `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
+Remedy: `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
 
 Accepting it is supported by nobody.
 

@@ -3,14 +3,14 @@
 Applies when the kubelets of nodes that are updated together, as those that one pool selects are, have different
 versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) count as the same version. A node that does not
 report a version is Unknown. Which node belongs to which pool is decided as the machine-config operator does. Windows
-nodes belong to no pool: another operator updates them, to kubelets of its own. Without a ClusterVersion, patch
-releases of one minor version are for information.
+nodes belong to no pool: another operator updates them, to its own kubelets. Without a ClusterVersion, patch releases of
+one minor version are for information.
 
 Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
 release behind, and the distance that Kubernetes supports counts from the oldest.
 
-What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: then
-`oc get nodes` shows one version.
+Remedy: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: then `oc get
+nodes` shows one version.
 
 Accepting it means to update from two releases at once.
 

@@ -6,7 +6,7 @@ condition for each attempt, of the type Success or Failure; the status of a cond
 Why it matters: the operator does not render the configuration of the pools that the object selects. The update brings
 a new configuration, and these pools do not get it until the object is correct.
 
-What to do: correct or delete the object; its last condition names the mistake (`oc describe kubeletconfig NAME`, `oc
+Remedy: correct or delete the object; its last condition names the mistake (`oc describe kubeletconfig NAME`, `oc
 describe containerruntimeconfig NAME`).
 
 Accepting it means that the selected pools stay on their old configuration.

@@ -1,9 +1,8 @@
 """Nodes that are not ready, and nodes on which nothing may be scheduled: both take away the room that a drain needs.
 
 One risk for all nodes of a kind, with the nodes as its resources: administrators accept a state, not a list that
-changes while they read it. Which node is to be released by hand and which must not be is said by name, because the
-machine-config operator cordons nodes too, and releases them itself (pkg/daemon and pkg/controller/drain).
-"""
+changes while they read it. Which node must be released by hand and which must not be is said by name, because the
+machine-config operator cordons nodes too, and releases them itself (pkg/daemon and pkg/controller/drain)."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     if silent:
         yield risk(
             UNKNOWN,
-            f"Whether {count(len(silent), 'node')} ({names_of(silent)}) can run pods could not be told: not reported.",
+            f"Whether {count(len(silent), 'node')} ({names_of(silent)}) can run pods is unknown: not reported.",
             silent,
             fix="See whether the kubelet runs on them; it reports the Ready condition.",
             applies=Applies.UNKNOWN,
@@ -71,7 +70,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     going = [node for node in updating if not is_stuck(node)]
     others = [(node, cordon_holder(node)) for node in cordoned if not is_cordoned_by_update(node)]
     by_hand = [node for node, holder in others if holder is None]
-    # Nodes that an administrator has to mend come first.
+    # Nodes that an administrator has to fix come first.
     if by_hand:
         yield risk(
             CORDONED,

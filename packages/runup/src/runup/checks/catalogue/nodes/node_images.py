@@ -6,11 +6,11 @@ has counts as the older one; a newer one than the table has is Unknown. It also 
 Karpenter selects images of Amazon Linux 2. For a target of 1.35 or later it also applies to an operating system that
 starts with cgroup v1 by default (RHEL 8 and older with their derivatives such as Rocky Linux, AlmaLinux and Oracle
 Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux 2): a node does not report which version it runs. If
-any kubelet is told `failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
+any kubelet is reported `failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
 
 Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 
-What to do: move these nodes to an image of the target first: a node group of its own, then drain the old one.
+Remedy: move these nodes to an image of the target first: a separate node group, then drain the old one.
 
 Accepting it is right where `stat -fc %T /sys/fs/cgroup` says cgroup2fs on these nodes, or the image is your own.
 
@@ -140,7 +140,7 @@ def _last_kubernetes(row: Mapping[str, Any], match: re.Match[str]) -> tuple[str,
 
 
 def _is_cgroup_v1_allowed(snapshot: Snapshot) -> bool:
-    """Returns whether any kubelet is told to start on cgroup v1; the configuration of the others may be in files."""
+    """Returns whether any kubelet is asked to start on cgroup v1; the configuration of the others may be in files."""
     names = ((FIELD, "failCgroupV1"), (FLAG, "fail-cgroupv1"))
     return any((each.setting, each.name) in names and each.value == "false" for each in settings_of_kubelets(snapshot))
 

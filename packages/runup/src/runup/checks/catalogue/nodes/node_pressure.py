@@ -5,8 +5,8 @@ Applies when a Node says DiskPressure, MemoryPressure, PIDPressure or NetworkUna
 Why it matters: such a node evicts pods and takes no new ones; the target's images, several gigabytes, do not fit on a
 disk that is full.
 
-What to do: make room (`oc adm node-logs`, `oc debug node/NAME -- chroot /host crictl rmi --prune`), or replace the
-node; `oc describe node NAME` shows the condition gone.
+Remedy: make room (`oc adm node-logs`, `oc debug node/NAME -- chroot /host crictl rmi --prune`), or replace the node;
+`oc describe node NAME` shows the condition gone.
 
 Accepting it means that these nodes may not take the update.
 

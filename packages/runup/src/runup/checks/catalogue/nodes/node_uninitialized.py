@@ -6,8 +6,8 @@ Applies when a Node has the taint `node.cloudprovider.kubernetes.io/uninitialize
 Why it matters: nothing is scheduled there, although the node may say Ready: the room that a drain needs is missing, and
 what removes the taint (the cloud's controller, the network) does not work.
 
-What to do: see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows
-the taint gone.
+Remedy: see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows the
+taint gone.
 
 Accepting it means that the cluster has room enough without them.
 

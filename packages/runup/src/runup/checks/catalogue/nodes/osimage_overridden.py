@@ -8,8 +8,8 @@ Prometheus does not answer.
 Why it matters: nodes of the pool keep the operating system that osImageURL names. Their kubelet and kernel are not
 updated with the release, and the next update may exceed the supported skew.
 
-What to do: build the image again from the target's operating system, and set osImageURL to it; or remove the field.
-`oc get machineconfigs -o custom-columns=NAME:.metadata.name,IMAGE:.spec.osImageURL` lists it.
+Remedy: build the image again from the target's operating system, and set osImageURL to it; or remove the field. `oc get
+machineconfigs -o custom-columns=NAME:.metadata.name,IMAGE:.spec.osImageURL` lists it.
 
 Accepting it is right where the image is built for the target.
 

@@ -7,7 +7,7 @@ counts, not the label `node.openshift.io/os_id`: from 4.19 on CoreOS calls itsel
 Why it matters: nobody updates these nodes: their kubelets stay behind the control plane, and the machine-config
 operator of 4.18 refuses the update because of them.
 
-What to do: add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
+Remedy: add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
 
 Accepting it is supported by nobody.
 

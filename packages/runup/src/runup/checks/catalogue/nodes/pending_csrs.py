@@ -6,7 +6,7 @@ approved nor denied.
 Why it matters: the machine approver signs such requests within seconds. Where it does not, nodes that the update
 restarts do not come back, or their logs and metrics cannot be read.
 
-What to do: see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
+Remedy: see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
 
 Accepting it means that these nodes may drop out.
 

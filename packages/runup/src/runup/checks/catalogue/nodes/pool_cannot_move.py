@@ -6,8 +6,8 @@ count. A paused pool, and a pool of one node, is left out.
 
 Why it matters: the machine-config operator starts with no further node of the pool until a node is available again.
 
-What to do: make the nodes available again, or raise maxUnavailable of a pool of workers; `oc get nodes` shows them
-Ready, without SchedulingDisabled.
+Remedy: make the nodes available again, or raise maxUnavailable of a pool of workers; `oc get nodes` shows them Ready,
+without SchedulingDisabled.
 
 Accepting it means that the pool does not begin its update.
 

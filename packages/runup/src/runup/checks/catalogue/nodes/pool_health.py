@@ -3,8 +3,7 @@
 The meaning of the conditions is that of the machine-config operator's status.go: a paused pool that is behind has
 Updated=False and Updating=False, and does not move; the check of paused pools speaks of it. A pool without machines is
 never behind, but can be degraded (its configuration could not be rendered). A degraded pool does not finish by itself,
-so nobody is told to wait for one.
-"""
+so the finding advises nobody to wait for one."""
 
 from __future__ import annotations
 

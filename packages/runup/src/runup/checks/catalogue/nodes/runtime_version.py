@@ -1,13 +1,13 @@
 """The container runtime of some nodes is too old for the target's kubelet.
 
-Applies when a Node runs containerd below the version that the target's Kubernetes asks for, or Docker with a kubelet
-of before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). CRI-O comes
-with the release and is not judged, nor is the containerd that the Windows Machine Config Operator brings together with
-its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
+Applies when a Node runs containerd below the version that the target's Kubernetes asks for, or Docker with a kubelet of
+before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). CRI-O comes
+with the release and is not evaluated, nor is the containerd that the Windows Machine Config Operator brings together
+with its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
 Why it matters: the kubelet does not start with a runtime whose API it does not speak.
 
-What to do: update the runtime of these nodes first; `oc get nodes -o wide` shows its version.
+Remedy: update the runtime of these nodes first; `oc get nodes -o wide` shows its version.
 
 Accepting it means that these nodes may not come back.
 

@@ -2,12 +2,12 @@
 
 Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All such plans are one
 risk. A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for
-it. If a Subscription there does not say to which version it goes, or there is none, each plan counts.
+it. If no Subscription there names a version, each plan counts.
 
-Why it matters: the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
-old a version to go on from.
+Why it matters: the catalog has a newer version that nobody has taken; after the update of the cluster it may be too old
+a version to continue from.
 
-What to do: look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
+Remedy: look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
 '{"spec":{"approved":true}}'`; `oc get csv -n NAMESPACE` shows the new version.
 
 Accepting it is right where the version is held back on purpose.
@@ -58,7 +58,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {listing}.",
             waiting,
             severity="info",
-            fix="Approve what is to come, or delete the plan; `oc get installplans -A` shows what waits.",
+            fix="Approve the plan, or delete it; `oc get installplans -A` shows what waits.",
         )
 
 

@@ -5,7 +5,7 @@ Applies when a CatalogSource's connection is not READY (and not CONNECTING or ID
 Why it matters: OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
 update back, also those of other catalogs.
 
-What to do: see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
+Remedy: see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
 
 Accepting it means that operators are not updated until it answers.
 

@@ -4,10 +4,10 @@ Applies when a Subscription has the condition PackageDeprecated, ChannelDeprecat
 
 Why it matters: nobody makes updates for it any more; a later release of the cluster may not run it.
 
-What to do: what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
+Remedy: what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
 shows the condition gone.
 
-Accepting it means to go on with what nobody maintains.
+Accepting it means to continue with what nobody maintains.
 
 Source of the rule: operator-lifecycle-manager, deprecations of file-based catalogs (`olm.deprecations`).
 """

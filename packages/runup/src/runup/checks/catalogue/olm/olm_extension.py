@@ -1,11 +1,11 @@
 """An operator of the newer OLM is not installed as asked for, or its package is at its end.
 
 Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
-Progressing with reason Retrying or Blocked for ten minutes or more: what it is to become cannot be installed.
+Progressing with reason Retrying or Blocked for ten minutes or more: its next version cannot be installed.
 
-Why it matters: what it was to bring is missing or incomplete, and an update of the cluster does not mend it.
+Why it matters: its content is missing or incomplete, and an update of the cluster does not fix it.
 
-What to do: `oc describe clusterextension NAME` says why; it shows Installed=True afterwards.
+Remedy: `oc describe clusterextension NAME` says why; it shows Installed=True afterwards.
 
 Accepting it means that this operator stays as it is.
 
@@ -43,7 +43,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                     f"ClusterExtension {name} {words}{condition_text(condition)}",
                     [extension],
                     severity="warning" if type_ == "Installed" else "info",
-                    fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
+                    fix=f"See `oc describe clusterextension {name}`, and fix what it names.",
                 )
         progressing = find(extension.status.conditions, "Progressing")
         # What is not installed at all has been told.
@@ -63,7 +63,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 f"{NAME}-{name}",
                 f"ClusterExtension {name} cannot become what is asked for{condition_text(progressing)}",
                 [extension],
-                fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
+                fix=f"See `oc describe clusterextension {name}`, and fix what it names.",
             )
 
 

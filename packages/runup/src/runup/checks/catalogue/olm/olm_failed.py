@@ -7,7 +7,7 @@ BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing for ten minutes or m
 
 Why it matters: an operator that fails before the update does not get better by it, and its webhooks may hold others up.
 
-What to do: `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
+Remedy: `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
 
 Accepting it means that this operator stays as it is.
 
@@ -89,7 +89,7 @@ def _operator_findings(csvs: Iterable[ClusterServiceVersion], context: Context) 
                 f"{NAME}-{csv.metadata.name}",
                 f"Operator {full_name(csv)} is in phase {status.phase}{_cause_text(why)}{writing.since_suffix(since)}.",
                 [csv],
-                fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
+                fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and fix what it names.",
             )
 
 

@@ -1,14 +1,14 @@
 """An installed operator says that it does not run on the target's minor version.
 
 Applies when a ClusterServiceVersion that OLM installed has the property `olm.maxOpenShiftVersion` below the target's
-minor version. Each is a risk of its own. A value that is not a version is Unknown, and the finding names it. The target
-is judged, not the next minor version alone: an operator that allows the next does not hold back that one, but may a
+minor version. Each is a separate risk. A value that is not a version is Unknown, and the finding names it. The target
+is evaluated, not the next minor version alone: an operator that allows the next does not hold back that one, but may a
 jump.
 
 Why it matters: OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
 
-What to do: update the operator first to a version that allows the target, if need be out of another channel;
-`oc get csv -n NAMESPACE` shows the new one Succeeded.
+Remedy: update the operator first to a version that allows the target, if need be out of another channel; `oc get csv -n
+NAMESPACE` shows the new one Succeeded.
 
 Accepting it means that this operator may fail on the target.
 
@@ -43,7 +43,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 NAME,
                 f"operator {full_name(csv)} has {bad}",
                 [csv],
-                fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
+                fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; inform its vendor.",
             )
             continue
         if highest is not None and not olm.maximum_allows(highest, context.target):

@@ -5,7 +5,7 @@ target's Kubernetes.
 
 Why it matters: OLM finds the requirement missing after the update and sets the operator to Pending; it is not run.
 
-What to do: update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
+Remedy: update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
 
 Accepting it means that the operator may not run on the target.
 

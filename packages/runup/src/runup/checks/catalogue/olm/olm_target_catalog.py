@@ -1,18 +1,18 @@
 """An installed operator has no update path in the catalog that comes with the target.
 
 Applies when the package of a Subscription is not in the target's catalog, its channel is not, or nothing in that
-channel is or follows the installed version; and when the catalog says that one of them is at the end of its life.
-Each Subscription is a risk of its own. Which image its CatalogSource will have then is said by the target's own
-manifests, by the annotation `olm.catalogImageTemplate` for the target's Kubernetes, and for the four catalogs of the
-platform's marketplace by their tag, which is the release's minor version: `redhat-operator-index:v4.17`. A catalog that
-none of these changes stays as it is, and takes no way away. In a cluster the target reads the image itself
-([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or is told by
-`--target-catalog SOURCE=IMAGE`. What could not be read is Unknown, for the operators of that catalog alone.
+channel is or follows the installed version; and when the catalog says that one of them is at the end of its life. Each
+Subscription is a separate risk. Which image its CatalogSource will have then is said by the target's own manifests, by
+the annotation `olm.catalogImageTemplate` for the target's Kubernetes, and for the four catalogs of the platform's
+marketplace by their tag, which is the release's minor version: `redhat-operator-index:v4.17`. A catalog that none of
+these changes stays as it is, and takes no way away. In a cluster the target reads the image itself
+([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or uses
+`--target-catalog SOURCE=IMAGE`. An unreadable catalog is Unknown for its operators alone.
 
 Why it matters: once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
 them gets no update any more, and one whose channel is gone stays where it is without a word.
 
-What to do: change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
+Remedy: change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
 updated; `oc get packagemanifest NAME -o yaml` shows those of today, `oc get subscription NAME -o yaml` what it has.
 
 Accepting it means that this operator stays at its version.
@@ -113,7 +113,7 @@ def _unknown_finding(sub: Subscription, why: str) -> Finding:
 
 
 def _lacking_entry(sub: Subscription, package: Package | None) -> str:
-    """Returns what keeps the installed version from going on, or an empty string if nothing does."""
+    """Returns what keeps the installed version from in progress, or an empty string if nothing does."""
     if package is None or not package.channels:
         return f"it has no package {sub.spec.name}"
     channel = sub.spec.channel or package.default_channel

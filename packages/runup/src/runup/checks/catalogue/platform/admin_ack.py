@@ -1,7 +1,7 @@
 """The release asks an administrator to acknowledge something before the next minor version, and nobody has.
 
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
-cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
+cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a separate risk,
 under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, applies.
 Where the target's manifests are not known, only the cluster's own gates are looked at, as the operator itself does:
 Clear then says nothing of gates that only the target or a release between has.
@@ -9,8 +9,8 @@ Clear then says nothing of gates that only the target or a release between has.
 Why it matters: the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
 breaks applications.
 
-What to do: what the gate's text says, then acknowledge it:
-`oc -n openshift-config patch cm admin-acks --type=merge -p '{"data":{"GATE":"true"}}'`.
+Remedy: what the gate's text says, then acknowledge it: `oc -n openshift-config patch cm admin-acks --type=merge -p
+'{"data":{"GATE":"true"}}'`.
 
 Accepting it does not acknowledge the gate: the operator refuses the update all the same.
 

@@ -1,15 +1,15 @@
-"""A certificate ends within days, and whoever should have renewed it has not.
+"""A certificate ends within days, and its controller has not renewed it.
 
 Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past, or is
 not Ready and ends within seven days; or when all certificates of one name that a machine config pool lists
 (`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an hour ago or more,
 when its owner renews it. The life of such a certificate is derived from the time in its name; a certificate without one
-is not judged. Secrets are not read: the check uses what other objects report of the certificates in them.
+is not evaluated. Secrets are not read: the check uses what other objects report of the certificates in them.
 
 Why it matters: what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
 trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.
 
-What to do: `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); a
+Remedy: `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); a
 certificate of the platform is renewed by its operator, and comes to the nodes of a pool that is not paused.
 
 Accepting it is right where it is replaced before its end.
@@ -48,7 +48,7 @@ status:
 
 
 _NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
-# What ends, when, and the object that tells it.
+# What ends, when, and the object that shows it.
 _Ending = tuple[str, datetime, Object]
 
 

@@ -6,7 +6,7 @@ that the cluster does not have are named, where its manifests can be read.
 
 Why it matters: a component of the target that needs a new account, or a new right, does not start.
 
-What to do: make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
+Remedy: make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
 --credentials-requests`), then set the annotation to the target's version.
 
 Accepting it is right where the target needs nothing new.

@@ -1,4 +1,4 @@
-"""What ClusterVersion says of itself: that it fails, that it is not upgradeable, that an update was left half done.
+"""ClusterVersion reports that it fails, that it is not upgradeable, or that an update is incomplete.
 
 Failing and Upgradeable are the cluster-version operator's own summary (pkg/cvo/status.go, pkg/cvo/upgradeable.go):
 Failing says that it cannot apply what it should, Upgradeable=False forbids minor and major updates; absent, it allows
@@ -29,7 +29,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if cluster is None:
         yield risk(
             UNKNOWN,
-            "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version.",
+            "Whether the cluster's release is applied is unknown: there is no ClusterVersion named version.",
             fix="See whether the cluster-version operator runs: it creates that object.",
             reason="ClusterVersionMissing",
             applies=Applies.UNKNOWN,
@@ -50,12 +50,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
     elif failing is None or failing.status != "False":
         words = condition_text(failing) if failing else ": ClusterVersion has no condition Failing."
-        yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
+        yield _unknown_finding(cluster, f"Whether the cluster-version operator fails is unknown{words}")
     # Upgradeable=False does not stop updates within a minor version.
     upgradeable = find(cluster.status.conditions, "Upgradeable") if minor_or_major(context) else None
     if upgradeable is not None and upgradeable.status == "Unknown":
         words = condition_text(upgradeable)
-        yield _unknown_finding(cluster, f"Whether ClusterVersion forbids minor updates could not be told{words}")
+        yield _unknown_finding(cluster, f"Whether ClusterVersion forbids minor updates is unknown{words}")
     elif upgradeable is not None and upgradeable.status != "True":
         explained = upgradeable.reason not in NO_REASONS or upgradeable.message
         yield risk(
@@ -94,7 +94,7 @@ def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
 def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
     """Returns whether the entry was left for an older release, or its minor version was passed and never completed.
 
-    The newest is judged by the check of updates in progress. An entry without a version never got as far as its
+    The newest is evaluated by the check of updates in progress. An entry without a version never got as far as its
     payload: nothing of it was applied.
     """
     history = cluster.status.history

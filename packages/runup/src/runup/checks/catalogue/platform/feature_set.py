@@ -21,7 +21,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     if gate is None or feature_set in HARMLESS:
         return
     forbids = feature_set in FORBIDDING
-    says = "is not known, so whether it forbids updates between minor versions could not be told."
+    says = "is not known, so it may forbid updates between minor versions."
     if forbids:
         says = "forbids updates between minor versions, and cannot be turned off again."
     yield risk(

@@ -1,4 +1,4 @@
-"""ClusterOperators that ask for no minor update, each under a name of its own so that it can be accepted alone.
+"""ClusterOperators that ask for no minor update, each under a separate name so that it can be accepted alone.
 
 Names and scope are those of the cluster-version operator's own source of risks (pkg/risk/upgradeable): an operator
 that does not report Upgradeable can be updated, and patch updates are never held back.

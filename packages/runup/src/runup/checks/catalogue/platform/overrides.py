@@ -4,9 +4,9 @@
 Applies when there is such an entry, to updates between minor and major versions. The cluster itself says so, too,
 without a preflight and under the same name.
 
-Why it matters: what is not managed is not updated, and nobody has tried the new release beside the old part.
+Why it matters: what is not managed is not updated, and nobody has tried the new release next to the old part.
 
-What to do: `oc get clusterversion version -o jsonpath='{.spec.overrides}'`, then remove the entries.
+Remedy: `oc get clusterversion version -o jsonpath='{.spec.overrides}'`, then remove the entries.
 
 Accepting it leaves these parts at the old release.
 

@@ -5,8 +5,7 @@ Applies when the registry's configuration says managementState Managed and stora
 Why it matters: its pod moves when its node is drained, and all images that were pushed to it are gone: what was built
 from source cannot be pulled any more.
 
-What to do: give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io
-cluster`).
+Remedy: give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io cluster`).
 
 Accepting it is right where nobody pushes images to it.
 

@@ -1,4 +1,4 @@
-"""The minor version that the cluster is to go to is out of support, or soon will be, by its distribution's calendar."""
+"""The minor version that the cluster must go to is out of support, or soon will be, by its distribution's calendar."""
 
 from __future__ import annotations
 

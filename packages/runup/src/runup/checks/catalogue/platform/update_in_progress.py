@@ -1,8 +1,8 @@
-"""An update that is still going on, or was never finished, under the name that the cluster-version operator gives it.
+"""An update that is still in progress, or was never finished, under the name that the cluster-version operator gives
+it.
 
-Upstream holds back minor and major updates alone, because a patch may be what gets a stuck update moving; here a
-patch is told the same fact, as information.
-"""
+Upstream holds back minor and major updates alone, because a patch may be what gets a stuck update moving; here the same
+fact is information for a patch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if cluster is None:
         yield risk(
             NAME,
-            "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version.",
+            "Whether an update is in progress is unknown: the cluster has no ClusterVersion named version.",
             fix="See whether the cluster-version operator runs: it creates that object.",
             reason="ClusterVersionMissing",
             applies=Applies.UNKNOWN,
@@ -41,7 +41,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     else:
         yield risk(
             NAME,
-            "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say "
+            "Whether an update is in progress is unknown: ClusterVersion lacks its history, or does not say "
             "whether it is progressing.",
             [cluster],
             fix="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
@@ -54,7 +54,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         message,
         [cluster],
         severity="critical" if minor_or_major(context) else "info",
-        fix="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
+        fix="Find the cause with `oc adm upgrade status`; the update does not continue by itself."
         if status_of(cluster.status.conditions, "Failing") == "True"
         else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
         reason="UpdateInProgress",

@@ -1,4 +1,4 @@
-"""Determines the minor versions of Kubernetes that the cluster runs and will run; the tables of removals go by them."""
+"""Determines the minor versions of Kubernetes that the cluster runs and will run; the tables of removals use them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Determines on which nodes the pods of a template may be placed: by selector, required affinity, devices and taints.
 
-What passes (a cordon, a node that is not ready or short of memory) does not count: the question is whether a node is
-there for the pods at all. How the scheduler decides is in its source: kubernetes, `pkg/scheduler/framework/plugins`
-(nodeaffinity, tainttoleration).
-"""
+Passing states (a cordon, a node that is not ready or short of memory) do not count: the check asks whether any node can
+take the pods. How the scheduler decides is in its source: kubernetes, `pkg/scheduler/framework/plugins` (nodeaffinity,
+tainttoleration)."""
 
 from __future__ import annotations
 
@@ -64,10 +63,10 @@ def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) ->
 
 
 class Homes:
-    """Finds the first two of `nodes` that pods of a template may be on, which tells none, one and several apart.
+    """Finds the first two of `nodes` that pods of a template may be on, which distinguishes none, one and several.
 
     A cluster may have thousands of nodes and tens of thousands of templates, so that not every pair is looked at:
-    templates with equal demands are judged once, and of nodes those alone that have one of the demanded labels.
+    templates with equal demands are evaluated once, and of nodes those alone that have one of the demanded labels.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

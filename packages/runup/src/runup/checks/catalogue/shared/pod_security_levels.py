@@ -1,9 +1,8 @@
 """Determines what of the Pod Security Standards a pod violates: of `baseline`, or of `restricted`, which is stricter.
 
-What is asked of a pod is the part of the standards that pods violate in practice (kubernetes.io/docs/concepts/security/
+Pods are checked against the part of the standards that they violate in practice (kubernetes.io/docs/concepts/security/
 pod-security-standards; k8s.io/pod-security-admission, `policy`): AppArmor, SELinux options, sysctls and /proc masks are
-not looked at, so that a pod without a violation here may violate a level all the same.
-"""
+not looked at, so that a pod without a violation here may violate a level all the same."""
 
 from __future__ import annotations
 

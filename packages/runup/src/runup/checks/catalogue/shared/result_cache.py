@@ -23,7 +23,7 @@ def cache_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], 
     last_results: list[tuple[tuple[K, ...], T]] = []
 
     def made(items: tuple[K, ...]) -> T:
-        """Returns the result of `make`, computed anew only for another tuple of items."""
+        """Returns the result of `make`, computed again only for another tuple of items."""
         # Read once: another thread may replace it in between.
         last = last_results[-1:]
         if last and last[0][0] is items:

@@ -30,7 +30,7 @@ def control_plane(snapshot: Snapshot) -> str:
     """Returns `HighlyAvailable`, `SingleReplica`, `External` (hosted), ..., or an empty string if it is not known."""
     try:
         infrastructure = snapshot.get(Infrastructure, "cluster")
-    # Not an error here: a check then judges as for an ordinary cluster.
+    # Not an error here: a check then evaluates as for an ordinary cluster.
     except Unreadable:
         return ""
     return infrastructure.status.control_plane_topology if infrastructure else ""

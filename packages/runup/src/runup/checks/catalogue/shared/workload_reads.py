@@ -116,7 +116,7 @@ class Workload(Object, frozen=True, kw_only=True):
 
 
 def _slim_workload(workload: Workload) -> Workload:
-    """Returns the workload without its metadata and conditions, but for what checks ask about."""
+    """Returns the workload without its metadata and conditions, except for what checks ask about."""
     failure, template = find(workload.status.conditions, "ReplicaFailure"), workload.spec.template
     volumes: tuple[dict[str, Any], ...] = tuple(
         {key: {}} for volume in template.spec.volumes for key in volume if key in IN_TREE
@@ -215,7 +215,7 @@ def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Worklo
 def _pods_by_owner(kind: str, pods: list[PlacedPod]) -> dict[str, list[PlacedPod]]:
     """Returns pods of a namespace by the name of the workload of that kind that makes them again."""
     by_owner: dict[str, list[PlacedPod]] = {}
-    # The pods of a workload are beside each other in a server's list, and share their owners.
+    # The pods of a workload are next to each other in a server's list, and share their owners.
     for owners, owned in groupby(pods, key=attrgetter("metadata.owner_references")):
         owner = controller_of(owners)
         if owner is None:

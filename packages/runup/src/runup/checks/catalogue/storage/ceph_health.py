@@ -7,8 +7,8 @@ A CephCluster that does not report its health is Unknown.
 Why it matters: each drained node takes its disks out of the storage. Where data is not yet complete on the others,
 Rook's budgets keep the next node from being drained, or volumes stop.
 
-What to do: `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be,
-and HEALTH_OK is said.
+Remedy: `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be, and
+HEALTH_OK is said.
 
 Accepting it is right for warnings that are not about data.
 
@@ -55,7 +55,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
                 f"Ceph cluster {full_name(cluster)} says {ceph.health}{health_details}.",
                 [cluster],
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
-                fix=f"Mend what {look} names, and wait until its data is complete.",
+                fix=f"Fix what {look} names, and wait until its data is complete.",
             )
 
 

@@ -7,8 +7,8 @@ state; a claim that is not there may have been made after claims were listed, an
 Why it matters: a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
 reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.
 
-What to do: save the data and make the claim anew before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows
-who has it.
+Remedy: save the data and make the claim again before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows who
+has it.
 
 Accepting it means that these pods do not come back, and that their data may be gone.
 
@@ -60,7 +60,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             f"{names([text for _, text in lost])}.",
             [pod for pod, _ in lost],
             severity="critical" if has_claims else "warning",
-            fix="Save the data and make the claim anew: `oc describe pvc NAME -n NAMESPACE` shows who has it.",
+            fix="Save the data and recreate the claim: `oc describe pvc NAME -n NAMESPACE` shows who has it.",
             kind=PODS,
         )
 

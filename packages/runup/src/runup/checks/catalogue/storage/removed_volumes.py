@@ -11,8 +11,8 @@ suspended have no pods.
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
 
-What to do: copy the data to a volume of a CSI driver, or install the driver that replaces the plug-in; `kubectl get
-pv` and `kubectl get csinodes` show what is left. An init container that clones the repository replaces gitRepo.
+Remedy: copy the data to a volume of a CSI driver, or install the driver that replaces the plug-in; `kubectl get pv` and
+`kubectl get csinodes` show what is left. An init container that clones the repository replaces gitRepo.
 
 Accepting it means that these volumes cannot be mounted on the target.
 

@@ -4,10 +4,10 @@ Applies when the update crosses Kubernetes 1.37, a volume is of a CSI driver who
 and pods with different SELinux labels use a claim for it. Pods with `seLinuxChangePolicy: Recursive` do not count,
 and neither do volumes that only pods without a label use. Whether nodes enforce SELinux is not known from objects.
 
-Why it matters: from 1.37 on the kubelet mounts such a volume with the label of its first pod, and does not start a
-pod with another label beside it: it stays in ContainerCreating.
+Why it matters: from 1.37 on the kubelet mounts such a volume with the label of its first pod, and does not start a pod
+with another label next to it: it stays in ContainerCreating.
 
-What to do: give these pods one label, or set `securityContext.seLinuxChangePolicy: Recursive` in their templates.
+Remedy: give these pods one label, or set `securityContext.seLinuxChangePolicy: Recursive` in their templates.
 
 Accepting it is right where the nodes do not use SELinux, or where the pods never run at the same time.
 

@@ -6,7 +6,7 @@ attached nor detached after ten minutes, without an error: nobody answers for it
 Why it matters: a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
 every node in turn.
 
-What to do: `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
+Remedy: `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
 
 Accepting it means that pods with these volumes may not come back.
 

@@ -6,8 +6,8 @@ driver registered, the risk is for information: the pod has no other place while
 
 Why it matters: the pod runs on a volume that was mounted earlier; once evicted it stays Pending or ContainerCreating.
 
-What to do: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume
-asks for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
+Remedy: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume asks
+for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
 
 Accepting it means that these pods do not come back.
 

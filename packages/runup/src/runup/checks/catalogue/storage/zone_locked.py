@@ -1,18 +1,18 @@
 """A volume is in a zone with one node that takes its pod, and cannot follow it to another.
 
 Applies when an attached PersistentVolume must be in a zone (`nodeAffinity` on keys of zones or regions alone) and no
-other node of that zone takes its pod: there is none, or it is cordoned, not ready, or has a taint NoSchedule or
-NoExecute that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of
-one node, are not reported.
+other node of that zone takes its pod: it does not exist, is cordoned, not ready, or has a taint NoSchedule or NoExecute
+that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of one node,
+are not reported.
 
 Why it matters: while that node is updated its pod has no place to go: it is down until the node is back, whatever a
 disruption budget of other pods promises.
 
-What to do: add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows
-where the volume can be.
+Remedy: add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows where
+the volume can be.
 
 It is for information: clusters of one node a zone are like that by design, and a workload of several pods, each with a
-volume in a zone of its own, is drained one after the other where it has a budget.
+volume in a separate zone, is drained one after the other where it has a budget.
 
 Accepting it means that these pods are down while their node is updated.
 

@@ -3,15 +3,15 @@
 Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server or
 cluster-autoscaler in a version that the project's own table ends before the target with, while it has another version
 for the target. Images in other registries and mirrors count, too. A version between two that the table has counts as
-the older one, and one that is older than all of them is for no later Kubernetes than the oldest. Each finding names
-the table and its date. An add-on that is merely not the newest is no finding; a combination that its project calls
-untested is reported as untested. A version that is newer than the table, and a target that is newer than all its
-ranges, are Unknown. Each add-on is a risk of its own.
+the older one, and one that is older than all of them is for no later Kubernetes than the oldest. Each finding names the
+table and its date. An add-on that is merely not the newest is no finding; a combination that its project calls untested
+is reported as untested. A version that is newer than the table, and a target that is newer than all its ranges, are
+Unknown. Each add-on is a separate risk.
 
-Why it matters: a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
-no certificates, no routes, no nodes, and for a network no pods.
+Why it matters: a controller that asks for versions of APIs that are gone, or does not know what is new, stops: no
+certificates, no routes, no nodes, and for a network no pods.
 
-What to do: update the add-on first, to a version that has both Kubernetes versions in its range.
+Remedy: update the add-on first, to a version that has both Kubernetes versions in its range.
 
 Accepting it is right where that version was tried with the target.
 
@@ -83,7 +83,7 @@ def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | 
             return _addon_finding(addon, f"is meant for Kubernetes 1.{number[1]} ({source})", untested=True)
         return None
     if not number:
-        unlisted.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
+        unlisted.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag shows no version)")
         return None
     if "least" in row:
         # A version that is too old for one Kubernetes is too old for the next ones, whose row may be missing.
@@ -132,7 +132,7 @@ def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | 
 def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> Finding:
     """Returns the finding that the add-on's version `relation`, such as "is older than v1.2"."""
     name = addon.row["name"]
-    # One pod stands for all of its version: an agent has one on each node.
+    # One pod represents all of its version: an agent has one on each node.
     return risk(
         f"{NAME}-{name.replace(' ', '')}",
         f"{name} {addon.tag} {relation}.",

@@ -1,12 +1,12 @@
 """An add-on runs that nobody maintains any more.
 
 Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. The risk is for
-information: what runs goes on running.
+information: what runs continues running.
 
 Why it matters: no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
-mended. Each update of the cluster takes it further from what it was tested with.
+fixed. Each update of the cluster takes it further from what it was tested with.
 
-What to do: move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
+Remedy: move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
 
 Accepting it is right for as long as it works and is guarded otherwise.
 

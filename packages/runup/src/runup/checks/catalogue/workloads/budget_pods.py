@@ -59,7 +59,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         distinct = list({budget_name(pdb): pdb for pdb in suspects}.values())
         yield risk(
             UNKNOWN,
-            f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: "
+            f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted is unknown: "
             f"{str(lacking).rstrip('.')}.",
             distinct,
             applies=Applies.UNKNOWN,
@@ -156,7 +156,7 @@ def _used_up_findings(snapshot: Snapshot, budgets: Sequence[PodDisruptionBudget]
             f"recover, so no healthy pod of {'it' if single else 'them'} can be evicted: {listing}.",
             [pdb for pdb, _ in spent],
             reason="BudgetUsedUp",
-            fix="Mend the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
+            fix="Fix the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
             "that can run; `oc get pdb` then allows a disruption.",
         )
 

@@ -13,7 +13,7 @@ Why it matters: of all constraints that a pod may use, admission takes the one w
 pod, and applies its settings: a read-only root file system, another user. Running pods keep theirs. The pods that the
 update creates fail, and the update stops.
 
-What to do: set `priority: null`, or limit `users` and `groups` to the accounts that need the constraints; delete the
+Remedy: set `priority: null`, or limit `users` and `groups` to the accounts that need the constraints; delete the
 platform's pods that run under them, one by one. `oc get pods -A -o yaml` shows openshift.io/scc of each.
 
 Accepting it is right where the pods that run under these constraints work after a restart.

@@ -1,12 +1,11 @@
 """PodDisruptionBudgets that never let a node be drained, however healthy their pods are.
 
-A budget that allows nothing at this moment is not one of them: a pod may just be starting. Judged is what the spec
-demands of the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares are rounded
-up). A drain leaves the pods of DaemonSets and of the node itself where they are (kubectl, pkg/drain), so a budget over
-these alone blocks nothing. Nor does one of a virtual machine, which moves when its pod is to be evicted. One that the
-disruption controller has failed to compute for ten minutes allows nothing, whatever it demands. On a single-node
-control plane the machine-config daemon does not drain.
-"""
+A budget that allows nothing at this moment is not one of them: a pod may just be starting. The check evaluates the
+demands of the spec on the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares
+are rounded up). A drain leaves the pods of DaemonSets and of the node itself where they are (kubectl, pkg/drain), so a
+budget over these alone blocks nothing. Nor does one of a virtual machine, which moves when its pod must be evicted. One
+that the disruption controller has failed to compute for ten minutes allows nothing, whatever it demands. On a
+single-node control plane the machine-config daemon does not drain."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if undecided:
         yield risk(
             UNKNOWN,
-            f"Whether {count(len(undecided), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
+            f"Whether {count(len(undecided), 'PodDisruptionBudget')} ever allows an eviction is unknown: "
             f"{names([f'{pdbs.budget_name(pdb)} ({why})' for pdb, why in undecided])}.",
             [pdb for pdb, _ in undecided],
             applies=Applies.UNKNOWN,

@@ -1,11 +1,11 @@
 """Pods that an update evicts run images that their registries no longer have.
 
-Applies when a pod that a drain evicts, and that a controller makes again, has an image of the table
+Applies when a pod that a drain evicts, and that a controller recreates, has an image of the table
 `data/withdrawn-images.yaml`. Whether the node that it comes to has the image, or a mirror has it, is not known.
 
-Why it matters: a pod that is made again on another node stays in ImagePullBackOff there.
+Why it matters: a pod that is recreated on another node stays in ImagePullBackOff there.
 
-What to do: change the image in the workload's template before the update.
+Remedy: change the image in the workload's template before the update.
 
 Accepting it is right where a mirror has the image, or every node.
 

@@ -6,7 +6,7 @@ DisruptionTarget). A Job that a CronJob made does not count: another one follows
 
 Why it matters: the Job fails for good, and what it had done in its time is lost.
 
-What to do: let it end before its node is drained, or give Jobs like it a podFailurePolicy that ignores the condition
+Remedy: let it end before its node is drained, or give Jobs like it a podFailurePolicy that ignores the condition
 DisruptionTarget.
 
 Accepting it is right where the Job can be started again.

@@ -11,8 +11,8 @@ them. All such workloads are one risk.
 
 Why it matters: a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
 
-What to do: give a node the label again (`oc label node`), add the toleration to the template, or change its selector;
-`oc get nodes --show-labels` and `oc describe node NAME` show both sides.
+Remedy: give a node the label again (`oc label node`), add the toleration to the template, or change its selector; `oc
+get nodes --show-labels` and `oc describe node NAME` show both sides.
 
 Accepting it means that these pods do not come back.
 

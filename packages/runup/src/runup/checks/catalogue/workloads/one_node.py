@@ -7,14 +7,13 @@ cluster of one node gets no finding.
 
 Why it matters: somebody asked for more than one pod so that one is always there; while that node is updated none is.
 
-What to do: spread them (`topologySpreadConstraints` or anti-affinity by `kubernetes.io/hostname`), or give them a
+Remedy: spread them (`topologySpreadConstraints` or anti-affinity by `kubernetes.io/hostname`), or give them a
 PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows where they are.
 
 Accepting it is right where these workloads may be down for as long as new pods take to start.
 
 Source of the rule: kubectl drain (pkg/drain: all evictions of a node are asked for at once) and policy/v1 (a budget
-holds an eviction up; without one there is none to ask).
-"""
+holds an eviction up; without one nothing does)."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ that does not recover (CrashLoopBackOff, ImagePullBackOff, Unschedulable, ...) c
 move. All such StatefulSets are one risk.
 
 Why it matters: its controller makes no pod before all those with a smaller number are ready: each pod that is evicted
-is gone until the broken one is mended.
+is gone until the broken one is fixed.
 
-What to do: mend the pod that is named: `oc describe pod NAME -n NAMESPACE`.
+Remedy: fix the pod that is named: `oc describe pod NAME -n NAMESPACE`.
 
 Accepting it means that these pods do not come back by themselves.
 
@@ -61,7 +61,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             f"{count(len(held_up), 'StatefulSet')} would not make evicted pods again before an earlier one is ready: "
             f"{names(reasons)}.",
             held_up,
-            fix="Mend the pods that are named: `oc describe pod NAME -n NAMESPACE`.",
+            fix="Fix the pods that are named: `oc describe pod NAME -n NAMESPACE`.",
             kind=STATEFUL_SETS,
         )
 

@@ -8,8 +8,8 @@ cluster of one node gets no finding.
 Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
 
-What to do: let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE
--o wide` shows the node.
+Remedy: let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE -o
+wide` shows the node.
 
 Accepting it is right where these workloads may be down for as long as a node takes.
 

@@ -7,7 +7,7 @@ Namespaces without pods, such as openshift-config, are left out.
 Why it matters: the API server adds the selector to each new pod of the namespace. A release brings new pods, and
 creates namespaces: pods of components stay Pending, DaemonSets lose nodes, and the update stops.
 
-What to do: `oc annotate namespace NAME openshift.io/node-selector=` lets the pods of a namespace run on every node. The
+Remedy: `oc annotate namespace NAME openshift.io/node-selector=` lets the pods of a namespace run on every node. The
 operator keeps annotations that its manifests do not have. `oc get pods -A --field-selector status.phase=Pending` then
 lists none of the platform.
 

@@ -10,8 +10,8 @@ their node are not affected.
 Why it matters: the API server reaches neither the webhook nor the aggregated API, and refuses the requests of the
 update; an operator that does not reach the API server applies nothing.
 
-What to do: add a policy that allows the traffic: from the API server to the port of the pods, or from the operator to
-the API server. Or delete the policy that denies it: `oc get networkpolicies -n NAMESPACE` lists them.
+Remedy: add a policy that allows the traffic: from the API server to the port of the pods, or from the operator to the
+API server. Or delete the policy that denies it: `oc get networkpolicies -n NAMESPACE` lists them.
 
 Accepting it means that the update cannot use what is cut off.
 
@@ -46,7 +46,7 @@ metadata: {name: dns-operator, namespace: openshift-dns-operator}
 spec: {template: {spec: {containers: [{name: dns-operator}]}}}
 """
 _INGRESS, _EGRESS = "Ingress", "Egress"
-# The labels of the namespace that stands for the network of nodes.
+# The labels of the namespace that represents the network of nodes.
 _HOST_NETWORK = {
     "kubernetes.io/metadata.name": "openshift-host-network",
     "network.openshift.io/policy-group": "ingress",

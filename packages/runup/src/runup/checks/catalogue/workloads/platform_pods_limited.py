@@ -1,15 +1,15 @@
 """A LimitRange refuses the platform's next pods, or limits their containers.
 
 Applies when a namespace of the platform has a LimitRange, and the next pods of a workload there exceed its maximum,
-fall below its minimum, lack a value that it demands, or request more than the limit that it sets by default (critical).
-It also applies when the LimitRange sets a limit of cpu or memory for containers that have none (warning). Its defaults
-are applied to the pod templates first. Deployments, DaemonSets and StatefulSets are evaluated, limits of type Container
-and Pod.
+fall below its minimum, lack a required value, or request more than the limit that it sets by default (critical). It
+also applies when the LimitRange sets a limit of cpu or memory for containers that have none (warning). Its defaults are
+applied to the pod templates first. Deployments, DaemonSets and StatefulSets are evaluated, limits of type Container and
+Pod.
 
 Why it matters: the API server refuses the pods that the update creates, or their containers are killed when they use
 more memory than the limit. The platform's own containers have requests but no limits.
 
-What to do: delete the LimitRange, `oc delete limitrange NAME -n NAMESPACE`; no release has one.
+Remedy: delete the LimitRange, `oc delete limitrange NAME -n NAMESPACE`; no release has one.
 
 Accepting it is right where the limits are high enough for the platform's containers.
 

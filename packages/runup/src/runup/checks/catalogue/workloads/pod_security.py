@@ -1,7 +1,7 @@
 """Pods run that their namespace would not admit again.
 
 Applies when a namespace demands a level of the Pod Security Standards (label `pod-security.kubernetes.io/enforce`), and
-a pod that a drain would move, and that a controller would make again, violates it: it was there before the label, or
+a pod that a drain would move, and that a controller would recreate, violates it: it was there before the label, or
 before the label became stricter. The label `enforce-version` chooses the rules of a version of Kubernetes. The pod is
 evaluated as it was admitted, with the settings of security context constraints, and not its template. All such pods are
 one risk.
@@ -9,8 +9,8 @@ one risk.
 Why it matters: such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
 somebody notices.
 
-What to do: `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the
-pods; change their template, or the level of the namespace.
+Remedy: `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the pods;
+change their template, or the level of the namespace.
 
 Accepting it means that these pods do not come back.
 

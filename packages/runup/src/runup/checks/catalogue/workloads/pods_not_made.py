@@ -6,7 +6,7 @@ quota, by pod security admission, by security context constraints or by a webhoo
 Why it matters: what is refused now is refused for every pod that a drain evicts: such a workload loses its pods node by
 node. A Deployment of the platform does not get the target's pods.
 
-What to do: `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; mend what it names.
+Remedy: `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; fix what it names.
 
 Accepting it means that these workloads shrink with each node that is drained.
 
@@ -48,7 +48,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             NAME,
             f"A pod of Deployment {full_name(first)}{more} was refused: {cause(refused)}.",
             [deployment for deployment, _ in failing],
-            fix="Mend what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
+            fix="Fix what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
             kind=DEPLOYMENTS,
         )
 

@@ -4,21 +4,20 @@ Applies when a ResourceQuota without scopes leaves less than one more pod needs 
 the pods of the namespace request), and the namespace has something that needs one pod too many for a time: a virtual
 machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
 maxSurge. It also applies when a quota is used beyond its limit, which was lowered later: pods that are evicted are not
-made again. Otherwise a full quota is not reported: a new pod is made once the old one has ended. All such quotas are
-one risk. Another one (-Demands) is a quota of an amount, such as limits.memory, that a container of an evicted pod does
-not declare, where no LimitRange of the namespace gives it: the quota was made after the pod, which is not made again.
+recreated. Otherwise a full quota is not reported: a new pod is made once the old one has ended. All such quotas are one
+risk. Another one (-Demands) is a quota of an amount, such as limits.memory, that a container of an evicted pod does not
+declare, where no LimitRange of the namespace gives it: the quota was made after the pod, which is not recreated.
 
 Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.
 
-What to do: raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
+Remedy: raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
 
 Accepting it is right where the room is made in time.
 
 Source of the rule: the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods
 that end still count); apps/v1 (RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's
-pod is made beside the source's).
-"""
+pod is made next to the source's)."""
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ _DECLARABLE = frozenset((*_LIMITS, *_DECLARED.values()))
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
-    """Yields one risk that names the ResourceQuotas without room for pods that the update makes anew."""
+    """Yields one risk that names the ResourceQuotas without room for pods that the update recreates."""
     quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
         return
@@ -125,7 +124,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 def _demands_findings(
     snapshot: Snapshot, quotas: Sequence[CountedQuota], pods: Mapping[str, Sequence[PlacedPod]]
 ) -> Findings:
-    """Yields one risk that names the quotas of amounts which pods that are evicted and made again do not declare."""
+    """Yields one risk that names the quotas of amounts which pods that are evicted and recreated do not declare."""
     undeclared: list[tuple[CountedQuota, list[str], list[PlacedPod]]] = []
     for quota in sorted(quotas, key=full_name):
         wanted = {_DECLARED.get(key, key) for key in quota.status.hard} & _DECLARABLE
@@ -149,7 +148,7 @@ def _demands_findings(
         yield risk(
             f"{NAME}-Demands",
             f"{count(len(undeclared), 'ResourceQuota')} {'refuses' if len(undeclared) == 1 else 'refuse'} pods that "
-            f"are evicted and made again: {names(listing)}.",
+            f"are evicted and recreated: {names(listing)}.",
             [quota for quota, _, _ in undeclared],
             fix="Declare these amounts in the pods' templates, or give defaults with a LimitRange of the namespace.",
             kind=QUOTAS,
@@ -183,7 +182,7 @@ def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[
     if moved and (
         beyond := [key for key, remaining_amount in sorted(remaining_by_key.items()) if remaining_amount < 0]
     ):
-        return f"{names(beyond)} beyond the limit: evicted pods are not made again"
+        return f"{names(beyond)} beyond the limit: evicted pods are not recreated"
     machines = [pod for pod in moved if pod.metadata.labels.get(VIRTUAL_MACHINE[0]) == VIRTUAL_MACHINE[1]]
     if machines and (lacking := _lacking_resources(remaining_by_key, machines)):
         return f"{lacking} for a virtual machine that moves"

@@ -9,8 +9,8 @@ strictest ones give. ConfigMaps and Secrets are not looked at. All such workload
 Why it matters: whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the
 pod is refused, and the workload shrinks.
 
-What to do: make again what is missing, or change the template; `oc rollout restart` of one such workload shows whether
-its pods are admitted.
+Remedy: recreate what is missing, or change the template; `oc rollout restart` of one such workload shows whether its
+pods are admitted.
 
 Accepting it means that these pods do not come back.
 
@@ -132,7 +132,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
                     f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
                     f"{names([f'{full_name(workload)} ({why})' for workload, why in of_kind])}.",
                     [workload for workload, _ in of_kind],
-                    fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods "
+                    fix="Recreate what is missing, or change the template; `oc rollout restart` shows whether pods "
                     "are admitted.",
                     kind=kind,
                 )
@@ -163,7 +163,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             for lacking in (
                 partial(missing, PRIORITIES, of_template("priority_class_name", _SYSTEM_PRIORITIES)),
                 partial(missing, RUNTIMES, of_template("runtime_class_name", ())),
-                # Each namespace has a ServiceAccount called default, which its controller makes again.
+                # Each namespace has a ServiceAccount called default, which its controller recreates.
                 partial(missing, ACCOUNTS, of_template("service_account_name", ("default",))),
                 partial(missing, NETWORKS, _additional_networks),
                 partial(_over_limit_ranges, snapshot, moving),
@@ -180,7 +180,7 @@ def _additional_networks(workload: Workload) -> list[str]:
         try:
             selected = msgspec.json.decode(text, type=list[_SelectedNetwork])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            # Multus refuses the pod then, which this check does not judge.
+            # Multus refuses the pod then, which this check does not evaluate.
             return []
         return [f"{selection.namespace or workload.metadata.namespace}/{selection.name}" for selection in selected]
     networks = []

@@ -7,7 +7,7 @@ term of its required node affinity.
 Why it matters: `kubeadm upgrade apply` takes the label from the nodes of the control plane, and no new pod of that
 workload can be scheduled.
 
-What to do: write `node-role.kubernetes.io/control-plane`, which these nodes have since 1.20.
+Remedy: write `node-role.kubernetes.io/control-plane`, which these nodes have since 1.20.
 
 Accepting it is right where somebody sets the label again.
 

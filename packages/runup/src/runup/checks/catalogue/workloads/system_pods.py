@@ -7,8 +7,8 @@ without a word. A pod that is held back by a scheduling gate does not count. All
 Why it matters: an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
 be pulled then, and an operator without its pods does not finish.
 
-What to do: `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes,
-or the container's own log.
+Remedy: `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes, or
+the container's own log.
 
 Accepting it means that the update may wait for these pods.
 
@@ -65,7 +65,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             NAME,
             f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",
             failing,
-            fix="See `oc describe pod NAME -n NAMESPACE`, and mend what it names; `oc get pods -A` shows them Running.",
+            fix="See `oc describe pod NAME -n NAMESPACE`, and fix what it names; `oc get pods -A` shows them Running.",
             kind=PODS,
         )
 

@@ -5,11 +5,11 @@ that a drain would move; or when a pod on a node has been on its way out for an 
 given to end. On OpenShift namespaces `openshift-*` are of the platform, too.
 
 Why it matters: a pod that does not go holds up the drain of its node. A namespace of the platform that does not go may
-be one that the update deletes or makes again; in any such namespace no pod can be made, so that those that are evicted
-do not come back.
+be one that the update deletes or recreates; in any such namespace no pod can be made, so that those that are evicted do
+not come back.
 
-What to do: `oc get namespace NAME -o yaml` names the kinds and finalizers that are left; for a pod see whether its
-node is there, and a finalizer on it. `oc get namespaces` shows it gone.
+Remedy: `oc get namespace NAME -o yaml` names the kinds and finalizers that are left; for a pod see whether its node is
+there, and a finalizer on it. `oc get namespaces` shows it gone.
 
 Accepting it means that a drain may wait for these pods.
 

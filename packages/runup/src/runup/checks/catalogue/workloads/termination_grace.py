@@ -6,7 +6,7 @@ long or less.
 
 Why it matters: a node that such a pod is on can hold up its pool for hours.
 
-What to do: make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
+Remedy: make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
 custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
 
 Accepting it is right where the pods end sooner than they may.

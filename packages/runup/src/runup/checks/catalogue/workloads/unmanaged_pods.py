@@ -6,7 +6,7 @@ those of the node itself, do not count. All such pods are one risk.
 Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
 node. The machine-config operator drains with force.
 
-What to do: give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
+Remedy: give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
 
 Accepting it is right where nobody needs these pods any more.
 
@@ -46,7 +46,7 @@ _UNOWNED_PODS = select_pods(
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
-    """Yields one finding (info) that names the pods that no controller makes again after a drain."""
+    """Yields one finding (info) that names the pods that no controller recreates after a drain."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return

@@ -4,10 +4,10 @@ Applies when a VirtualMachineInstance that runs has evictionStrategy LiveMigrate
 the condition LiveMigratable is False. The result is Unknown if the condition is missing or Unknown.
 
 Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
-and with it its pool, stands still.
+and with it its pool, stops.
 
-What to do: shut the machine down before its node is drained, or mend what the condition names (a volume that only one
-node can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
+Remedy: shut the machine down before its node is drained, or fix what the condition names (a volume that only one node
+can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
 
 Accepting it means that these nodes are not drained by themselves.
 
@@ -67,7 +67,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             f"drained, and cannot: {listing}.",
             [machine for machine, _ in pinned],
             severity="critical",
-            fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
+            fix="Shut them down first, or fix what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
         )
     if silent:
         why = (

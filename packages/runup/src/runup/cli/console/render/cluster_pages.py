@@ -220,7 +220,7 @@ def _version_key(version: str) -> tuple[tuple[int, ...], str]:
 
 
 def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
-    """Returns the direct updates of the origin as a table, blocked ones included; None if there are none."""
+    """Returns the direct updates of the origin as a table, blocked ones included; None if they do not exist."""
     rows: Sequence[tuple[str, str, Sequence[str]]] = [
         *((step.to, "risky" if step.risks else "plain", step.risks) for step in paths.updates),
         *((to, "blocked", files) for to, files in paths.blocked.items()),

@@ -168,7 +168,7 @@ def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
 
 
 def _left_out_text(lines: Sequence[Markup], noun: str) -> str:
-    """Returns what a table says of lines that it does not have."""
+    """Returns what a table says about lines that it does not have."""
     return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
 
 

@@ -63,9 +63,7 @@ def markdown(table: Matrix) -> str:
             if row.fix:
                 lines.append(f"  Fix: {plain(row.fix)}")
     lines += [
-        f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
-        for row in table.rows
-        if row.unknown
+        f"- [ ] {row.name} is unknown: {_names_and_share(row.unknown, total)}" for row in table.rows if row.unknown
     ]
     lines += [
         f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}{plain(reasons_text(row))}"

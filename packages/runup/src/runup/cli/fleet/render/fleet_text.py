@@ -73,7 +73,7 @@ def headline(table: Matrix) -> str:
 def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
     judged = table.judged
     names = max(cells(row.name) for row in rows)
-    # Beside the names of the risks: indentation, the severity, and two blanks before each column.
+    # Next to the names of the risks: indentation, the severity, and two blanks before each column.
     needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
     if needed <= width:
         columns = (

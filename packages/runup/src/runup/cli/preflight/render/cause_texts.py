@@ -33,7 +33,7 @@ _STYLES = {"critical": "1;31", "warning": "33", "info": "36", "unknown": "35"}
 ORDER = "In the order in which they would stop the update: at the request, in the control plane, at the nodes, later."
 _NOT_KNOWN = "Not known"
 _SINCE = re.compile(r" \(since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)(?=\.?$)")
-_WHY_UNKNOWN = re.compile(r" could not be told: ")
+_WHY_UNKNOWN = re.compile(r" is unknown: ")
 
 
 class CauseReport(msgspec.Struct, frozen=True):
@@ -200,7 +200,7 @@ def _missing_lines(missing: Missing[Risk], screen: Screen, *, of_dump: bool, col
         yield join_parts(f"  {collect}\n")
     if of_dump:
         return
-    # On a cluster the first reason stands for the others: it has the right, the API or the answer that is missing.
+    # On a cluster the first reason represents the others: it has the right, the API or the answer that is missing.
     first_risk = missing.risks[0]
     yield wrap_text(f"{first_risk.name}: {first_risk.message}", screen, first="   ", indent=3)
     if len(missing.risks) > 1:

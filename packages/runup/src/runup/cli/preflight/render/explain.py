@@ -31,7 +31,7 @@ _NO_REPORT = "no preflight's report is kept here: `runup preflight run` evaluate
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A risk, with its entry for each target that carries it. `not_asked`: the reason why nothing is known of it."""
+    """A risk, with its entry for each target that carries it. `not_asked`: the reason why nothing is known about it."""
 
     name: str
     by_target: tuple[tuple[str, Risk], ...]
@@ -47,7 +47,7 @@ def explain_risk(
     documented: Sequence[str] = (),
     accepted: Accepted | None = None,
 ) -> Explanation:
-    """Returns all that is known of the risk `name` now.
+    """Returns all that is known about the risk `name` now.
 
     Raises CommandError if neither the cluster nor `documented` has the risk.
     """
@@ -73,7 +73,7 @@ def explain_risk(
 
 
 def explain_from_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
-    """Returns what reports alone say of the risk. Raises CommandError if neither they nor `documented` have it."""
+    """Returns what reports alone say about the risk. Raises CommandError if neither they nor `documented` have it."""
     by_target = tuple(
         (report.target_version, risk_of_report(risk, report))
         for report in history.reports

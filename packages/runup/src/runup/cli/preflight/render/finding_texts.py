@@ -48,7 +48,7 @@ def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) ->
         yield out(join_parts("\n", listed))
     for text in findings.grown_texts:
         yield out(join_parts("\n", wrap_text(f"{text}.", screen)))
-    # What to type next: for details if there are risks, for the update if there are none.
+    # What to type next: for details if there are risks, for the update if they do not exist.
     if any(risk.applies != "False" for risk in findings.risks):
         hint_text = (
             "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
@@ -94,7 +94,7 @@ def result(
 ) -> Drawn:
     """Returns what `--wait` prints at the end: the result by cause, and the verdict.
 
-    `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
+    `wide` is the table of risks with all that is known about each instead; `whole` adds that of every risk and check.
     `collect` is the command that collects what a dump lacks.
     """
     shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
@@ -322,7 +322,7 @@ def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
 
 
 def severity_counts_text(risks: tuple[Risk, ...]) -> str:
-    """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if there are none."""
+    """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if they do not exist."""
     by_name = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
     counts = [
         f"{by_name[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if by_name[severity]

@@ -26,7 +26,7 @@ NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight 
 
 
 def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, empty_text: str = NONE) -> Drawn:
-    """Returns a table with one line per report, the newest first; `empty_text` is what is said if there is none.
+    """Returns a table with one line per report, the newest first; `empty_text` is what is said if it does not exist.
 
     Accepted is what was when the report was stored.
     """
@@ -73,7 +73,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def pick(stored_history: History, name: str, source: str) -> Report:
     """Returns the report of a version (preferably from the running release) or of a preflight ID.
 
-    Raises CommandError if there is none.
+    Raises CommandError if it does not exist.
     """
     fitting = [report for report in stored_history.reports if is_of(report, name)]
     # False sorts first: a report from the running release is preferred.

@@ -32,7 +32,7 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
             "\n"
         )
     )
-    # Otherwise the kinds are named, and the command is given, where it is told what could not be.
+    # Otherwise the kinds are named, and the command is given, where it is reported what could not be.
     told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
     if not cluster_result.lacking or (told_above and not whole):
         return result
@@ -103,7 +103,7 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     if note := cause_texts.order_note(report):
         yield f"{note}\n"
     for cause in report.all_causes:
-        # The entry of a cause; its other risks are entries below it, in full only with a remedy of their own.
+        # The entry of a cause; its other risks are entries below it, in full only with a separate remedy.
         if cause.node:
             box = "x" if all(risk.accepted for risk in cause.risks) else " "
             yield f"- [{box}] **{plain(cause.words)}** ({cause.severity or 'unknown severity'})"

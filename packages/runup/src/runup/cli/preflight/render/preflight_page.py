@@ -1,7 +1,7 @@
 """Renders a preflight's findings as one self-contained HTML page. Pure.
 
 Causes come in the order in which they stop the update, each with its risks and a folded explanation. After them come
-what could not be told, the accepted risks with their reasons, and every check.
+what is unknown, the accepted risks with their reasons, and every check.
 """
 
 from __future__ import annotations

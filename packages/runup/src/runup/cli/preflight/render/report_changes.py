@@ -102,7 +102,7 @@ def _open_risk(label: str, pairs: Sequence[_Found], total: int) -> Iterator[str]
 
 
 def _clusters_text(clusters: Sequence[str], total: int) -> str:
-    """Returns how many clusters have the risk, and the first of their names; empty if only one was judged at all."""
+    """Returns how many clusters have the risk, and the first of their names; empty if only one was evaluated at all."""
     if total == 1:
         return ""
     omitted = len(clusters) - _MAX_NAMED_CLUSTERS

@@ -13,7 +13,7 @@ from runup.report.report import CONTROL_PLANE
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step of the plan, and what is to be ticked off in it, in this order."""
+    """A step of the plan, and what must be ticked off in it, in this order."""
 
     title: str
     items: tuple[str, ...]

@@ -13,7 +13,7 @@ _FENCE = "```"
 
 
 def prose(words: str) -> Markup:
-    """Returns a text with what stands in backticks as code."""
+    """Returns a text with what is in backticks as code."""
     parts: list[str] = []
     place = 0
     for match in _CODE.finditer(words):

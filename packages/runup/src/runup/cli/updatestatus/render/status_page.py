@@ -277,7 +277,7 @@ def _pool_head(pool: PoolReport, title: str) -> list[Markup]:
 
 
 def _node_table(rows: Sequence[NodeRow], caption: str) -> Markup:
-    """Returns the rows as a table; it has no column for messages if there are none, so that long names fit."""
+    """Returns the rows as a table; it has no column for messages if they do not exist, so that long names fit."""
     messages = any(row.message for row in rows)
     lines = []
     for row in rows:

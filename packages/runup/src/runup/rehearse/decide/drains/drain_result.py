@@ -46,7 +46,7 @@ class NodeDrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTimeline:
-    """A pool with the nodes that are drained, in the order of their drains; `held` says why it does not go on.
+    """A pool with the nodes that are drained, in the order of their drains; `held` says why it does not continue.
 
     `node_count` is the number of all its nodes: a paused pool has them, too, and drains none.
     """
@@ -66,7 +66,7 @@ class Unplaced:
 
     `rivals` are workloads that got the room: their next pods were made at about the same time, or waited, too. Which of
     them is first is a race, and each of them may be the one that waits. `hint` is a cause that the scheduler's words do
-    not name, empty if there is none.
+    not name, empty if it does not exist.
     """
 
     workload: str

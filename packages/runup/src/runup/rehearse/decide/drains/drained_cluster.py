@@ -69,7 +69,7 @@ class DrainSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainedCluster:
-    """A cluster's objects. `missing` says of each kind that is not known, or not wholly, why."""
+    """A cluster's objects. `missing` says about each kind that is not known, or not wholly, why."""
 
     nodes: tuple[Node, ...] = ()
     pods: tuple[scheduling.SchedulingPod, ...] = ()

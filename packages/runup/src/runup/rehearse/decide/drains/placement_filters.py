@@ -44,7 +44,7 @@ class Counts:
             shape.spread_counted = tuple(each for each in spread.candidates(shape) if each.selects(*shape.identity))
 
     def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
-        """Counts anew after nodes were added or removed, or (`taints_alone`) after their taints changed."""
+        """Counts again after nodes were added or removed, or (`taints_alone`) after their taints changed."""
         listed = tuple(nodes)
         for spread_count in self._spreads.values():
             if spread_count.honors_taints or not taints_alone:
@@ -291,7 +291,7 @@ class Filters:
     def lone_places(self, shape: pod_shapes.Shape) -> str:
         """Returns a sentence about a zone, or another place of a topology spread, whose only node is cordoned.
 
-        It still counts as the place with the fewest pods, so that the others get no more. Empty if there is none.
+        It still counts as the place with the fewest pods, so that the others get no more. Empty if it does not exist.
         """
         for constraint, spread_count in shape.spread:
             nodes: dict[str, list[NodeRoom]] = {}
@@ -406,7 +406,7 @@ def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
         return 0, -(2**31), 0, 0, 0.0
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
-    # Priorities may be negative; as in the scheduler, each pod counts beside its priority.
+    # Priorities may be negative; as in the scheduler, each pod counts next to its priority.
     return candidate.violations, top, sum(priority + 2**31 for priority in priorities), len(priorities), -earliest
 
 

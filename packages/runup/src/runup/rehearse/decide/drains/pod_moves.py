@@ -1,4 +1,4 @@
-"""The pods of a simulation: evicted, ended, made again, placed, ready; and which workloads are down meanwhile."""
+"""The pods of a simulation: evicted, ended, recreated, placed, ready; and which workloads are down meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARED = 16
 # to 1.7 s later (docs/how-to/drains.md, How far it can be trusted).
 _RACE_S = 2
 # A pod that made others end so often and got no place would do so for ever: their successors take its room again, as
-# they may where a topology spread or an affinity of its own keeps it away (kube-scheduler does not end that either).
+# they may where a topology spread or a separate affinity keeps it away (kube-scheduler does not end that either).
 _MOST_PREEMPTIONS = 10
 # Pods that are looked at as rivals of one: more would only take time.
 _MOST_RIVALS = 200
@@ -49,7 +49,7 @@ class EventQueue:
 
 
 class PodMoves:
-    """Moves the pods of a state. `budget_grew` and `pod_gone` are called when a drain may go on."""
+    """Moves the pods of a state. `budget_grew` and `pod_gone` are called when a drain may continue."""
 
     def __init__(self, state: StartingState, agenda: EventQueue) -> None:
         self._state, self._agenda, self._filters = state, agenda, state.filters

@@ -256,7 +256,7 @@ class Shape:
     """A namespace, labels and a spec, with the values that the scheduler needs. `id` is its number in the cluster.
 
     `named_nodes` are the only nodes that its pods are tried on, none if they are tried on all.
-    `requested` are the resources that one pod requests, `others` those beside cpu, memory and pods. `ports` are the
+    `requested` are the resources that one pod requests, `others` those next to cpu, memory and pods. `ports` are the
     host ports, `claims` the names of the PersistentVolumeClaims, `grace_s` the seconds of the grace period. `static` is
     `static_key`.
 

@@ -2,7 +2,7 @@
 
 A node is cordoned, its pods are evicted as their budgets allow, it is updated once they are gone, and takes pods again.
 Meanwhile what makes pods makes them again, the scheduler places them, and they become ready after as long as their
-workload's pods took before. Pools go on side by side, or one after another where they say so. An eviction that is
+workload's pods took before. Pools continue side by side, or one after another where they say so. An eviction that is
 refused is tried again whenever a pod of the budget has become ready. What is not gone when the time limit of the drain
 is over is taken to be deleted by hand, so that all nodes are seen and not only the first that is held up.
 

@@ -20,7 +20,7 @@ from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSe
 from runup.rehearse.decide.drains.placement_filters import Counts, Filters
 from runup.rehearse.decide.drains.pod_shapes import BudgetState, Shapes
 
-# A longer time to become ready was no normal start, but for example a pod that failed and recovered much later.
+# A longer time to become ready was no normal start, except for example a pod that failed and recovered much later.
 _LONGEST_START_S = 3600
 _STATEFUL_SET = "StatefulSet"
 

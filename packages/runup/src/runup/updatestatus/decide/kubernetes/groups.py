@@ -92,7 +92,7 @@ class GroupState(PoolState, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> ResourceRef:
-        """The object that updates the nodes; `nodes` and the group's name where there is none."""
+        """The object that updates the nodes; `nodes` and the group's name where it does not exist."""
         return ResourceRef(group=self.group, resource=self.plural, name=self.name)
 
     @property

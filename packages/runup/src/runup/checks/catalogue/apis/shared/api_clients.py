@@ -24,7 +24,7 @@ def removed_in(count: APIRequestCount) -> int | None:
     """Returns the minor version of Kubernetes that no longer serves the counted API, or None if it is not known.
 
     The server's own word comes first: OpenShift may serve a version longer, or less long, than Kubernetes does. Where
-    it has none, the table of removed versions does; the server fills the field only of versions on a list of its own
+    it has none, the table of removed versions does; the server fills the field only of versions on a separate list
     (https://github.com/openshift/kubernetes, openshift-kube-apiserver/filters/apirequestcount).
     """
     major, _, minor = count.status.removed_in_release.partition(".")

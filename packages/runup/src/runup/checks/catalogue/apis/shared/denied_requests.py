@@ -1,9 +1,8 @@
 """Evaluates admission policies for the requests of an update (`update_requests`).
 
 Requests that differ only in what a policy does not read have the same answer, and are evaluated once. A policy whose
-answer depends on what is not known of a request cannot be evaluated for it: fields of objects that are not read,
-parameters, an authorizer, or which of several users sends it.
-"""
+answer depends on what is not known about a request cannot be evaluated for it: fields of objects that are not read,
+parameters, an authorizer, or which of several users sends it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Lists the requests of an update with their objects, as far as a snapshot has these: what admission policies see.
 
-Each row of `update_writes` becomes requests. Objects are known of the platform's workloads, the pods of their
-templates, Namespaces, CustomResourceDefinitions, nodes, and evictions. Requests for other objects have none; labels
-that a selector needs are then taken as absent, since the labels of a release's objects are the release's. Where the
-release is known, its own objects are requests as well.
-"""
+Each row of `update_writes` becomes requests. Objects are known about the platform's workloads, the pods of their
+templates, Namespaces, CustomResourceDefinitions, nodes, and evictions. Requests for other objects have no object;
+labels that a selector needs are then taken as absent, since the labels of a release's objects are the release's. Where
+the release is known, its own objects are requests as well."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ _NAMESPACE_KIND = _Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _DEFINITION_KIND = _Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
-# What is known of the objects of a request, as prefixes of paths.
+# What is known about the objects of a request, as prefixes of paths.
 _METADATA: tuple[Path, ...] = (
     ("apiVersion",),
     ("kind",),
@@ -98,7 +97,7 @@ _NAMESPACE_ALONE: tuple[Path, ...] = (("metadata", "namespace"),)
 
 
 class Request(NamedTuple):
-    """A request of the update, and what is known of it.
+    """A request of the update, and what is known about it.
 
     users: those of whom one sends it; known, known_old: prefixes of the paths of the object, and of the object before,
         whose values are known.

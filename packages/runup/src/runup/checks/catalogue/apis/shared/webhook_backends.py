@@ -1,8 +1,8 @@
 """Determines whether a webhook that the API server calls by a Service can answer: of admission, or of a conversion.
 
 The Service and its pods are read, not its EndpointSlices: pods are read anyway, and slices are as many again. A Service
-without a selector has its backends elsewhere, and nothing is said about them. What the API server needs of the Service
-and of the bundle is in its source (apiserver, `pkg/util/proxy`: ResolveEndpoint; client-go, `transport`: rootCertPool).
+without a selector has its backends elsewhere, and nothing is said about them. The API server's rules for the Service
+and the bundle are in its source (apiserver, `pkg/util/proxy`: ResolveEndpoint; client-go, `transport`: rootCertPool).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def why_down(
     """Returns why the API server gets no answer, or None.
 
     `holder` is the kind and name of what asks for it, `orphan` what to do with that when its Service is gone. A webhook
-    that is reached by a URL is not judged. Raises Unreadable.
+    that is reached by a URL is not evaluated. Raises Unreadable.
     """
     reference = config.service
     if reference is None:

@@ -60,7 +60,7 @@ def writes_of(webhook: Webhook) -> tuple[Write, ...]:
 
 
 def intercepted_release_objects(snapshot: Snapshot, webhook: Webhook, writes: Iterable[ReleaseWrite]) -> str:
-    """Returns in words the objects of the release that the webhook intercepts, "" if there are none.
+    """Returns in words the objects of the release that the webhook intercepts, "" if they do not exist.
 
     Raises Unreadable if a namespaceSelector needs namespaces that could not be read.
     """
@@ -84,7 +84,7 @@ def intercepted_release_objects(snapshot: Snapshot, webhook: Webhook, writes: It
 
 
 def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
-    """Returns in words the objects that an update writes and the webhook intercepts, "" if there are none.
+    """Returns in words the objects that an update writes and the webhook intercepts, "" if they do not exist.
 
     An objectSelector that needs a label intercepts no object of the release, whose labels are the release's, and those
     pods of users that have the label. Raises Unreadable if a selector needs namespaces or pods that could not be read.

@@ -1,8 +1,7 @@
 """Collects what administrators set of Kubernetes' own components: feature gates, flags and admission plug-ins.
 
 In OpenShift these are the kubelet's part in a KubeletConfig, a custom feature set, and `unsupportedConfigOverrides` of
-the operators of the control plane. What the release itself sets is the release's business.
-"""
+the operators of the control plane. Settings of the release itself are left to the release."""
 
 from __future__ import annotations
 

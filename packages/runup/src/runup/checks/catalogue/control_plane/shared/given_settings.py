@@ -1,10 +1,9 @@
 """Collects what the components of a cluster without a ClusterVersion are given: flags, feature gates, plug-ins.
 
 Who writes them is asked first: ConfigMaps of kubeadm, from which it writes static pods and kubelets' configuration at
-each update, and the arguments of k3s and RKE2, which each node has in an annotation. What else stands in a static pod
-then are these programs' own defaults, which change with their version. Where nobody of them is found, the static pods'
-commands count (Talos, what is made by hand). Services show no static pods.
-"""
+each update, and the arguments of k3s and RKE2, which each node has in an annotation. All else in a static pod are then
+these programs' own defaults, which change with their version. Where nobody of them is found, the static pods' commands
+count (Talos, what is made by hand). Services show no static pods."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def readable_pods_by_namespace(snapshot: Snapshot) -> Mapping[str, Sequence[Plac
 def all_stay(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
     """Returns whether no drain moves any of the pods that the budget selects, as far as they are known.
 
-    A budget whose pods are not known is judged by its status alone.
+    A budget whose pods are not known is evaluated by its status alone.
     """
     namespace = pdb.metadata.namespace
     selected = [pod for pod in pods.get(namespace, ()) if selects(pdb, namespace, pod.metadata.labels)]
