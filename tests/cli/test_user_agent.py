@@ -38,15 +38,15 @@ def listening() -> Iterator[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize(
-    ("words", "purpose"),
+    ("words", "purpose", "code"),
     [
-        (("upgrade", "status"), " (upgrade-status)"),
-        (("upgrade", "recommend"), " (upgrade-recommend)"),
-        (("upgrade",), ""),
+        (("upgrade", "status"), " (upgrade-status)", 0),
+        (("upgrade", "recommend"), " (upgrade-recommend)", 1),
+        (("upgrade",), "", 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_who_asks(run: Run, tmp_path: Path, words: tuple[str, ...], purpose: str) -> None:
+def test_who_asks(run: Run, tmp_path: Path, words: tuple[str, ...], purpose: str, code: int) -> None:
     """`status` and `recommend` say their names, whatever they are answered."""
     with listening() as (url, heard):
         config = {
@@ -56,5 +56,5 @@ def test_who_asks(run: Run, tmp_path: Path, words: tuple[str, ...], purpose: str
             "current-context": "c",
         }
         (tmp_path / "config").write_text(json.dumps(config))
-        assert run(*words, "--kubeconfig", tmp_path / "config").code == 1
+        assert run(*words, "--kubeconfig", tmp_path / "config").code == code
     assert heard == {f"runup/{__version__}{purpose}"}

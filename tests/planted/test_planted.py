@@ -1,7 +1,7 @@
 """Clusters with risks and lookalikes that somebody planted who had not read the checks.
 
-What a release would say about each plant is in its `expected.yaml`: what is missed there is missed for the reason that
-it gives, and a lookalike of which something is reported has one, too.
+What a release would say of each plant stands in its `expected.yaml`: what is missed there is missed for the reason that
+it gives, and a lookalike of which something is told has one, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(cluster: str, name: str) -> Any:
 
 @cache
 def findings_of(cluster: str) -> Findings:
-    """What a preflight of the next minor version says about the cluster."""
+    """What a preflight of the next minor version says of the cluster."""
     return evaluate(dump=HERE / cluster / "cluster.tar.gz")
 
 
@@ -55,7 +55,7 @@ def names_plant(risk: Risk, plant: Plant) -> bool:
 
 
 def rows(kind: str) -> list[Any]:
-    """Every plant of that kind with its cluster, which one process evaluates for all of its plants."""
+    """Every plant of that kind with its cluster, which one process judges for all of its plants."""
     every = [(cluster, plant) for cluster in CLUSTERS for plant in read(cluster, "truth.yaml")]
     return [
         pytest.param(cluster, plant, id=plant["id"], marks=pytest.mark.xdist_group(f"planted {cluster}"))
@@ -73,15 +73,15 @@ def test_a_risk(cluster: str, plant: Plant) -> None:
         # A name with what it is about in it is enough.
         assert name in {risk.name for risk in applying if "-" in risk.name or names_plant(risk, plant)}
     else:
-        shown = {risk.name for risk in applying if is_about(risk, plant)}
-        assert shown == set(expected["beside"].get(plant["id"], ()))
+        told = {risk.name for risk in applying if is_about(risk, plant)}
+        assert told == set(expected["beside"].get(plant["id"], ()))
 
 
 @pytest.mark.parametrize(("cluster", "plant"), rows("lookalike"))
 def test_a_lookalike(cluster: str, plant: Plant) -> None:
-    """Nothing is reported of it, or for a reason."""
-    shown = {risk.name for risk in findings_of(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
-    assert shown == set(read(cluster, "expected.yaml")["shown"].get(plant["id"], {}))
+    """Nothing is told of it, or for a reason."""
+    told = {risk.name for risk in findings_of(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
+    assert told == set(read(cluster, "expected.yaml")["told"].get(plant["id"], {}))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -91,5 +91,5 @@ def test_every_plant_has_its_line(cluster: str) -> None:
     risks = {plant["id"] for plant in truth if plant["plant"] == "risk"}
     assert {*expected["found"], *expected["missed"]} == risks
     assert not {*expected["found"]} & {*expected["missed"]}
-    assert {*expected["shown"]} <= {plant["id"] for plant in truth if plant["plant"] == "lookalike"}
+    assert {*expected["told"]} <= {plant["id"] for plant in truth if plant["plant"] == "lookalike"}
     assert all(reason for reason in expected["missed"].values())

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 # Packages whose name on the index is another one.
 DISTRIBUTIONS = {
     "cel_expr_python": "cel-expr-python",
+    "dask": "distributed",  # which requires its own version of it
     "prometheus_client": "prometheus-client",
     "re2": "google-re2",
     "runup": "kube-runup",

@@ -442,14 +442,18 @@ def test_messages(check: Check, objects: tuple[Object, ...], message: str) -> No
 
 
 UNTOLD_ETCD: tuple[tuple[tuple[Object, ...], dict[str, Any], str], ...] = (
-    ((), {}, "told: the cluster has no Etcd named cluster, and no ClusterOperator etcd."),
+    ((), {}, "unknown: the cluster has no Etcd named cluster, and no ClusterOperator etcd."),
     ((), {"unreadable": {Etcd: FORBIDDEN}}, f"{FORBIDDEN}, and no ClusterOperator etcd."),
     (
         (cluster_operator("etcd", available="Unknown"),),
         {},
-        "told: the cluster has no Etcd named cluster, and its operator, which is not healthy, does not say",
+        "unknown: the cluster has no Etcd named cluster, and its operator, which is not healthy, does not say",
     ),
-    ((etcd(available=None),), {}, "told: Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded."),
+    (
+        (etcd(available=None),),
+        {},
+        "unknown: Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded.",
+    ),
 )
 
 

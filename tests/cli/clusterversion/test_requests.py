@@ -398,12 +398,12 @@ OUTCOMES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
     "one could not be shown": (
         [_entry(_risk("Dim", "Unknown"), _risk("Off", "False"))],
         3,
-        "Verdict: 1 could not be told. Fix them, or accept them by name: runup upgrade accept Dim",
+        "Verdict: 1 unknown. Fix them, or accept them by name: runup upgrade accept Dim",
     ),
     "both": (
         [_entry(_risk("Bad", "True"), _risk("Dim", "Unknown"))],
         2,
-        "Verdict: 1 risk applies, 1 could not be told. Fix them, or accept them by name: runup upgrade accept Bad,Dim",
+        "Verdict: 1 risk applies, 1 unknown. Fix them, or accept them by name: runup upgrade accept Bad,Dim",
     ),
 }
 
@@ -555,7 +555,7 @@ def test_the_section_after_oc(run: Run, server: Server, monkeypatch: pytest.Monk
         shown = _upgrade(run, server).out
     finally:
         server.client.send(calls.delete(resource_of(ConfigMap), "accepted-risks", "default"))
-    assert "completed; 1 risk applies, 1 could not be told\n" in shown
+    assert "completed; 1 risk applies, 1 unknown\n" in shown
     assert "Accepted: " not in shown
 
 

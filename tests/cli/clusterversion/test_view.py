@@ -44,7 +44,7 @@ ROWS: dict[str, tuple[Progress | None, Progress, list[str]]] = {
     "one that could not be told": (
         Progress(CHECKING),
         Progress(CHECKING, (samples.COMBINING,)),
-        [f"found: {samples.COMBINING.name} (could not be told): {samples.COMBINING.message}"],
+        [f"found: {samples.COMBINING.name} (unknown): {samples.COMBINING.message}"],
     ),
     "a risk that was told before": (
         Progress(CHECKING, (samples.DUAL_STACK,)),

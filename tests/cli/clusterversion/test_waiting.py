@@ -300,7 +300,7 @@ def test_pods_that_cannot_be_listed(why: Exception, capfd: pytest.CaptureFixture
     with pytest.raises(InputError):
         played(client, timeout_s=8.0)
     assert capfd.readouterr().out.splitlines()[-1] == (
-        f"still not taken up after 7 s: whether an operator runs in ns could not be told ({why})"
+        f"still not taken up after 7 s: whether an operator runs in ns is unknown ({why})"
     )
 
 

@@ -296,7 +296,7 @@ def test_clusters_with_the_same_result_are_named_together() -> None:
         "",
         "Clusters with the same result:",
         "  2: a, b",
-        "    PoolPaused applies; Odd could not be told",
+        "    PoolPaused applies; Odd is unknown",
         "  2: d, e",
         "    R0, R1, R2, R3, R4, R5 and 2 more apply",
     ]

@@ -37,7 +37,7 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
     assert found is not None
     assert count_risks(found.risks) == expected
     shown = ", ".join(
-        [f"{expected[0]} {'risk applies' if expected[0] == 1 else 'risks apply'}", f"{expected[1]} could not be told"]
+        [f"{expected[0]} {'risk applies' if expected[0] == 1 else 'risks apply'}", f"{expected[1]} unknown"]
         + [f"{expected[2]} accepted"] * bool(expected[2])
     )
     assert f", {shown} (as of " in world.message("PreflightCompleted")

@@ -58,7 +58,7 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
     """A box for each risk, ticked where it was accepted; a fix and a reason only where there is one."""
     assert forms.markdown([JUDGED_ONE, FAILED_ONE, SILENT]) == (
         "# alpha: 5.0.0 to 5.2.0\n\n"
-        "1 risk applies, 1 could not be told, 2 accepted, as of 2026-01-14T12:00:00Z.\n\n"
+        "1 risk applies, 1 unknown, 2 accepted, as of 2026-01-14T12:00:00Z.\n\n"
         "- [ ] **SlowDisks** (critical, applies): Disks are slow.\n"
         "  Fix: Take faster ones.\n"
         "- [ ] **Unsure** (unknown severity, unknown): Who knows.\n"
@@ -271,7 +271,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
     """In full only with a separate remedy; a node without a risk is an entry by its words; what is missing last."""
     text = forms.markdown([forms.ClusterResult(name="alpha", findings=BY_CAUSE)])
     assert text.partition("\n\n")[2].partition("\n\nClear:")[0] == (
-        "4 risks apply, 1 could not be told, as of 2026-01-14T12:00:00Z.\n\n"
+        "4 risks apply, 1 unknown, as of 2026-01-14T12:00:00Z.\n\n"
         "- [ ] **ClusterOperatorNotAvailable-dns** (critical, applies): dns is down: A: no pods\n"
         "  Fix: Take faster ones.\n"
         "  - [ ] **ClusterOperatorUpgradeable-dns** (unknown severity, applies): dns is held: Zone: a zone\n"

@@ -263,7 +263,7 @@ async def test_a_status_that_may_not_be_written_is_tried_again_and_again(scene: 
     controller = scene.controller(applies=True)
     scene.refusals = {STATUS: FORBIDDEN}
     assert await passes(controller, 14) == ["a write failed"] * 14
-    assert await passes(controller, 1) == ["a write failed", "that passes fail could not be shown"]
+    assert await passes(controller, 1) == ["a write failed", "the failure of passes was not published"]
     first = controller.observe()
     assert first is not None
     assert first.failure is not None

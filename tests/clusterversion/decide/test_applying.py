@@ -39,7 +39,7 @@ def behind(world: World, *names: str, minutes: float = 1) -> tuple[Problem, ...]
             effect=Effect.NONE,
             names=(name,),
             plural="ClusterOperatorsUpdating",
-            shown="are updating versions",
+            told="are updating versions",
             since=((name, since),),
         )
         for name in names
@@ -170,7 +170,7 @@ OTHER_JOB = Problem(
     ],
 )
 def test_what_a_kept_release_waits_for_is_told(problems: tuple[Problem, ...], progressing: tuple[str, str]) -> None:
-    """Its manifests may be others than before: a feature set was turned on, and the operator started again."""
+    """Its manifests may be others than before: a feature set was turned on, and the operator started anew."""
     world = kept()
     world.worker_says(completed=False, problems=problems).settle()
     assert conditions_of(world) == {

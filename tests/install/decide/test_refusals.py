@@ -90,7 +90,7 @@ def test_what_works_beside_openshifts_operator_is_not_refused(component: Compone
         pytest.param(HOSTED, False, "as of a hosted control plane", id="one that cannot be seen"),
         pytest.param(HOSTED, True, "", id="one that is known to be gone"),
         pytest.param(
-            replace(PLAIN, user_reads_workloads=False), True, "could not be told", id="it cannot be looked for"
+            replace(PLAIN, user_reads_workloads=False), True, "is unknown", id="it cannot be looked for"
         ),
         pytest.param(
             replace(PLAIN, workloads=(_OPERATOR,)), False, "two operators",

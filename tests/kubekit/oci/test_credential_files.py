@@ -187,7 +187,7 @@ def test_helpers(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        pytest.param("missing", "to know the login for quay.io, is not on PATH", id="not there"),
+        pytest.param("missing", "must know the login for quay.io, is not on PATH", id="not there"),
         pytest.param("failing", "docker-credential-failing failed for quay.io with exit code 3", id="it fails"),
         pytest.param("odd", "docker-credential-odd answered something else than a login", id="it talks"),
         pytest.param("nested", "docker-credential-nested answered something else than a login", id="lists without end"),
@@ -209,7 +209,7 @@ def test_a_helper_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
     helper(tmp_path, "slow", "exec sleep 60")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr("kubekit.oci.credentials.HELPER_TIMEOUT_S", 0.05)
-    with pytest.raises(BadCredentials, match=r"to know the login for quay\.io, did not answer: .* timed out"):
+    with pytest.raises(BadCredentials, match=r"must know the login for quay\.io, did not answer: .* timed out"):
         read({"credsStore": "slow"}).login(reference("quay.io/a:1"))
 
 

@@ -310,12 +310,12 @@ COUNTS: dict[str, tuple[Report, Tally | None, str]] = {
     "one could not be told": (
         report(checks=(check("Unknown"),), risks=(risk("Unknown"),)),
         None,
-        "1 check done, 0 risks apply, 1 could not be told",
+        "1 check done, 0 risks apply, 1 unknown",
     ),
     "the update's risks count, not the report's": (
         report(checks=(check("Clear"),), risks=(risk("True"),)),
         Tally(2, 3, 4),
-        "1 check done, 2 risks apply, 3 could not be told, 4 accepted",
+        "1 check done, 2 risks apply, 3 unknown, 4 accepted",
     ),
     "it runs, and has judged nothing": (
         report(execution_status="running", message="reading the cluster", risks=(risk("True"),)),

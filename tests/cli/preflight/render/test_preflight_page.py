@@ -35,7 +35,7 @@ def test_the_page_says_all_that_is_known() -> None:
     assert text.startswith(
         f"Preflight of 5.2.0 from 5.0.0: {NAME} Cluster {NAME} As of 2026-11-21 07:30 UTC "
         "Preflight of 5.2.0 from 5.0.0 Risks apply "
-        "Verdict: 5 risks apply, 1 could not be told, 2 accepted. Fix them, or accept them by name: "
+        "Verdict: 5 risks apply, 1 unknown, 2 accepted. Fix them, or accept them by name: "
         "runup upgrade accept DualStackIncompatible,"
     )
     for said in (
@@ -107,9 +107,7 @@ def test_what_is_settled_is_not_coloured_as_if_it_were_not() -> None:
         ),
         pytest.param(samples.FAILED, "Could not run", "TargetUnsupported: 5.2.0 has no such command.", id="failed"),
         pytest.param(samples.RUNNING, "No result yet", "the preflight of 5.2.0 has no result yet.", id="running"),
-        pytest.param(
-            replace(samples.FOUND, risks=(samples.COMBINING,)), "Not all known", "1 could not be told.", id="unknown"
-        ),
+        pytest.param(replace(samples.FOUND, risks=(samples.COMBINING,)), "Not all known", "1 unknown.", id="unknown"),
         pytest.param(
             replace(samples.FOUND, risks=(samples.ACCEPTED,)), "Nothing in the way", "(1 accepted).", id="all accepted"
         ),

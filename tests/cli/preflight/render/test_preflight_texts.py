@@ -73,9 +73,9 @@ GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "In
         ((OVER,), "no risks found"),
         ((A,), "1 risk applies"),
         ((A, A), "2 risks apply"),
-        ((UNSURE,), "1 could not be told"),
+        ((UNSURE,), "1 unknown"),
         ((TAKEN,), "1 accepted"),
-        ((A, UNSURE, TAKEN, TAKEN), "1 risk applies, 1 could not be told, 2 accepted"),
+        ((A, UNSURE, TAKEN, TAKEN), "1 risk applies, 1 unknown, 2 accepted"),
     ],
     ids=["none", "one that is over", "one", "two", "one is unknown", "one is accepted", "all sorts"],
 )
@@ -146,10 +146,10 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (failed("Pull", "No.", "Unknown"), f"the preflight could not run. Pull: No. {CORRECT}"),
         (failed("OOMKilled", f"{ABOUT}: No."), f"the preflight could not run. OOMKilled: No. {AGAIN}"),
         (found(conditions=()), "the preflight of 5.2.0 has no result yet."),
-        (found(A, UNSURE), "1 risk applies, 1 could not be told. Fix them, or accept them by name: {accept} A,U"),
-        (found(A, UNSURE, of_dump=True), "1 risk applies, 1 could not be told. Fix them, or accept them by name, on "
+        (found(A, UNSURE), "1 risk applies, 1 unknown. Fix them, or accept them by name: {accept} A,U"),
+        (found(A, UNSURE, of_dump=True), "1 risk applies, 1 unknown. Fix them, or accept them by name, on "
          "the cluster: {accept} A"),
-        (found(UNSURE, of_dump=True), "1 could not be told."),
+        (found(UNSURE, of_dump=True), "1 unknown."),
         (found(A, takes_names=False), "1 risk applies. Fix them, or continue: runup upgrade --to=5.2.0 "
          "--allow-not-recommended"),
         (found(A, takes_names=False, guards=GUARDS), "1 risk applies. `--to` also wants "
@@ -159,7 +159,7 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(STUCK, TAKEN), "the update is refused while S applies, accepted or not."),
         (found(A, STUCK), "the update is refused while S applies, accepted or not. Fix the others, or accept them by "
          "name: {accept} A"),
-        (found(replace(STUCK, applies="Unknown")), "1 could not be told. S is unknown, and acceptance does not lift "
+        (found(replace(STUCK, applies="Unknown")), "1 unknown. S is unknown, and acceptance does not lift "
          "it."),
         (found(TAKEN, guards=GUARDS), "1 accepted, but `--to` refuses while Failing=True, Invalid=True (`runup upgrade`"
          " says why). Wait for that to pass, or continue anyway: runup upgrade --to=5.2.0 "

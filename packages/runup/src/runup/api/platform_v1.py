@@ -206,7 +206,7 @@ class ServicePort(Wire, frozen=True):
     port: int = 0
 
 
-class ServiceSpec(Wire, frozen=True):
+class ServiceSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Service; one of type ExternalName or without a selector has no pods of its own."""
 
     type: str = ""

@@ -4,8 +4,6 @@ Sources: sigs.k8s.io/cluster-api v1.11 (`api/core/v1beta2`), sigs.k8s.io/karpent
 https://docs.k3s.io/upgrades/automated for Plans.
 """
 
-from __future__ import annotations
-
 from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
 
 

@@ -36,7 +36,7 @@ def changed_lines(before: Progress | None, after: Progress) -> Iterator[str]:
     for risk in after.risks:
         if risk.name not in names:
             text = " ".join(risk.message.split())
-            yield f"found: {risk.name}{'' if risk.applies == 'True' else ' (could not be told)'}: {text}"
+            yield f"found: {risk.name}{'' if risk.applies == 'True' else ' (unknown)'}: {text}"
 
 
 def region(progress: Progress, screen: Screen) -> Drawn:

@@ -272,7 +272,7 @@ class ClusterVersionController:
         try:
             await self._executor.execute(sync_failure.plan(version, self._failure, self._clock.now()))
         except (KubeError, DecodeError) as error:
-            log.warning("that passes fail could not be told", error=str(error))
+            log.warning("the failure of passes was not published", error=str(error))
 
     async def _pass(self, key: str) -> None:
         """Runs one pass: observes, decides, carries the plan out, and begins the work that it asks for."""

@@ -166,7 +166,7 @@ def why_not_taken_up(client: SyncClient, namespace: str) -> str:
     try:
         pods = client.list_all(Pod, namespace)[0]
     except (KubeError, DecodeError) as error:
-        return f"{text}whether an operator runs in {namespace} could not be told ({error})"
+        return f"{text}whether an operator runs in {namespace} is unknown ({error})"
     operator_pods = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
     if not operator_pods:
         return f"{text}there is no pod of the cluster-version operator in namespace {namespace}"

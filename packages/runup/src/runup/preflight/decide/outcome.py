@@ -418,7 +418,7 @@ def counts_text(report: Report, tally: Tally | None = None) -> str:
         return texts[0]
     texts.append(f"{count(applying, 'risk')} {'applies' if applying == 1 else 'apply'}")
     if unknown:
-        texts.append(f"{unknown} could not be told")
+        texts.append(f"{unknown} unknown")
     if accepted:
         texts.append(f"{accepted} accepted")
     if informing:

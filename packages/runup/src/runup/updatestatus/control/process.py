@@ -88,6 +88,36 @@ class Process(LeaderProcess):
 
     async def _serve_cluster(self, client: Client) -> None:
         """Runs the controller and its watches on one cluster until the process is asked to stop."""
+        tasks: list[asyncio.Task[None]] = []
+        # Next to the election, which names a server that does not answer.
+        preparing = asyncio.create_task(self._prepare(client, tasks))
+
+        async def work() -> None:
+            controller, keeper, sources = await asyncio.shield(preparing)
+            with self.metrics.leading.track_inprogress():
+                await controller.run(keeper, sources)
+
+        def confirmed_at() -> datetime | None:
+            is_ready = preparing.done() and not preparing.cancelled() and preparing.exception() is None
+            return preparing.result()[0].confirmed_at if is_ready else None
+
+        try:
+            await self.lead(
+                client,
+                work,
+                namespace=self._options.namespace,
+                lease=LEASE,
+                annotations=lambda: confirmation(confirmed_at()),
+            )
+        finally:
+            preparing.cancel()
+            await asyncio.wait([preparing])
+            await cancel(tasks)
+
+    async def _prepare(
+        self, client: Client, tasks: list[asyncio.Task[None]]
+    ) -> tuple[UpdateStatusController, UpdateStatusStore, Sources]:
+        """Returns the controller with its store and sources, once the kind of cluster is known; adds its watches."""
         options, clock = self._options, self._clock
         self._of_kubernetes = await self._has_no_cluster_version(client)
         caches = self.kubernetes_caches if self._of_kubernetes else self.caches
@@ -115,22 +145,8 @@ class Process(LeaderProcess):
             filling = reflectors(client, self.caches, clock)
             running = [drains.run, alerts.run, components.run]
         following = [reflector.run for reflector in (*filling, keeper.reflector)]
-        tasks = [asyncio.create_task(restart_on_error(run, clock)) for run in (*following, *running)]
-
-        async def work() -> None:
-            with self.metrics.leading.track_inprogress():
-                await controller.run(keeper, sources)
-
-        try:
-            await self.lead(
-                client,
-                work,
-                namespace=options.namespace,
-                lease=LEASE,
-                annotations=lambda: confirmation(controller.confirmed_at),
-            )
-        finally:
-            await cancel(tasks)
+        tasks += [asyncio.create_task(restart_on_error(run, clock)) for run in (*following, *running)]
+        return controller, keeper, sources
 
     async def _has_no_cluster_version(self, client: Client) -> bool:
         """Returns whether the server does not know the kind ClusterVersion; waits until it answers, or for the end."""

@@ -46,9 +46,12 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
             names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
             yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
             texts = []
-            for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
+            for risks, verb, of_one in (
+                (group.applies, "apply", "applies"),
+                (group.unknown, "are unknown", "is unknown"),
+            ):
                 if risks and (whole or len(risks) <= _NAMED_RISKS):
-                    texts.append(f"{', '.join(risks)} {'applies' if verb == 'apply' and len(risks) == 1 else verb}")
+                    texts.append(f"{', '.join(risks)} {of_one if len(risks) == 1 else verb}")
                 elif risks:
                     first_risks = ", ".join(risks[:_NAMED_RISKS])
                     texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")

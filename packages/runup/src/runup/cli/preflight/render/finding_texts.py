@@ -314,7 +314,7 @@ def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
     """Returns how many risks apply (`aside` is appended to these), are unknown and are accepted."""
     applying, unknown, accepted = count_risks(risks)
     texts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
-    texts += [f"{unknown} could not be told"] if unknown else []
+    texts += [f"{unknown} unknown"] if unknown else []
     texts += [f"{accepted} accepted"] if accepted else []
     informing = sum(1 for risk in risks if risk.informs and not risk.accepted and risk.applies != "False")
     texts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []

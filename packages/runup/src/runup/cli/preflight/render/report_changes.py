@@ -89,7 +89,7 @@ def _markdown(
 def _open_risk(label: str, pairs: Sequence[_Found], total: int) -> Iterator[str]:
     """Yields the lines of a risk that is new or grown, with the clusters that have it."""
     risk = pairs[0][1]
-    certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
+    certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "is unknown"
     clusters = _clusters_text([cluster for cluster, _ in pairs], total)
     yield f"- [ ] {label}: **{plain(risk.name)}** {certainty}{clusters}"
     for cluster, found in pairs:
