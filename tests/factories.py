@@ -399,7 +399,7 @@ def read_as(kind: type[Object]) -> Resource:
 
 
 def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:
-    """An update from `source` to `target`, judged at `NOW`."""
+    """An update from `source` to `target`, evaluated at `NOW`."""
     image = "quay.io/example/release@sha256:5"
     return Context(
         source=Version(source), target=Version(target), now=NOW, target_kubernetes=kubernetes, target_image=image
