@@ -190,7 +190,7 @@ KNOWN = RiskRow(name="Known", severity="info", message="m", fix="f", accepted=("
 
 
 def test_few_clusters_are_columns() -> None:
-    """Each risk with what it is in each cluster that was evaluated; what is accepted is named apart, all else by `-v`."""
+    """Each risk with what it is in each evaluated cluster; what is accepted is named apart, all else by `-v`."""
     table = fleet(
         PAUSED,
         KNOWN,

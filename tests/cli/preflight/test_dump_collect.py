@@ -115,7 +115,7 @@ def states(folder: Path) -> dict[str, str]:
 
 
 def test_what_the_checks_read_is_collected(cluster: Server, run: Run, tmp_path: Path) -> None:
-    """Complete where the server lists it, absent where it has no such kind; and the dump has the results of the cluster."""
+    """Complete where the server lists it, absent where it has no such kind; the dump has the cluster's results."""
     folder = tmp_path / "mine"
     ran = run("dump", "collect", folder, "--kubeconfig", cluster.kubeconfig)
     assert ran.code == 0

@@ -170,7 +170,7 @@ OTHER_JOB = Problem(
     ],
 )
 def test_what_a_kept_release_waits_for_is_told(problems: tuple[Problem, ...], progressing: tuple[str, str]) -> None:
-    """Its manifests may be others than before: a feature set was turned on, and the operator started anew."""
+    """Its manifests may be others than before: a feature set was turned on, and the operator started again."""
     world = kept()
     world.worker_says(completed=False, problems=problems).settle()
     assert conditions_of(world) == {
