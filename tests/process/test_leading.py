@@ -167,7 +167,7 @@ def test_durations_as_they_are_typed(text: str, election: Election) -> None:
     ],
 )
 async def test_how_long_a_lease_is_held_hangs_on_the_topology(topology: str | None, lasts_s: int) -> None:
-    """Longer where one node's API server is away whenever that node starts again; what was asked for stands above it."""
+    """Longer where one node's API server is away while that node restarts; what was asked for stands above it."""
     leases = LeaseServer()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:

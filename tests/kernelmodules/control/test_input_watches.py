@@ -23,7 +23,7 @@ THE_ACCOUNT = (BUILDER_ACCOUNT, NamespacedName("drivers", "builder"))
 
 
 async def test_only_the_secrets_that_it_names_are_changes_of_the_account(tmp_path: Path) -> None:
-    """A ConfigMap of a pull secret's name is none of them, and neither is another Secret: no registry is asked again."""
+    """A ConfigMap of a pull secret's name is none of them, and neither is another Secret: no registry is asked."""
     shown: list[tuple[str, NamespacedName]] = []
 
     async def create(resource: Any, name: str, **body: Any) -> int:
