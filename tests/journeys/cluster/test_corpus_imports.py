@@ -58,8 +58,11 @@ LACKING = COULD_NOT_TELL - {
     "NodeUninitializedUnknown",
     "PackageBasedNodesUnknown",  # matters from 4.19 on, and the one dump that goes there has what it reads
     "RemovedAPIStoredUnknown",  # 1.29 and 1.32 remove something
+    "ExecNeedsCreateUnknown",  # matters for Kubernetes 1.35
     "GatewayAPIForeignUnknown",  # matters from 4.19 on
     "HeadroomShortUnknown",  # a single node is not drained
+    "OSImageOverriddenUnknown",  # pools of generated MachineConfigs alone have no other image
+    "SELinuxMountConflictUnknown",  # matters for a planned version of Kubernetes
 }
 CASES = {
     "4.14.1-degraded": {
