@@ -34,6 +34,7 @@ NOT_HERE = (
     "EtcdMembers",
     "MachineConfigPool",
     "MaxUnavailableUnsafe",
+    "OSImageOverridden",
     "RemovedAPIStored",
     "RemovedVolumePlugin",
 )

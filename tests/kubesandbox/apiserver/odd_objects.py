@@ -134,9 +134,13 @@ async def send(server: ApiServer, place: Place, obj: JSON, way: str, **query: st
 async def fault_of(server: ApiServer, place: Place, base: JSON, value: Any, way: str) -> str:
     """Returns what is wrong with the answer to an object with an odd value, or an empty string."""
     obj = odd_object(place, base, value)
-    began_s = time.thread_time()
-    answer = await send(server, place, obj, way, dryRun="All")
-    if (held_s := time.thread_time() - began_s) > MAX_HELD_S:
+    # A second time, since the process may have collected its garbage during the first.
+    for _ in range(2):
+        began_s = time.thread_time()
+        answer = await send(server, place, obj, way, dryRun="All")
+        if (held_s := time.thread_time() - began_s) <= MAX_HELD_S:
+            break
+    else:
         return f"{way} {place} = {value!r:.40}: held the event loop for {held_s:.2f} s of a processor"
     message = json.loads(answer.body).get("message", "") if answer.status >= 400 else ""
     if answer.status < 500 or message.startswith(_UPSTREAMS_OWN):
