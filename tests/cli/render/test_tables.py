@@ -147,8 +147,8 @@ def test_the_summary_comes_first_and_the_cause_before_the_time(screen: Screen) -
     """One sees what it comes to without scrolling, and a line that is cut short loses the time."""
     text = " ".join(result(samples.FOUND, screen).split())
     assert text.startswith(
-        "Preflight of 5.2.0 from 5.0.0: 5 risks apply (1 critical, 2 warning, 1 info, 1 of unknown severity), 1 could "
-        "not be told, 2 accepted; 4 checks done; as of 2026-11-21T07:30:00Z 1. critical: DualStackIncompatible: "
+        "Preflight of 5.2.0 from 5.0.0: 5 risks apply (1 critical, 2 warning, 1 info, 1 of unknown severity), 1 "
+        "unknown, 2 accepted; 4 checks done; as of 2026-11-21T07:30:00Z 1. critical: DualStackIncompatible: "
     )
     assert "Verdict: 5 risks apply, 1 unknown, 2 accepted. Fix them" in text
 
