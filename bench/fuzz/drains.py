@@ -16,7 +16,7 @@ from random import Random
 
 from tests.rehearse.drain_invariants import faults, random_cluster, random_settings
 
-_TOLD = 20
+_SHOWN = 20
 
 
 def main(argv: list[str]) -> int:
@@ -39,8 +39,8 @@ def main(argv: list[str]) -> int:
         found += [{"cluster": f"{arguments.seed}/{number}", "fault": each} for each in what]
         number += 1
     drained = number - arguments.first
-    told = {"seed": arguments.seed, "clusters": drained, "faults": len(found), "first": found[:_TOLD]}
-    print(json.dumps(told, indent=1))
+    summary = {"seed": arguments.seed, "clusters": drained, "faults": len(found), "first": found[:_SHOWN]}
+    print(json.dumps(summary, indent=1))
     return 1 if found else 0
 
 

@@ -84,7 +84,7 @@ def test_the_files_are_as_they_are_made() -> None:
 
 @OF_EACH_COMPONENT
 def test_kustomize_builds_the_same(component: Component, variant: Variant, tmp_path: Path) -> None:
-    """With the image that was set, also where the operator is reported its own release."""
+    """With the image that was set, also where the operator knows its own release."""
     shutil.copytree(DEPLOY / "kustomize", tmp_path / "kustomize")
     folder = tmp_path / "kustomize" / component.name / variant.name
     file = folder / "kustomization.yaml"

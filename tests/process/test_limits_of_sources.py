@@ -659,7 +659,7 @@ def test_what_is_said_of_what_is_no_report(tmp_path: Path, make: Any, said: str)
 
 
 async def test_a_report_that_is_followed_is_looked_at_25_times_a_second(tmp_path: Path) -> None:
-    """Whoever waits is reported of a new one, and of no other look."""
+    """Waiters hear of a new one, and of no other look."""
     clock, told = ManualClock(), list[float]()
     reader = ReportReader(tmp_path, clock, lambda: told.append(clock.monotonic()))
     reader.follow("id")

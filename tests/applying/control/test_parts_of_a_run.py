@@ -484,7 +484,7 @@ async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Part
     ],
 )
 async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pauses: int, told: int) -> None:
-    """Before the pause of eight seconds; who is reported decides how often that is news."""
+    """Before the pause of eight seconds; the listener decides how often that is news."""
     (task,) = tasks(config_map("a", {}))
     heard: list[Task] = []
 

@@ -81,7 +81,7 @@ def test_a_preflight_by_image_is_followed_by_it(run: Run, server: Server) -> Non
 def test_a_preflight_that_somebody_asks_for_at_the_same_moment(
     server: Server, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
-    """The request joins theirs, so it checks and updates nothing: nobody is reported that it was requested."""
+    """The request joins theirs, so it checks and updates nothing: the output says nothing of a request."""
     server.set_cluster_version(status=OFFERED)
 
     def other() -> None:

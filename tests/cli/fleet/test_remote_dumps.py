@@ -48,7 +48,7 @@ def clusters(out: str) -> dict[str, int]:
 
 
 def test_without_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is reported which one, and how it is installed."""
+    """The error names it, and how it is installed."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     ran = run("fleet", "preflight", "--dumps", "s3://bucket/prefix")
     assert (ran.code, ran.out) == (1, "")

@@ -277,7 +277,7 @@ class Scripted:
 
 
 def as_nobody(server: Server) -> KubeError:
-    """What a user without rights is reported."""
+    """A user without rights sees the reason."""
     from msgspec.structs import replace
 
     nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))

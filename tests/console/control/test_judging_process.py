@@ -80,7 +80,7 @@ async def test_an_unknown_work_is_told(process: JudgingProcess) -> None:
 
 
 async def test_the_process_has_ended(process: JudgingProcess) -> None:
-    """Whoever waits is reported, now and the next time."""
+    """Waiters get the error, now and the next time."""
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     for _ in range(2):

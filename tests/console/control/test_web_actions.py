@@ -139,7 +139,7 @@ async def test_what_does_nothing(
 async def test_more_forms_at_once_than_are_read(
     console: ServedConsole, cluster: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A form that is not read is reported so, and does nothing."""
+    """A form that is not read is refused, and does nothing."""
     cookie = await _entered(console)
     fields = await _fields(console, START, cookie)
     monkeypatch.setattr(web_server, "MOST_FORMS", 0)
@@ -160,7 +160,7 @@ async def test_a_page_by_another_method(console: ServedConsole, cluster: Server)
 
 @pytest.mark.parametrize("key", ["", "made-up", ENTER_KEY[:-1], "%ff"])
 async def test_who_was_not_told_the_address(key: str, console: ServedConsole) -> None:
-    """Others on this machine may look, and no more; they are reported how it is done."""
+    """Others on this machine may look, and no more; they see how it is done."""
     status, text, answer = await console.ask(f"/enter?key={key}")
     assert (status, "Set-Cookie" in answer.headers) == (403, False)
     assert "open the address that it printed" in text

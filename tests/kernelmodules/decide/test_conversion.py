@@ -1,4 +1,4 @@
-"""Validations in both versions: nothing is lost, nobody is reported that a Module is fine which is not."""
+"""Validations in both versions: nothing is lost, no bad Module is reported as fine."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def building(material: BuildInputs, **changes: Any) -> Story:
 
 
 def test_a_dockerfile_that_starts_from_the_driver_toolkit_is_told_which() -> None:
-    """The validation's own, else that of the release which has the kernel; nobody else is reported."""
+    """The validation's own, else that of the release which has the kernel; no other namespace counts."""
     known = validation(dtkImage=DTK)
     assert arguments(building(TOOLKIT, validation=known))["DTK_AUTO"] == DTK
     assert "DTK_AUTO" not in arguments(building(DOCKERFILE, validation=known))

@@ -55,7 +55,7 @@ def test_how_far_is_read_ahead(before: int, token: str) -> None:
 
 
 def test_a_list_of_which_something_cannot_be_read() -> None:
-    """Whoever needs all of it is reported the first; the others can be had."""
+    """A caller that needs all of it gets the first error; the others can be had."""
     bad = (Undecodable("ns", "a", "why"), Undecodable("", "b", "so"))
     assert Listing([1, 2], "5").complete("Node") == [1, 2]
     with pytest.raises(DecodeError, match=r"^Node ns/a cannot be read: why$"):

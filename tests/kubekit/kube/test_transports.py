@@ -354,7 +354,7 @@ async def test_a_list_is_asked_for_by_namespace_and_selectors(api: ScriptedApi, 
 
 
 async def test_a_list_with_one_that_cannot_be_read(api: ScriptedApi, transport: Transport) -> None:
-    """Whoever wants all of it is reported which; by its kind."""
+    """A caller that wants all of it gets the error, by its kind."""
     odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     api.answers(node_list(node("b", 1), odd, version=5))
     with pytest.raises(DecodeError, match="Node a cannot be read: Invalid enum value 'true'"):

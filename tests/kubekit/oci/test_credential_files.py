@@ -177,7 +177,7 @@ HELPERS = {
 def test_helpers(
     document: dict[str, Any], image: str, expected: Login | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are reported the server on stdin and answer with a login."""
+    """They get the server on stdin and answer with a login."""
     for name, script in HELPERS.items():
         helper(tmp_path, name, script)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

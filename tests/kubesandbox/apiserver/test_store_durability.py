@@ -85,7 +85,7 @@ async def test_a_list_at_an_older_revision_is_what_it_was(store: Store) -> None:
 
 
 async def test_what_is_older_than_the_log_is_expired(store: Store) -> None:
-    """Beyond the events kept, lists and watches are reported so; the objects stay."""
+    """Beyond the events kept, lists and watches get 410; the objects stay."""
     entry = await put(store, "x", 0, 0)
     for value in range(30):
         entry = await put(store, "x", value, entry.rv)

@@ -278,7 +278,7 @@ def test_who_of_two_that_wait_gets_room_is_a_race() -> None:
 
 
 def test_why_each_pod_waits_is_of_its_own_beginning() -> None:
-    """The next pod of a workload of which one waits already is reported what the nodes say then, one of them cordoned.
+    """The next pod of a workload of which one waits already sees the nodes as they are then, one of them cordoned.
 
     Seed 5 of `python -m bench real_drains`: three pods of which no two may share one of two nodes.
     """

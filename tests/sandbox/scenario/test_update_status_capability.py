@@ -110,7 +110,7 @@ def test_a_dump_with_a_feature_gate_of_its_own_has_it(tmp_path: Path) -> None:
 
 
 def test_a_cluster_out_of_a_dump_has_its_own_time(tmp_path: Path) -> None:
-    """The controller is reported; nobody is asked for alerts in a sandbox."""
+    """The controller gets the setting; nobody is asked for alerts in a sandbox."""
     made = cluster(tmp_path / "scenario", None, OPEN + ', now: "2023-11-03T17:26:01.000368Z"')
     found = objects(made, tmp_path / "data")
     deployments = {obj["metadata"]["name"]: obj for obj in found if obj["kind"] == "Deployment"}

@@ -162,7 +162,7 @@ async def test_one_release_is_fetched_at_a_time(server: Server, tmp_path: Path) 
 
 @pytest.mark.parametrize("image", ["", None])
 async def test_which_way_releases_come(image: str | None, tmp_path: Path) -> None:
-    """As the operator was reported; an image must be named either way."""
+    """As the operator was asked; an image must be named either way."""
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
         for way, kind in (("pod", FromPod), ("registry", FromRegistry)):
             source = fetching(

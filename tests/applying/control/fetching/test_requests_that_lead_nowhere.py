@@ -36,7 +36,7 @@ def files(**changes: str) -> dict[str, bytes]:
 
 @dataclass
 class Scene:
-    """A cluster whose operator applies, and a registry that does as it is reported."""
+    """A cluster whose operator applies, and a registry that answers as the test says."""
 
     world: Cluster
     registry: Odd

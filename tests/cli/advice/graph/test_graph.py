@@ -442,7 +442,7 @@ async def test_what_a_client_has_already_is_not_told_again(run: Run, data: Path)
 
 
 async def test_a_client_that_takes_no_json(run: Run, data: Path) -> None:
-    """It is reported so, in JSON."""
+    """The answer is an error in JSON."""
     async with _asking(run, data) as client:
         answer = await client.get(PATHS[0], params=VALID, headers={"Accept": "text/html"})
         refused = {"kind": "invalid_content_type", "value": "invalid Content-Type requested"}

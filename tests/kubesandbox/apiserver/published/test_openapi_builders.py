@@ -47,7 +47,7 @@ def _get(documents: OpenApiDocuments, address: str, etag: str = "") -> Response:
 
 
 def test_documents_are_kept() -> None:
-    """A client that has a document is reported so; another definition changes its own group's document alone."""
+    """A client that has a document gets 304; another definition changes its own group's document alone."""
     kinds = KindTable()
     documents = OpenApiDocuments(kinds, ManualClock())
     etags = {path: dict(_get(documents, path).headers)["Etag"] for path in ("/openapi/v2", "/openapi/v3")}

@@ -113,7 +113,7 @@ async def test_an_unready_pod_goes_while_the_rest_is_healthy(client: Client) -> 
 
 
 async def test_a_budget_that_nobody_looked_at_yet(client: Client) -> None:
-    """It is asked again in ten seconds, each time that the client does as it is reported."""
+    """It is asked again in ten seconds, each time that the client follows Retry-After."""
     await guarded_pod(client, {}, allowed=1, observed=0)
     clock = Leaping()
     async with Client(client.config, clock=clock) as patient:

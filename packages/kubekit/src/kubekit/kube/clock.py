@@ -118,7 +118,7 @@ class SteadyClock(ShiftedClock):
 
 
 class ManualClock(Clock):
-    """A clock that stops until a test moves it.
+    """A clock that only a test moves.
 
     `await clock.advance(s)` wakes the sleepers that are due, one by one in the order of their times (of their arrival
     if these are equal). Each wakes at exactly its time and runs on before the next one is woken; one that sleeps again

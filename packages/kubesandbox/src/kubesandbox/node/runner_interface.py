@@ -61,7 +61,7 @@ class Runner(ABC):
     """A way to run containers."""
 
     name: str
-    # What it does not isolate, as users are reported; empty if it isolates everything.
+    # The missing isolation, as users read it; empty if it isolates everything.
     not_isolated: tuple[str, ...]
     # Whether the kernel enforces the memory limit; if not, the agent samples and kills.
     limits_memory: bool = False

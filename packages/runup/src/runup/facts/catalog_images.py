@@ -137,7 +137,7 @@ class CatalogImages:
                 self._known[image] = await self._read_or_failure(image, packages)
                 self._changed()
         finally:
-            # Cleared before `changed` is called, so that whoever is reported can start another read.
+            # Cleared before `changed` is called, so that a listener can start another read.
             self._reading = None
         self._changed()
 

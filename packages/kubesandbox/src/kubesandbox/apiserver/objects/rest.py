@@ -198,7 +198,7 @@ def check_patch_type(request: Request, kind: Kind) -> None:
 
 
 def _operation_fault(patch: Any) -> str:
-    """Returns Go's error about a JSON patch whose operations are of other types; "" if it does not exist."""
+    """Returns Go's error about a JSON patch whose operations are of other types; "" without a fault."""
     if not isinstance(patch, list):
         return f"json: cannot unmarshal {go_type(patch)} into Go value of type []handlers.jsonPatchOp"
     for each in patch:

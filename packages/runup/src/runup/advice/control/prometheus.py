@@ -32,7 +32,7 @@ TELL_S = 1.0
 
 
 class Prometheus:
-    """The client of Prometheus. `url` is without the path, empty if it does not exist, `ca_file` adds a CA.
+    """The client of Prometheus. `url` is without the path, empty without Prometheus, `ca_file` adds a CA.
 
     `hosted`: many clusters share it, and a query must select one of them. `alerts`: whether alerts are read,
     too. `egress` returns how the server is reached.

@@ -41,7 +41,7 @@ class _Commands(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command. Raises UnknownCommand if it does not exist of this name."""
+        """Returns the command. Raises UnknownCommand if no command has this name."""
         # Managing operators of other releases know this text: it is not click's, and has no hint.
         if self.get_command(ctx, args[0]) is None:
             raise UnknownCommand(args[0])

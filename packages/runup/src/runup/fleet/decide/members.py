@@ -80,7 +80,7 @@ class BadFleet(Terminal):
 
 
 def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the members, sorted by name. Raises BadFleet if it does not exist, or two have one place or one name."""
+    """Returns the members, sorted by name. Raises BadFleet for none, or two with one place or one name."""
     sorted_members = tuple(sorted(members, key=lambda member: member.name))
     if not sorted_members:
         raise BadFleet(

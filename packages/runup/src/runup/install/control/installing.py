@@ -332,7 +332,7 @@ def uninstall(
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
-    """Returns the one inventory that the flags mean. Raises InstallError if it does not exist, or more than one."""
+    """Returns the one inventory that the flags mean. Raises InstallError for none, or more than one."""
     installed = sets.installed(component.name)
     chosen_inventories = [inventory for inventory in installed if namespace in (None, inventory.namespace)]
     namespaces_text = ", ".join(sorted(inventory.namespace for inventory in installed))

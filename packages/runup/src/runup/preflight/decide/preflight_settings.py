@@ -84,7 +84,7 @@ def read(config_map: ConfigMap | None, defaults: PodSettings) -> Settings:
 
 
 def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
-    """Returns PreflightSettingsInvalid=True, which names every unusable key, or None if they do not exist."""
+    """Returns PreflightSettingsInvalid=True, which names every unusable key, or None without any."""
     if not unusable:
         return None
     text = f"ConfigMap {namespace}/{SETTINGS_MAP}: {'; '.join(unusable)}."

@@ -133,7 +133,7 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
 
 
 def _read_attempt(text: str | None) -> Attempt | None:
-    """Returns the attempt in the annotation, or None or it is invalid."""
+    """Returns the attempt in the annotation, or None if it is missing or invalid."""
     if text is None:
         return None
     try:

@@ -47,7 +47,7 @@ def read_cluster_objects(client: SyncClient) -> DrainSource:
     except NotFound:
         pass
     except (ApiError, codec.DecodeError) as error:
-        # Whoever may not read it is reported the kinds of both.
+        # A user who may not read it sees the kinds of both.
         source.openshift = True
         source.why_no_version = str(error)
     for kind in KINDS:

@@ -186,7 +186,7 @@ def _objects_without_owner(objects: Collection[JSON]) -> list[str]:
 
 
 def _notes(dump: Dump) -> list[str]:
-    """Returns what the user is reported of an imported dump: what was set, and what it does not have."""
+    """Returns the notes for the user about an imported dump: the settings, and the missing kinds."""
     notes = [
         f"the gates {names(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
         "says; what checks read of that is the dump's"

@@ -3,7 +3,7 @@
 First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
 uses; then the scenario's objects with their status; the operator last. The objects of a cluster that was made from a
 dump (docs/decisions/0030) are labelled, so that they are stored as they were and no controller touches them. The
-sandbox's own workloads run on a separate node then, and the API server is reported which kinds the dump does not have.
+sandbox's own workloads run on a separate node then, and the API server gets the kinds that the dump does not have.
 """
 
 from __future__ import annotations

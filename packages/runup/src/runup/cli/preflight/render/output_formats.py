@@ -32,7 +32,7 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
             "\n"
         )
     )
-    # Otherwise the kinds are named, and the command is given, where it is reported what could not be.
+    # Otherwise the kinds are named, and the command is given, where the unread ones are reported.
     told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
     if not cluster_result.lacking or (told_above and not whole):
         return result
