@@ -84,6 +84,7 @@ var old = map[featuregate.Feature]featuregate.FeatureSpec{"Old": {Default: true,
 """
 
 
+@pytest.mark.slow
 def test_facts_of_sources(tmp_path: Path) -> None:
     """The flags are those that the function of the command reaches, with their names worked out."""
     if shutil.which("go") is None:
