@@ -189,7 +189,7 @@ def pod_settings_for(view: View, waived: bool) -> preflight_deployment.PodSettin
 
 def account_rights(case: PreflightCase, settings: preflight_deployment.PodSettings) -> tuple[Right, ...] | None:
     """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
-    # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
+    # The operator's account has all rights (docs/decisions/0051-give-the-operator-cluster-admin.md).
     if settings.service_account != "dedicated":
         return ()
     if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
