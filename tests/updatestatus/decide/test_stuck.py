@@ -15,8 +15,10 @@ from kubekit.api.core_v1 import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
+    Event,
     Node,
     NodeSpec,
+    ObjectReference,
     Pod,
     PodSpec,
     PodStatus,
@@ -509,3 +511,81 @@ def test_volumes_that_are_not_detached() -> None:
     [row] = rows(updating(volume_attachments=(attachment,)))
     assert (row.check, row.since) == ("VolumeAttachmentStuck", ago(30))
     assert row.description.startswith("pv-1 is not detached from node worker-0000: in use.")
+
+
+DENIED = 'admission webhook "v.example.com" denied the request: no'
+REFUSED = "Writes of the update are refused: webhook v.example.com denies requests"
+
+
+def event(message: str, *, seen: float = 5, namespace: str = "openshift-dns", reason: str = "FailedCreate") -> Event:
+    """A controller could not create a pod, first an hour ago."""
+    return Event(
+        metadata=ObjectMeta(name="e", namespace=namespace),
+        involved_object=ObjectReference(kind="ReplicaSet", namespace=namespace, name="dns-5f"),
+        reason=reason,
+        message=f"Error creating: {message}",
+        first_timestamp=ago(60),
+        last_timestamp=ago(seen),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "about"),
+    [
+        pytest.param(
+            {
+                "cluster_version": b.version(
+                    (b.entry(b.NEW, "Partial"), b.entry(b.OLD)),
+                    failing=b.cond("Failing", "True", "UpdatePayloadFailed", DENIED, since=ago(60)),
+                )
+            },
+            "ClusterVersion version",
+            id="of ClusterVersion",
+        ),
+        pytest.param(
+            {
+                "cluster_operators": (
+                    b.operator("machine-config", b.NEW),
+                    b.operator("dns", b.NEW, degraded=b.cond("Degraded", "True", "Sync", DENIED, since=ago(60))),
+                )
+            },
+            "ClusterOperator dns",
+            id="of an operator",
+        ),
+        pytest.param(
+            {
+                "machine_config_pools": (
+                    b.pool("master"),
+                    worker_pool(
+                        Condition(type="RenderDegraded", status="True", message=DENIED, last_transition_time=ago(60))
+                    ),
+                )
+            },
+            "MachineConfigPool worker",
+            id="of a pool",
+        ),
+        pytest.param({"events": (event(DENIED),)}, "ReplicaSet openshift-dns/dns-5f", id="of an event"),
+        pytest.param({"events": (event(DENIED, seen=40),)}, None, id="of an old event"),
+        pytest.param({"events": (event(DENIED, namespace="shop"),)}, None, id="of an event about a user's pod"),
+        pytest.param({"events": (event("no space"),)}, None, id="of an event about something else"),
+        pytest.param({"events": (event(DENIED, reason="Pulled"),)}, None, id="of an event about an image"),
+    ],
+)
+def test_a_webhook_that_refuses_writes_of_the_update(changes: dict[str, Any], about: str | None) -> None:
+    """It is named wherever a component of the update quotes it."""
+    found = [row for row in rows(updating(**changes)) if row.check == "UpdateWriteRefused"]
+    assert [(row.level, row.summary, row.since) for row in found] == (
+        [("Error", f"{REFUSED} ({about})", ago(60))] if about else []
+    )
+
+
+def test_a_webhook_that_refuses_several_writes_is_reported_once() -> None:
+    """The finding names the first object and the number of others."""
+    operator = b.operator("dns", b.NEW, degraded=b.cond("Degraded", "True", "Sync", DENIED, since=ago(5)))
+    [row] = [
+        row
+        for row in rows(updating(cluster_operators=(operator,), events=(event(DENIED),)))
+        if row.check == "UpdateWriteRefused"
+    ]
+    assert row.summary == f"{REFUSED} (ClusterOperator dns and 1 other object)"
+    assert [ref.name for ref in row.resources] == ["dns", "dns-5f"]

@@ -11,6 +11,7 @@ from tests.updatestatus.decide import builders as b
 
 from kubekit.api.core_v1 import (
     ContainerState,
+    ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
     NodeSpec,
@@ -550,6 +551,63 @@ def test_a_release_that_cannot_be_fetched() -> None:
     assert row.summary == "The requested release is not accepted yet (RetrievePayload)"
     assert row.level == "Warning"
     assert rows(accepted("True")) == []
+
+
+FETCHER = "version-4.14.2-abcde"
+
+
+def version_pod(status: PodStatus, created: float = 1, name: str = FETCHER) -> Pod:
+    """A pod that copies the files of a release to a node."""
+    return Pod(
+        metadata=ObjectMeta(
+            name=name, namespace="openshift-cluster-version", creation_timestamp=b.STARTED - b.minutes(created)
+        ),
+        status=status,
+    )
+
+
+def container_state(**state: Any) -> PodStatus:
+    """The status of a pod whose first init container is in this state."""
+    return PodStatus(
+        phase="Pending", init_container_statuses=(ContainerStatus(name="cleanup", state=ContainerState(**state)),)
+    )
+
+
+NO_IMAGE = container_state(waiting=ContainerStateWaiting(reason="ErrImagePull", message="manifest unknown"))
+CRASHED = container_state(terminated=ContainerStateTerminated(exit_code=1, reason="Error", message="no space left"))
+UNSCHEDULED = PodStatus(
+    phase="Pending", conditions=(b.cond("PodScheduled", "False", "Unschedulable", "0/3 nodes", since=b.STARTED),)
+)
+
+
+@pytest.mark.parametrize(
+    ("pods", "why"),
+    [
+        pytest.param([version_pod(NO_IMAGE)], "cannot start (ErrImagePull: manifest unknown)", id="no image"),
+        pytest.param(
+            [version_pod(replace(CRASHED, phase="Failed"))], "failed (Error: no space left)", id="its program failed"
+        ),
+        pytest.param(
+            [version_pod(PodStatus(phase="Failed", reason="DeadlineExceeded", message="was active too long"))],
+            "failed (DeadlineExceeded; was active too long)",
+            id="deadline",
+        ),
+        pytest.param(
+            [version_pod(UNSCHEDULED)], "is not scheduled (Unschedulable: 0/3 nodes)", id="it fits on no node"
+        ),
+        pytest.param([version_pod(NO_IMAGE), version_pod(PodStatus(phase="Running"), created=0)], "", id="newest runs"),
+        pytest.param([version_pod(PodStatus(phase="Succeeded"))], "", id="done"),
+        pytest.param([version_pod(NO_IMAGE, name="verify-x")], "", id="another pod"),
+        pytest.param([], "", id="none"),
+    ],
+)
+def test_the_pod_that_fetches_a_release_fails(pods: list[Pod], why: str) -> None:
+    """The pod shows it before ClusterVersion does, and is named."""
+    [row] = rows(replace(accepted("Unknown"), component_pods=tuple(pods)), now=b.STARTED + b.minutes(20))
+    expected = "The requested release is not accepted yet (RetrievePayload)"
+    assert row.summary == expected + (f": pod {FETCHER} {why}" if why else "")
+    assert row.level == ("Error" if why else "Warning")
+    assert [ref.name for ref in row.resources] == ["version", *([FETCHER] if why else [])]
 
 
 def test_files_of_examples_are_read_by_ocs_rules_alone() -> None:

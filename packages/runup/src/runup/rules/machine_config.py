@@ -7,7 +7,7 @@ Sources: machine-config-operator, `pkg/helpers` (GetPoolsForNode), `pkg/controll
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -209,6 +209,25 @@ def takes_place(node: Node, reasons: tuple[UnavailableReason, ...], unavailable:
     """
     away = unavailable and any(each.reason != DAEMON_BUSY for each in reasons)
     return away and not is_cordoned_by_update(node)
+
+
+def nodes_that_take_places(pool: MachineConfigPool, members: Iterable[Node]) -> list[Node]:
+    """Returns the nodes of a pool that use up its maxUnavailable though the update does not hold them."""
+    return [node for node in members if takes_place(node, *availability(node, pool))]
+
+
+def why_not_begun(pool: MachineConfigPool, members: Sequence[Node]) -> str:
+    """Returns why the machine-config operator updates no node of the pool until somebody acts, or an empty string."""
+    causes = degradations(pool)
+    if causes:
+        return "it is degraded: " + ", ".join(
+            f"{cause.type} ({cause.reason})" if cause.reason else cause.type for cause in causes
+        )
+    away, allowed = nodes_that_take_places(pool, members), allowed_unavailable(pool)
+    if len(away) < allowed or len(away) == len(members):
+        return ""
+    named = [f"{node.metadata.name} {'cordoned' if node.spec.unschedulable else 'not available'}" for node in away[:3]]
+    return f"{', '.join(named)}, and at most {allowed} of its nodes may be unavailable"
 
 
 def _is_at_rest(node: Node) -> bool:

@@ -17,7 +17,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.rules.eviction_rules import ENDED
-from kubekit.rules.pod_rules import PATIENCE, PodTrouble, trouble_of
+from kubekit.rules.pod_rules import BROKEN_REASONS, PATIENCE, PodTrouble, trouble_of, waiting_reason
 
 MACHINE_CONFIG_NAMESPACE = "openshift-machine-config-operator"
 DAEMON = "machine-config-daemon"
@@ -91,6 +91,40 @@ def is_pod_of(pod: Pod, name: str, namespace: str) -> bool:
     return (
         of_pod == namespace and own.startswith(f"{name}-") and not own.startswith((f"{name}-guard", f"{name}-operator"))
     )
+
+
+def version_pod_trouble(pods: Iterable[Pod], now: datetime) -> tuple[Pod, PodTrouble] | None:
+    """Returns the newest pod that fetches a release and why it fails, or None if it does not.
+
+    The operator makes such a pod for each attempt (cluster-version-operator, pkg/cvo/updatepayload.go).
+    """
+    attempts = [
+        pod
+        for pod in pods
+        if pod.metadata.namespace in _VERSION_NAMESPACES and pod.metadata.name.startswith("version-")
+    ]
+    if not attempts:
+        return None
+    newest = max(attempts, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name))
+    status = newest.status
+    if status.phase == "Succeeded":
+        return None
+    reason, message = waiting_reason(newest)
+    ended = [
+        state.terminated
+        for each in (*status.init_container_statuses, *status.container_statuses)
+        for state in (each.state, each.last_state)
+        if state.terminated is not None and state.terminated.exit_code
+    ]
+    text = ": ".join(part for part in (reason, message) if part)
+    if status.phase == "Failed" or (ended and reason in BROKEN_REASONS):
+        end = ": ".join(part for part in (ended[0].reason, ended[0].message) if part) if ended else ""
+        why = "; ".join(part for part in (status.reason, status.message, text, end) if part)
+        return newest, PodTrouble(f"failed ({why or 'no reason given'})", newest.metadata.creation_timestamp)
+    if reason in BROKEN_REASONS:
+        return newest, PodTrouble(f"cannot start ({text})", newest.metadata.creation_timestamp)
+    trouble = trouble_of(newest, now)
+    return (newest, trouble) if trouble is not None else None
 
 
 def component_troubles(

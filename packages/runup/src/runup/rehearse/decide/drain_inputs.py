@@ -19,7 +19,7 @@ from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
-from runup.rules.machine_config import allowed_unavailable, nodes_by_pool, pools_of_node
+from runup.rules.machine_config import allowed_unavailable, nodes_by_pool, pools_of_node, why_not_begun
 from runup.rules.node_groups import CONTROL_PLANE, nodes_by_group
 
 ZONE = "topology.kubernetes.io/zone"
@@ -88,6 +88,7 @@ def drained_cluster(
             nodes=_in_drain_order(members[pool.metadata.name]),
             at_once=allowed_unavailable(pool),
             paused=pool.spec.paused,
+            held=why_not_begun(pool, members[pool.metadata.name]),
         )
         for pool in sorted(listed, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
         if members.get(pool.metadata.name)

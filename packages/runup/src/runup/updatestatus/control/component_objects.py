@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import Pod
+from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.kube.api_errors import ApiError, KubeError
@@ -20,6 +20,7 @@ from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
 from runup.updatestatus.decide.alerts import Unreadable
+from runup.updatestatus.decide.refused import NOT_CREATED
 from runup.updatestatus.decide.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ READS = (
     *(ListRead(kind=Lease, namespace=space, field_selector=f"metadata.name={name}") for space, name in LEASES),
     ListRead(kind=CertificateSigningRequest),
     ListRead(kind=VolumeAttachment),
+    ListRead(kind=Event, field_selector=f"reason={NOT_CREATED}"),
 )
 
 
 class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """The answers; Deployments, leases and attachments that could not be read are only missing."""
+    """The answers; Deployments, leases, attachments and events that could not be read are only missing."""
 
     pods: tuple[Pod, ...] | Unreadable | None = None
     deployments: tuple[Deployment, ...] = ()
@@ -70,6 +72,7 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
     certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     machine_config_nodes: tuple[MachineConfigNode, ...] = ()
+    events: tuple[Event, ...] = ()
 
     def within(self, snapshot: Snapshot) -> Snapshot:
         """Returns the snapshot with these objects."""
@@ -81,6 +84,7 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
             certificate_requests=self.certificate_requests,
             volume_attachments=self.volume_attachments,
             machine_config_nodes=self.machine_config_nodes,
+            events=self.events,
         )
 
 
@@ -131,6 +135,7 @@ def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) ->
         certificate_requests=all_of(CertificateSigningRequest),
         volume_attachments=known(VolumeAttachment),
         machine_config_nodes=known(MachineConfigNode),
+        events=known(Event),
     )
 
 

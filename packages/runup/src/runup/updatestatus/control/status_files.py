@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubekit.api import codec
-from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.core_v1 import Event, Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from kubekit.error_types import InputError
@@ -218,6 +218,7 @@ def _snapshot(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
     from runup.api.machineconfig_v1 import MachineConfigNode
     from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
     from runup.rules.update_components import LEASES, NAMESPACES
+    from runup.updatestatus.decide.refused import NOT_CREATED
 
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
@@ -251,6 +252,7 @@ def _snapshot(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
         certificate_requests=objects.of(CertificateSigningRequest),
         volume_attachments=objects.of(VolumeAttachment),
         machine_config_nodes=objects.of(MachineConfigNode),
+        events=tuple(event for event in objects.of(Event) if event.reason == NOT_CREATED),
     )
 
 

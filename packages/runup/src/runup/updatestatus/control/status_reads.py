@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.core_v1 import ConfigMap, Event, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import DaemonSet, Deployment, Job, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
@@ -31,6 +31,7 @@ READS: tuple[tuple[Resource, str], ...] = (
             Deployment,
             Pod,
             PodDisruptionBudget,
+            Event,
             CertificateSigningRequest,
             VolumeAttachment,
             UpdateStatus,

@@ -148,6 +148,7 @@ def _stuck_findings(
     # Imported here because the example files of oc do not need it.
     from runup.rules.update_components import component_troubles
     from runup.updatestatus.decide import stuck
+    from runup.updatestatus.decide.refused import refused_findings
 
     drains = {finding.identity or finding.resources[0].name for finding in known if finding.check in waits.OF_DRAINS}
     components = component_troubles(
@@ -158,6 +159,8 @@ def _stuck_findings(
         for finding in stuck.stuck_findings(snapshot, pools, state, components=components, memory=memory, now=now)
         if finding.check != stuck.NODE_LATE or finding.identity not in drains
     ]
+    operators = state.operators if state is not None else ()
+    further += refused_findings(cluster, operators, pools, events=snapshot.events, now=now)
     yield from further
     explained = any(
         finding.impact == terms.UPDATE_STALLED or finding.check == waits.OPERATOR_SLOW for finding in (*known, *further)
@@ -215,5 +218,5 @@ def _of_cluster(
     yield from health.history_findings(cluster, control_plane_done=state is not None and state.is_done)
     if snapshot.pending_pods is not None:
         # The example files of --mock-clusterversion (no pods) are assessed by oc's rules alone, so these are left out.
-        yield from waits.release_findings(cluster)
+        yield from waits.release_findings(cluster, readable(snapshot.component_pods), now)
         yield from waits.awaited_operator_findings(cluster, waiting, now)

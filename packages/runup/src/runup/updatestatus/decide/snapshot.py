@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Event, Node, Pod
 from kubekit.api.workloads_v1 import Deployment, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
@@ -35,8 +36,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     incomplete: fields that may not hold every object of the cluster, by name, with the reason. drains_read: the nodes
     whose pods are in draining_pods, None if all are that are updated: pods are listed node by node, and not at once.
     component_pods, component_deployments, leases: those of the components that carry out an update
-    (`runup.rules.update_components`). Deployments, leases, volume_attachments and machine_config_nodes that could
-    not be read are only missing; the latter are known about nodes that are being updated.
+    (`runup.rules.update_components`). Deployments, leases, volume_attachments, machine_config_nodes and events
+    that could not be read are only missing. MachineConfigNodes are known about nodes that are being updated, and events
+    about pods that were not created.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -58,6 +60,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     certificate_requests: tuple[CertificateSigningRequest, ...] | Unreadable | None = None
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     machine_config_nodes: tuple[MachineConfigNode, ...] = ()
+    events: tuple[Event, ...] = ()
 
     @property
     def as_oc(self) -> bool:
@@ -84,10 +87,15 @@ def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:
 
 
 def is_under_way(snapshot: Snapshot) -> bool:
-    """Returns whether an update may be under way: ClusterVersion is progressing, or machines of a pool are behind."""
+    """Returns whether an update may be under way: ClusterVersion is progressing, or machines of a pool are behind.
+
+    An update whose release is being fetched counts, too.
+    """
     cluster = snapshot.cluster_version
-    progressing = not isinstance(cluster, Unreadable) and is_progressing(cluster)
-    return progressing or any(machines_behind(pool) > 0 for pool in readable(snapshot.machine_config_pools))
+    begun = not isinstance(cluster, Unreadable) and (
+        is_progressing(cluster) or status_of(cluster.status.conditions, "ReleaseAccepted") not in ("True", None)
+    )
+    return begun or any(machines_behind(pool) > 0 for pool in readable(snapshot.machine_config_pools))
 
 
 def sort_pools(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, ...]:

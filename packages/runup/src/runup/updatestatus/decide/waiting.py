@@ -17,6 +17,7 @@ from kubekit.rules.pod_rules import BROKEN_REASONS, waiting_reason
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator, HealthInsight, ResourceRef, UpdateStatusStatus
 from runup.rules.platform_namespaces import is_system
+from runup.rules.update_components import version_pod_trouble
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, OperatorState
 from runup.updatestatus.decide.finding import Finding
@@ -139,24 +140,33 @@ def _why_waiting(pod: Pod) -> tuple[str, str]:
     return pod.status.reason, pod.status.message
 
 
-def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
-    """Yields a finding if the requested release was not fetched, verified or accepted: the update does not begin."""
+def release_findings(cluster: ClusterVersion, pods: Sequence[Pod], now: datetime) -> Iterator[Finding]:
+    """Yields a finding if the requested release was not fetched, verified or accepted: the update does not begin.
+
+    `pods` may contain the pod that fetches it, which fails before ClusterVersion reports it.
+    """
     accepted = find(cluster.status.conditions, "ReleaseAccepted")
     if accepted is None or accepted.status == "True":
         return
+    failing = version_pod_trouble(pods, now)
     desired = cluster.spec.desired_update
     target = (desired.version or desired.image) if desired else ""
     unknown = accepted.status == "Unknown"
     yield Finding(
         check=RELEASE_NOT_LOADED,
-        level=terms.WARNING if unknown else terms.ERROR,
+        level=terms.WARNING if unknown and failing is None else terms.ERROR,
         impact=terms.UPDATE_STALLED,
         summary=f"The requested release{f' {target}' if target else ''} {'is not' if unknown else 'was not'} accepted"
-        f"{' yet' if unknown else ''} ({accepted.reason})",
+        f"{' yet' if unknown else ''} ({accepted.reason})"
+        + (f": pod {failing[0].metadata.name} {failing[1].why}" if failing is not None else ""),
         description=accepted.message or "ClusterVersion does not say why.",
         reference=terms.DOCS + "releasenotloaded",
         since=accepted.last_transition_time,
-        resources=(terms.cluster_version_ref(cluster.metadata.name),),
+        resources=(
+            terms.cluster_version_ref(cluster.metadata.name),
+            *((_pod_ref(failing[0]),) if failing is not None else ()),
+        ),
+        identity=cluster.metadata.name,
     )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, pools_of_nodes
 from runup.checks.writing import Context, Findings, Snapshot, declared, names_of, resource_of, risk
-from runup.rules.machine_config import allowed_unavailable, availability, nodes_by_pool, takes_place
+from runup.rules.machine_config import allowed_unavailable, nodes_by_pool, nodes_that_take_places
 
 NAME = "MachineConfigPoolCannotMove"
 EXAMPLE = """
@@ -51,7 +51,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         if pool.spec.paused:
             continue
         members = members_by_pool.get(name, [])
-        away = [node for node in members if takes_place(node, *availability(node, pool))]
+        away = nodes_that_take_places(pool, members)
         allowed = allowed_unavailable(pool)
         if len(members) > 1 and len(away) >= allowed:
             yield risk(

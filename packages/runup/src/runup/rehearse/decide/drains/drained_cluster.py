@@ -15,7 +15,8 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 class Pool:
     """Nodes that are updated together, in this order, `at_once` at a time, once the pools `after` are done.
 
-    With `surge`, that many new nodes come first, and each takes the place of an old one.
+    With `surge`, that many new nodes come first, and each takes the place of an old one. `held` says why none of its
+    nodes is updated until somebody acts; empty if they are.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Pool:
     paused: bool = False
     surge: int = 0
     after: tuple[str, ...] = ()
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)

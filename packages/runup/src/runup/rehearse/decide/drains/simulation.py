@@ -143,8 +143,8 @@ class Simulation:
         # Nodes that are not ready count as unavailable, and cost places.
         away = [name for name in pool.nodes if name in nodes and not is_ready(nodes[name])]
         free_places = limit if pool.surge else limit - len(away)
-        held_text = ""
-        if free_places < 1 and len(away) < len(pool.nodes):
+        held_text = "" if pool.paused else pool.held
+        if not held_text and free_places < 1 and len(away) < len(pool.nodes):
             held_text = f"{', '.join(sorted(away)[:3])} not ready, and at most {limit} of its nodes may be unavailable"
         queue = deque(name for name in pool.nodes if name in self.state.nodes)
         if not pool.surge:
