@@ -144,6 +144,14 @@ CASES: tuple[tuple[str, JSON, JSON | None, JSON, int, str], ...] = (
         None, {}, 201, "",
     ),
     (
+        "a message cannot use a variable that asks the authorizer",
+        {
+            "variables": [{"name": "a", "expression": "authorizer.path('/x').check('get').allowed()"}],
+            **check(expression="!variables.a", messageExpression="'it is ' + string(variables.a)"),
+        },
+        None, {}, 422, f"{DENIED}failed expression: !variables.a",
+    ),
+    (
         "the request",
         check(
             expression="request.operation == 'DELETE'",
@@ -244,6 +252,82 @@ CASES: tuple[tuple[str, JSON, JSON | None, JSON, int, str], ...] = (
     ),
 )  # fmt: skip
 
+# Questions to the authorizer and their answers in CEL, or why there is none.
+PODS = "authorizer.group('').resource('pods')"
+VIEWER = "authorizer.serviceAccount('NS', 'viewer')"
+OF_VIEWER = f"{VIEWER}.group('').resource('configmaps').namespace('NS')"
+REASON = 'RBAC: allowed by RoleBinding "viewer/NS" of Role "viewer" to ServiceAccount "viewer/NS"'
+MISSING = 'RBAC: role.rbac.authorization.k8s.io "missing" not found'
+ASKED = (
+    ("an administrator's right", f"{PODS}.check('delete').allowed()", "true"),
+    ("an administrator has no reason", f"{PODS}.check('delete').reason()", "''"),
+    ("the resource of the request", "authorizer.requestResource.check('create').allowed()", "true"),
+    ("no right", f"{VIEWER}.group('').resource('pods').namespace('NS').check('get').allowed()", "false"),
+    ("a right", f"{OF_VIEWER}.check('get').allowed()", "true"),
+    ("a right by its name", f"{OF_VIEWER}.name('s').check('update').allowed()", "true"),
+    ("a right by another name", f"{OF_VIEWER}.name('t').check('update').allowed()", "false"),
+    ("a right elsewhere", f"{VIEWER}.group('').resource('configmaps').check('get').allowed()", "false"),
+    (
+        "a right to a subresource",
+        f"{VIEWER}.group('apps').resource('deployments').subresource('scale').namespace('NS').check('update').allowed()",
+        "true",
+    ),
+    ("a reason", f"{OF_VIEWER}.check('get').reason()", f"'{REASON}'"),
+    ("a role that is missing", f"{OF_VIEWER}.check('delete').reason()", f"'{MISSING}'"),
+    ("no error", f"{OF_VIEWER}.check('delete').errored()", "false"),
+    ("the text of no error", f"{PODS}.check('get').error()", "''"),
+    ("a path", "authorizer.path('/healthz').check('get').allowed()", "true"),
+    ("a path of an account", f"{VIEWER}.path('/metrics').check('get').allowed()", "false"),
+    (
+        "selectors", f"{OF_VIEWER}.fieldSelector('metadata.name=a').labelSelector('a in (b)').check('get').allowed()",
+        "true",
+    ),
+    ("a selector that cannot be read", f"{OF_VIEWER}.labelSelector('a in b').check('get').allowed()", "true"),
+    ("no path", "authorizer.path(' ').check('get').allowed()", "path must not be empty"),
+    ("no resource", "authorizer.group('').resource('').check('get').allowed()", "resource must not be empty"),
+    (
+        "a bad account", "authorizer.serviceAccount('NS', 'A b').path('/').check('get').allowed()",
+        "Invalid service account name",
+    ),
+    (
+        "a bad namespace", "authorizer.serviceAccount('A.b', 'a').path('/').check('get').allowed()",
+        "Invalid service account namespace",
+    ),
+    ("two checks", "[1, 2].all(i, authorizer.path('/x').check('get').allowed())", "true"),
+    (
+        "too many checks", "[1, 2, 3].all(i, authorizer.path('/x').check('get').allowed())",
+        "operation cancelled: actual cost limit exceeded",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "expected"), [row[1:] for row in ASKED], ids=[row[0] for row in ASKED])
+def test_questions_to_the_authorizer(policies: Policies, question: str, expected: str) -> None:
+    """Expressions see the rights of the user who writes, and of any ServiceAccount."""
+    here = policies.namespace
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["s"], "verbs": ["update"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["update"]},
+    ]
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{here}"
+    policies.api.post(f"{rbac}/roles", {"metadata": {"name": "viewer"}, "rules": rules}).ok()
+    for name in ("viewer", "missing"):
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        bound = {"roleRef": ref, "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": here}]}
+        policies.api.post(f"{rbac}/rolebindings", {"metadata": {"name": name}, **bound}).ok()
+    is_value = expected[0] == "'" or expected in ("true", "false")
+    denying = f"!({question} == {expected})" if is_value else question
+    denied_by = f"failed expression: {denying}" if is_value else f"expression '{denying}' resulted in error: {expected}"
+    policies.create(check(expression=denying.replace("NS", here))).ok()
+    policies.settle()
+
+    def answer() -> tuple[int, str]:
+        got = policies.configmap("a", dryRun="All")
+        return got.code, policies.nameless_message(got)
+
+    until(answer, (422, f"{DENIED}{denied_by}"))
+
 
 @pytest.mark.parametrize(
     ("spec", "binding", "data", "code", "message"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
@@ -290,6 +374,43 @@ REFUSED = (
         {"variables": [{"name": "a", "expression": "1"}], **check(expression="variables.b == 1")},
         'spec.validations[0].expression: Invalid value: "variables.b == 1": compilation failed: ERROR: <input>:1:10: '
         "undefined field 'b'\n | variables.b == 1\n | .........^",
+    ),
+    (
+        "a question about nothing", check(expression="authorizer.group('').check('get').allowed()"),
+        "spec.validations[0].expression: Invalid value: \"authorizer.group('').check('get').allowed()\": "
+        "compilation failed: ERROR: <input>:1:27: found no matching overload for 'check' applied to "
+        "'kubernetes.authorization.GroupCheck.(string)'\n | authorizer.group('').check('get').allowed()\n | "
+        "..........................^",
+    ),
+    (
+        "a field of the authorizer", check(expression="authorizer.user == 'me'"),
+        "spec.validations[0].expression: Invalid value: \"authorizer.user == 'me'\": compilation failed: "
+        "ERROR: <input>:1:11: unexpected failed resolution of 'kubernetes.authorization.Authorizer'\n"
+        " | authorizer.user == 'me'\n | ..........^",
+    ),
+    (
+        "a decision that is no truth value", check(expression="authorizer.path('/x').check('get')"),
+        "spec.validations[0].expression: Invalid value: \"authorizer.path('/x').check('get')\": "
+        "must evaluate to bool but got kubernetes.authorization.Decision",
+    ),
+    (
+        "a reason that is no truth value", check(expression="authorizer.path('/x').check('get').reason()"),
+        "spec.validations[0].expression: Invalid value: \"authorizer.path('/x').check('get').reason()\": "
+        "must evaluate to bool but got string",
+    ),
+    (
+        "a number as a verb", check(expression="authorizer.path('/x').check(1).allowed()"),
+        "spec.validations[0].expression: Invalid value: \"authorizer.path('/x').check(1).allowed()\": "
+        "compilation failed: ERROR: <input>:1:28: found no matching overload for 'check' applied to "
+        "'kubernetes.authorization.PathCheck.(int)'\n | authorizer.path('/x').check(1).allowed()\n"
+        " | ...........................^",
+    ),
+    (
+        "an authorizer in a message",
+        check(expression="true", messageExpression="authorizer.path('/x').check('get').reason()"),
+        "spec.validations[0].messageExpression: Invalid value: \"authorizer.path('/x').check('get').reason()\": "
+        "compilation failed: ERROR: <input>:1:1: undeclared reference to 'authorizer' (in container '')\n"
+        " | authorizer.path('/x').check('get').reason()\n | ^",
     ),
     (
         "nothing", {},

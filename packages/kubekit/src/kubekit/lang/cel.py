@@ -12,8 +12,8 @@ functions of Kubernetes' own libraries (k8s.io/apiserver/pkg/cel/library): `isUR
 getPort getEscapedPath getQuery`, `isQuantity quantity isGreaterThan isLessThan compareTo add sub sign asInteger
 asApproximateFloat isInteger`, `isIP ip family isUnspecified isLoopback isGlobalUnicast isLinkLocalUnicast
 isLinkLocalMulticast ip.isCanonical`, `isCIDR cidr containsIP containsCIDR prefixLength masked`, `isSemver semver
-major minor patch`, `find findAll`, lists' `isSorted sum min max indexOf lastIndexOf`, and `sets.contains
-sets.equivalent sets.intersects`.
+major minor patch`, `find findAll`, those of `authorizer` (`kubekit.lang.cel_authorizer`), lists' `isSorted sum min
+max indexOf lastIndexOf`, and `sets.contains sets.equivalent sets.intersects`.
 
 What cannot be done with this engine, and what it means for a rule:
 - Objects are not typed: `self.typo` compiles, and fails when evaluated (a real API server refuses the CRD).
@@ -23,8 +23,7 @@ What cannot be done with this engine, and what it means for a rule:
   estimate at compile time. What `map` and `filter` collect has been Python's for a moment: an unsigned integer comes
   out as an integer, a time to the microsecond.
 - Optional values cannot be part of lists and maps.
-- Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, `authorizer` and `jsonpatch` are
-  absent."""
+- Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, and `jsonpatch` are absent."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from kubekit.lang import cel_ast, cel_cost
+from kubekit.lang import cel_ast, cel_authorizer, cel_cost
 from kubekit.lang.cel_cost import Budget as Budget
 from kubekit.lang.cel_functions import GLOBAL_FUNCTIONS, MEMBER_FUNCTIONS
 from kubekit.lang.text import cut
@@ -163,7 +162,8 @@ def paths_read(expression: str, variables: TypeHints) -> frozenset[cel_ast.Path]
         raise CelSyntaxError(tidy_message(str(error))) from error
 
 
-_FUNCTION_NAMES = frozenset(function.name for function in (*GLOBAL_FUNCTIONS, *MEMBER_FUNCTIONS))
+_MEMBERS = (*MEMBER_FUNCTIONS, *cel_authorizer.FUNCTIONS)
+_FUNCTION_NAMES = frozenset(function.name for function in (*GLOBAL_FUNCTIONS, *_MEMBERS))
 
 
 @cache
@@ -206,7 +206,7 @@ def engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool =
     cel, types = _cel_library(), _engine_types()
     # Overloads of one name keep the order of the tables.
     overloads: dict[str, list[Any]] = {}
-    for functions, is_member in ((GLOBAL_FUNCTIONS, False), (MEMBER_FUNCTIONS, True)):
+    for functions, is_member in ((GLOBAL_FUNCTIONS, False), (_MEMBERS, True)):
         for function in functions:
             name, kinds = function.name, function.parameters
             identity = "_".join(("runup", name.replace(".", "_"), *kinds, "member" if is_member else "global"))

@@ -77,6 +77,16 @@ def object_of(name: str, fields: Fields) -> CelType:
     return CelType(kind="object", fields=fields, name=name)
 
 
+# The types of questions about rights (k8s.io/apiserver/pkg/cel/library/authz.go). They have no fields, but
+# `authorizer.requestResource` is a variable with a dot in its name.
+_QUESTIONS = "kubernetes.authorization."
+_RESOURCE_CHECK, _PATH_CHECK, _GROUP_CHECK, _DECISION = (
+    object_of(f"{_QUESTIONS}{name}", lambda _: None)
+    for name in ("ResourceCheck", "PathCheck", "GroupCheck", "Decision")
+)
+AUTHORIZER = object_of(f"{_QUESTIONS}Authorizer", {"requestResource": _RESOURCE_CHECK}.get)
+
+
 def type_faults(expression: str, variables: Mapping[str, CelType]) -> str:
     """Returns the faults of `expression` as cel-go prints them, or "". Raises CelSyntaxError if it does not compile."""
     texts, source = [], expression.split("\n")
@@ -140,8 +150,11 @@ class _Checker:
         if of.kind == "optional":
             return CelType(kind="optional", element=self._member_type(node, of.element or DYN, name))
         if of.kind == "object" and of.fields is not None:
-            fields = of.fields(name)
-            return self._note_fault(node, f"undefined field '{name}'") if fields is None else fields
+            if (selected := of.fields(name)) is not None:
+                return selected
+            is_opaque = of.name.startswith(_QUESTIONS)
+            why = f"unexpected failed resolution of '{of}'" if is_opaque else f"undefined field '{name}'"
+            return self._note_fault(node, why)
         if of.kind == "map":
             return of.element or DYN
         if of.kind == "dyn":
@@ -337,6 +350,17 @@ def _or_value(types: list[CelType]) -> CelType | None:
     return of.element if _are_compatible(of.element, other) else None
 
 
+def _question_rule(result: CelType, *receivers: CelType, texts: int = 1) -> Result:
+    """Returns the rule of a member function of questions about rights, which takes `texts` strings."""
+
+    def rule(types: list[CelType]) -> CelType | None:
+        is_receiver = types[0].kind == "dyn" or types[0] in receivers
+        takes = len(types) == 1 + texts and all(each.kind in ("string", "dyn") for each in types[1:])
+        return result if is_receiver and takes else None
+
+    return rule
+
+
 _LOGIC, _TEXT = ("bool",), ("string",)
 _SIZED = ("string", "bytes", "list", "map")
 _RESULTS: dict[str, Result] = {
@@ -365,6 +389,17 @@ _RESULTS: dict[str, Result] = {
     "string": lambda _: STRING,
     "timestamp": lambda _: TIMESTAMP,
     "duration": lambda _: DURATION,
+    "path": _question_rule(_PATH_CHECK, AUTHORIZER),
+    "group": _question_rule(_GROUP_CHECK, AUTHORIZER),
+    "serviceAccount": _question_rule(AUTHORIZER, AUTHORIZER, texts=2),
+    "resource": _question_rule(_RESOURCE_CHECK, _GROUP_CHECK),
+    **dict.fromkeys(
+        ("subresource", "namespace", "name", "fieldSelector", "labelSelector"),
+        _question_rule(_RESOURCE_CHECK, _RESOURCE_CHECK),
+    ),
+    "check": _question_rule(_DECISION, _RESOURCE_CHECK, _PATH_CHECK),
+    **dict.fromkeys(("allowed", "errored"), _question_rule(BOOL, _DECISION, texts=0)),
+    **dict.fromkeys(("reason", "error"), _question_rule(STRING, _DECISION, texts=0)),
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from kubekit.lang.cel import CelError, CelEvaluationError, Program, compile_cel
 from kubekit.lang.cel import paths_read as cel_paths_read
+from kubekit.lang.cel_authorizer import Authorize, answering, authorizer_value
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 
 JSON = dict[str, Any]
@@ -139,9 +140,8 @@ _HINTS = dict.fromkeys(_NAMES, "dyn")
 _VARIABLE = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
 _LONGEST_MESSAGE = 5 * 1024  # bytes; MaxEvaluatedMessageExpressionSizeBytes
 _LONGEST_ANNOTATION = 10 * 1024  # bytes; maxAuditAnnotationValueLength
-# The engine has no authorizer: an expression that uses it is stored unchecked, and its evaluation fails.
+# An expression that asks about rights; without an authorizer it does not compile.
 AUTHORIZER = re.compile(r"\bauthorizer\b")
-_NO_AUTHORIZER = "expressions have no authorizer here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +170,21 @@ class _Failed(Exception):
 class Evaluation:
     """The evaluation of one policy for one write and one parameter."""
 
-    def __init__(self, policy: JSON, write: Write, params: JSON | None, namespace: JSON | None) -> None:
+    def __init__(
+        self,
+        policy: JSON,
+        write: Write,
+        params: JSON | None,
+        namespace: JSON | None,
+        *,
+        authorize: Authorize | None = None,
+    ) -> None:
         self._spec = policy["spec"]
         self._fails = self._spec.get("failurePolicy") != "Ignore"
         kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
         resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}
         # An AdmissionRequest without its objects.
-        request = {
+        request: JSON = {
             "kind": kind,
             "resource": resource,
             "subResource": write.subresource,
@@ -197,6 +205,11 @@ class Evaluation:
             "params": params,
             "namespaceObject": namespace,
         }
+        self._authorize = authorize
+        if authorize is not None:
+            keys = {"group": write.kind.group, "resource": write.kind.plural, "subresource": write.subresource}
+            about = {**keys, "namespace": write.namespace, "name": write.name}
+            self._values["authorizer"] = authorizer_value(request["userInfo"], about)
         self._variables = {variable["name"]: variable["expression"] for variable in self._spec.get("variables") or ()}
         self._computed: dict[str, Any] = {}
         self._broken: dict[str, str] = {}
@@ -273,7 +286,9 @@ class Evaluation:
     def _denial_message(self, validation: JSON) -> str:
         """Returns the message of a denial: of messageExpression, else `message`, else the expression."""
         value: Any = None
-        if expression := validation.get("messageExpression"):
+        expression = validation.get("messageExpression")
+        # A message is evaluated without the authorizer, and so are the variables that it uses.
+        if expression and not any(AUTHORIZER.search(text) for text in _texts_used(expression, self._variables)):
             with contextlib.suppress(_Failed):
                 value = self._evaluate(expression)
         text = value.strip() if isinstance(value, str) else ""
@@ -284,17 +299,15 @@ class Evaluation:
 
     def _evaluate(self, expression: str) -> Any:
         """Returns the value of an expression, its variables computed first. Raises _Failed."""
-        if AUTHORIZER.search(expression):
-            raise _Failed(f"expression '{expression}' resulted in error: {_NO_AUTHORIZER}")
         try:
-            program = _compile_program(expression)
+            program = self._compiled(expression)
         except CelError as error:
             raise _Failed(f"compilation error: {error}") from error
         used = set(_VARIABLE.findall(expression))
         for name in used & self._variables.keys():
             self._compute_variable(name)
         try:
-            return program.evaluate({**self._values, "variables": self._computed})
+            return self._run(program)
         except CelEvaluationError as error:
             why = str(error)
             # A variable without a value is missing from the map: what it failed by is the cause.
@@ -302,6 +315,13 @@ class Evaluation:
             if name in used and name in self._broken:
                 why = f'composited variable "{name}" fails to evaluate: {self._broken[name]}'
             raise _Failed(f"expression '{expression}' resulted in error: {why}") from error
+
+    def _compiled(self, expression: str) -> Program:
+        return _compile_program(expression, has_authorizer=self._authorize is not None)
+
+    def _run(self, program: Program) -> Any:
+        with answering(self._authorize):
+            return program.evaluate({**self._values, "variables": self._computed})
 
     def _compute_variable(self, name: str) -> None:
         """Evaluates a variable once, and first those that it uses."""
@@ -312,9 +332,7 @@ class Evaluation:
         for other in set(_VARIABLE.findall(expression)) & self._variables.keys():
             self._compute_variable(other)
         try:
-            if AUTHORIZER.search(expression):
-                raise CelEvaluationError(_NO_AUTHORIZER)
-            self._computed[name] = _compile_program(expression).evaluate({**self._values, "variables": self._computed})
+            self._computed[name] = self._run(self._compiled(expression))
         except CelError as error:
             self._broken[name] = str(error)
         else:
@@ -327,14 +345,18 @@ def paths_read(expression: str, variables: tuple[tuple[str, str], ...] = ()) -> 
 
     Raises CelError if the expression does not compile, such as one that uses the authorizer.
     """
-    expressions, pending, paths = dict(variables), [expression], set[tuple[str, ...]]()
+    return frozenset().union(*(cel_paths_read(text, _HINTS) for text in _texts_used(expression, dict(variables))))
+
+
+def _texts_used(expression: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """Yields an expression, and those of the variables that it uses, directly or by others."""
+    left, pending = dict(variables), [expression]
     while pending:
         text = pending.pop()
-        pending += [expressions.pop(name) for name in _VARIABLE.findall(text) if name in expressions]
-        paths |= cel_paths_read(text, _HINTS)
-    return frozenset(paths)
+        pending += [left.pop(name) for name in _VARIABLE.findall(text) if name in left]
+        yield text
 
 
 @lru_cache(512)
-def _compile_program(expression: str) -> Program:
-    return compile_cel(expression, _HINTS)
+def _compile_program(expression: str, *, has_authorizer: bool) -> Program:
+    return compile_cel(expression, {**_HINTS, "authorizer": "dyn"} if has_authorizer else _HINTS)

@@ -153,7 +153,9 @@ class ApiServer:
         self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: policy_admission.policy_status(policy, self.kinds, self.schemas.tree)
-        self.rest.writing.policies = policy_admission.PolicyAdmission(store, self.kinds, self.rest.objects).check
+        self.rest.writing.policies = policy_admission.PolicyAdmission(
+            store, self.kinds, self.rest.objects, self.authz.decide
+        ).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
         self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
         reviews, pods = Reviews(self.authn, self.authz), self.data / "pods"

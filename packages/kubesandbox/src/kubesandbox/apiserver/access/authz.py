@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
+from kubekit.lang.cel_authorizer import Decision
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
@@ -35,6 +37,8 @@ _FULL_AUTHORITY: tuple[JSON, ...] = (
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 )
+# What rules are about; they ignore a request's selectors.
+_ATTRIBUTES = frozenset({"verb", "path", "group", "resource", "subresource", "namespace", "name"})
 _SHOWN = {
     "apiGroups": "APIGroups",
     "resources": "Resources",
@@ -167,6 +171,14 @@ class Authorizer:
         if not missing:
             return ""
         return f"RBAC: {missing[0]}" if len(missing) == 1 else f"RBAC: [{', '.join(missing)}]"
+
+    def decide(self, about: Mapping[str, Any]) -> Decision:
+        """Returns the decision on the attributes of a request that an expression asks about."""
+        info = about["user"]
+        user = User(info["username"], groups=tuple(info.get("groups") or ()))
+        details = {key: value for key, value in about.items() if key in _ATTRIBUTES}
+        attributes = Target(is_resource="path" not in about, **details)
+        return Decision(self.allowed(user, attributes), self.reason(user, attributes))
 
     def require(self, user: User, attributes: Target) -> None:
         """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""

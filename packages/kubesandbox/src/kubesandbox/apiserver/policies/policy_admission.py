@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubekit.lang.cel import CelError
+from kubekit.lang.cel_authorizer import Authorize
 from kubekit.lang.cel_types import DYN, CelType, type_faults
 from kubekit.rules import policy_evaluation as evaluation
 from kubesandbox.apiserver import status_errors
@@ -54,8 +55,8 @@ class _Denial:
 class PolicyAdmission:
     """The policies of a server; one instance for the whole of it."""
 
-    def __init__(self, store: Store, kinds: KindTable, read_objects: Read) -> None:
-        self._store, self._kinds, self._read = store, kinds, read_objects
+    def __init__(self, store: Store, kinds: KindTable, read_objects: Read, authorize: Authorize) -> None:
+        self._store, self._kinds, self._read, self._authorize = store, kinds, read_objects, authorize
 
     def check(self, write: evaluation.Write, warnings: list[str], annotations: dict[str, str]) -> None:
         """Lets a write pass, or raises ApiError with the first denial."""
@@ -110,7 +111,7 @@ class PolicyAdmission:
                 yield from _misconfiguration_denial(policy, binding["metadata"]["name"], why)
                 continue
             for param in params:
-                outcome = evaluation.Evaluation(policy, write, param, namespace).outcome()
+                outcome = evaluation.Evaluation(policy, write, param, namespace, authorize=self._authorize).outcome()
                 for decision in outcome.decisions:
                     if decision.denied:
                         yield from _carry_out_actions(
@@ -198,10 +199,7 @@ def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> J
         for kind in _matched_kinds(spec, known)
         if (schema := schema_of(kind)) is not None
     }
-    types_by_name: dict[str, CelType] = {
-        "request": cel_declarations.REQUEST,
-        "namespaceObject": cel_declarations.NAMESPACE,
-    }
+    types_by_name = dict(cel_declarations.POLICY_VARIABLES)
     if param_kind := spec.get("paramKind") or {}:
         named = (param_kind.get("apiVersion"), param_kind.get("kind"))
         params = next((kind for kind in known if (kind.api_version, kind.kind) == named), None)
@@ -211,7 +209,7 @@ def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> J
     for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):
             expression = validation.get(key)
-            if not expression or evaluation.AUTHORIZER.search(expression):
+            if not expression:
                 continue
             faults = (
                 _fault_for_kind(kind, expression, spec, {**types_by_name, "object": type_, "oldObject": type_})

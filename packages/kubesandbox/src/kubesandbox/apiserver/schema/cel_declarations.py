@@ -174,6 +174,14 @@ NAMESPACE = _kubernetes_type(
 )
 
 
+# Without those of a policy's parameters and its own variables.
+POLICY_VARIABLES: dict[str, cel_types.CelType] = {
+    "request": REQUEST,
+    "namespaceObject": NAMESPACE,
+    "authorizer": cel_types.AUTHORIZER,
+}
+
+
 def variables_type(variables: Mapping[str, cel_types.CelType]) -> dict[str, cel_types.CelType]:
     """Returns the type of `variables` in a policy's expressions, by that name; nothing without variables."""
     return {"variables": cel_types.object_of("kubernetes.variables", variables.get)} if variables else {}

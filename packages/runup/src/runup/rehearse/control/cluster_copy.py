@@ -175,7 +175,7 @@ class ClusterCopy:
             and (group, kind) == (POLICIES, "ValidatingAdmissionPolicy")
             and asks_authorizer(unpacked(obj))
         ):
-            problem = "its expressions ask the authorizer, which the copy's API server does not have"
+            problem = "its expressions ask the authorizer, and an administrator applies the release to the copy"
         if problem:
             self.not_evaluated.append(LeftOut(f"{kind} {name}", problem))
         return not problem
