@@ -101,14 +101,21 @@ def test_how_it_ends(number: int, code: int, folder: Path) -> None:
     """At once, also while it evaluates and somebody looks at an update; no process is left."""
     (folder / "kubeconfig").write_text(KUBECONFIG)
     with serving("serve", "--contexts", "a", "--kubeconfig", "kubeconfig") as (url, process):
-        stream = f"{url}clusters/a/update/events"
-        with urllib.request.urlopen(stream, timeout=240) as events:
+        eventually(lambda: _is_answered(f"{url}clusters/a"), "the clusters are listed")
+        with urllib.request.urlopen(f"{url}clusters/a/update/events", timeout=240) as events:
             assert events.readline() == b"retry: 10000\n"
             children = _children_of(process.pid)
             assert len(children) >= 2
             process.send_signal(number)
             assert process.wait(240) == code
     eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "its processes have ended")
+
+
+def _is_answered(url: str) -> bool:
+    try:
+        return bool(got(url))
+    except HTTPError as error:
+        return error.code != 503
 
 
 def _children_of(pid: int) -> list[int]:

@@ -32,6 +32,7 @@ from runup.console.control.reports import Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules, sessions
+from runup.console.decide.judgement import Board
 from runup.fleet.decide.members import Member
 from runup.updatestatus.control.status_reading import StatusReading
 
@@ -118,6 +119,15 @@ async def console(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[Serv
     """A console for anybody who reaches it."""
     async with served(process, tmp_path) as made:
         yield made
+
+
+@pytest.mark.parametrize("path", ["/clusters/harbour", "/clusters/harbour/update/events", "/history?cluster=harbour"])
+async def test_a_cluster_is_not_unknown_before_clusters_are_listed(console: ServedConsole, path: str) -> None:
+    """An empty list that nobody has read yet proves nothing about a name."""
+    console.reports.board = Board()
+    status, text, answer = await console.ask(path)
+    assert (status, answer.headers["Retry-After"]) == (503, "10")
+    assert "he clusters have not been listed yet" in text
 
 
 @pytest.mark.parametrize(

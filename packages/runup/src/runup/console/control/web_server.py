@@ -196,6 +196,8 @@ class ConsoleServer:
             # The sentence for a status that has no text of its own.
             if error.status == 404:
                 default_reason = "there is no such page or cluster"
+            elif error.status == 503:
+                default_reason = "the clusters have not been listed yet; try again in a moment"
             elif error.status == 413:
                 default_reason = "the request is larger than a login"
             else:
@@ -257,11 +259,16 @@ class ConsoleServer:
         return _page(body)
 
     def _cluster_name(self, request: web.Request) -> str:
-        """Returns the cluster that a request is about. Raises HTTPNotFound."""
+        """Returns the cluster that a request is about. Raises HTTPNotFound and HTTPServiceUnavailable."""
         name = request.match_info["name"]
-        if name not in self._reports.board.entries:
-            raise web.HTTPNotFound
+        self._check_known(name)
         return name
+
+    def _check_known(self, name: str) -> None:
+        """Raises HTTPNotFound for an unknown cluster, HTTPServiceUnavailable until the clusters have been listed."""
+        board = self._reports.board
+        if name not in board.entries:
+            raise web.HTTPNotFound if board.version else web.HTTPServiceUnavailable
 
     def _key_now(self, *key_parts: object) -> tuple[object, ...]:
         # Pages say ages to the minute.
@@ -283,8 +290,8 @@ class ConsoleServer:
         """Answers with the history of all clusters, or of the one that the query names."""
         board, now = self._reports.board, self._clock.now()
         cluster, weeks = request.query.get("cluster", ""), request.query.get("by") == "week"
-        if cluster and cluster not in board.entries:
-            raise web.HTTPNotFound
+        if cluster:
+            self._check_known(cluster)
         return await self._rendered(lambda: self._pages.history(board, cluster, now, weeks=weeks))
 
     async def _update(self, request: web.Request) -> web.Response:
