@@ -247,19 +247,28 @@ def tables(facts: Mapping[int, Facts], planned: frozenset[int] = frozenset()) ->
     attachable = {
         VOLUMES[each] for of in facts.values() for each, is_ in of["volumes"].items() if is_ and each in VOLUMES
     }
+    oldest = min(facts)
+    base = {name: _without_klog({*facts[oldest]["flags"][name]}) for name in COMPONENTS if name != "kubeadm"}
+    base["admission"] = {*facts[oldest]["admission"]}
     head = _head(facts, planned)
     components = f"components: [{', '.join((*COMPONENTS, 'etcd'))}]\n"
     taken_over = {minor: names & MIGRATED for minor, names in sorted(gone.items())}
     gone = {minor: names - MIGRATED for minor, names in sorted(gone.items())}
     return {
-        "removed-gates": head + _section("removed", lost, planned) + _section("added", added, planned),
+        "removed-gates": head
+        + _section("removed", lost, planned)
+        + _section("added", added, planned)
+        + "".join(f"{line}\n" for line in _wrapped("base: [", gates[oldest])),
         "locked-gates": head + _section("removed", locks, planned),
         "removed-flags": head
         + components
         + _section("removed", flag_rows["removed"], planned)
-        + _section("added", flag_rows["added"], planned),
+        + _section("added", flag_rows["added"], planned)
+        + "base:\n"
+        + "".join(f"{line}\n" for name, names in base.items() for line in _wrapped(f"  {name}: [", names)),
         "removed-volumes": head.replace("first: 23", "first: 22")
         + f"attachable: [{', '.join(sorted(attachable))}]\n"
+        + f"plugins: [{', '.join(sorted({*VOLUMES.values(), 'scaleIO'} - {'csi'}))}]\n"
         + _section("removed", gone, planned)
         + _section("migrated", taken_over, frozenset()),
     }
@@ -269,9 +278,10 @@ def _head(facts: Mapping[int, Facts], planned: frozenset[int]) -> str:
     released = sorted({*facts} - planned)
     return (
         "# Written by tools/kubernetes_tables.py, not by hand: by the minor version that no longer has a name, or\n"
-        "# locks it (what was locked before is in the first row); `added` by the first that has it. `planned` has\n"
-        "# what a prerelease says, which may change. Plug-ins are under `admission`, values of --cloud-provider\n"
-        "# under `providers`; a CSI driver takes over the volumes of the plug-ins under `migrated`.\n"
+        "# locks it (what was locked before is in the first row); `added` by the first that has it, and `base` has\n"
+        "# what the version before the first row has. `planned` is of a prerelease, and may change. Plug-ins are\n"
+        "# under `admission`, values of --cloud-provider under `providers`; a CSI driver takes over the volumes of\n"
+        "# the plug-ins under `migrated`.\n"
         f"source: the sources of Kubernetes, k8s.io/kubernetes v1.{VERSIONS[0]} to v1.{VERSIONS[-1]} and the modules\n"
         "  of its repository, as tools/kubernetes_tables.py reads them\n"
         f"date: {DATE}\nfirst: {released[0] + 1}\nlast: {released[-1]}\n"

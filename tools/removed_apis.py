@@ -11,7 +11,7 @@ whose module lacks it, whichever comes first. `DATED` has what no module tells, 
 A second table has the life of each version that is or will be removed, is deprecated, or came after the first module:
 the minor version that introduces it (by its method, or the first module that has it), the one that deprecates it, and
 what takes its place, as its methods say. Where the named replacement goes itself, it is the next one that stays; where
-none is named, the same kind in a more stable version.
+none is named, the same kind in a more stable version. All other versions are listed as stable.
 
 What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. The differences from
 the tables are printed. `--check` writes nothing, and ends with 1 if there are any; 3 if a module cannot be had.
@@ -84,6 +84,10 @@ DATED: Mapping[Kind, tuple[int, str]] = {
         for kind in ("IPAddress", "ServiceCIDR")
     },
 }
+# Kinds of other modules that stay (k8s.io/apiextensions-apiserver, k8s.io/kube-aggregator).
+OTHER_MODULES = frozenset(
+    {("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), ("apiregistration.k8s.io", "v1", "APIService")}
+)
 # Replacements that no method names: kinds of other modules, and what is replaced under another group.
 DATED_REPLACEMENTS: Mapping[Kind, Kind] = {
     ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition"): (
@@ -260,6 +264,17 @@ def lives_text(found: Mapping[Kind, Life], newest: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stable_text(kinds: Iterable[Kind]) -> str:
+    """Returns the rows of the kinds without a life in the table."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for group, version, kind in sorted(kinds):
+        rows.setdefault((group, version), []).append(kind)
+    lines = ["stable:"]
+    for (group, version), of_version in rows.items():
+        lines += _wrapped(f'- {{group: "{group}", version: {version}, kinds: [', of_version)
+    return "\n".join(lines) + "\n"
+
+
 def _life_words(life: Life) -> str:
     minors = (("introduced", life.introduced), ("deprecated", life.deprecated), ("removed", life.removed))
     said = "".join(f"{name}: {minor}, " for name, minor in minors if minor is not None)
@@ -317,7 +332,9 @@ def made(environ: Mapping[str, str] = os.environ) -> dict[Path, str]:
     modules = {int(version.split(".")[1]): registered(version, environ) for version in VERSIONS}
     removed = removals(modules, {kind: minor for kind, (minor, _) in DATED.items()})
     newest = max(modules)
-    return {OUTPUT: text(removed, newest), LIVES: lives_text(lives(modules, removed), newest)}
+    found = lives(modules, removed)
+    stable = {kind for kinds in modules.values() for kind in kinds} | OTHER_MODULES
+    return {OUTPUT: text(removed, newest), LIVES: lives_text(found, newest) + stable_text(stable - {*found})}
 
 
 def main(arguments: list[str]) -> int:

@@ -113,6 +113,9 @@ def _distributions() -> Iterator[str]:
         releases = list(row.get("releases", ()))
         covered = f"{releases[0]} to {releases[-1]}" if releases else f"up to Kubernetes 1.{row['last']}"
         yield f"| images: {row['name']} | {covered} | <{row['source']}> | {row['date']} |\n"
+    cgroups = table["cgroups"]
+    covered = f"{len(cgroups['systems'])} families of operating systems"
+    yield f"| cgroup versions of operating systems | {covered} | <{cgroups['source']}> | {cgroups['date']} |\n"
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ SERVED = Manifest(api_version="policy/v1", kind="PodDisruptionBudget", namespace
 CUSTOM = Manifest(
     api_version="example.com/v1beta1", kind="PodDisruptionBudget", namespace="shop", name="web", place="c.yaml:1"
 )
+IN_D = {"namespace": "", "place": "d.yaml:1"}
 EARLY = Manifest(
     api_version="resource.k8s.io/v1beta9", kind="ResourceClaim", namespace="", name="gpu", place="d.yaml:1"
 )
@@ -58,7 +59,26 @@ ROWS = {
     "a definition's beside what is served": ((CUSTOM, SERVED), 36, []),
     "a definition's alone": ((CUSTOM,), 36, [UNKNOWN]),
     "none at all": ((), 36, [UNKNOWN]),
-    "an early version that the table knows nothing of": ((EARLY,), 36, []),
+    "an early version that the table knows nothing of": (
+        (EARLY,),
+        36,
+        [("RemovedAPIInManifestUnknown", "warning", "Unknown")],
+    ),
+    "a version that only later versions of Kubernetes serve": (
+        (Manifest(api_version="admissionregistration.k8s.io/v1", kind="MutatingAdmissionPolicy", name="a", **IN_D),),
+        34,
+        [("RemovedAPIInManifest-MutatingAdmissionPolicy", "critical", "True")],
+    ),
+    "and those that serve it": (
+        (Manifest(api_version="admissionregistration.k8s.io/v1", kind="MutatingAdmissionPolicy", name="a", **IN_D),),
+        36,
+        [],
+    ),
+    "a kind that Kubernetes does not have": (
+        (Manifest(api_version="batch/v1", kind="CronJobb", name="a", **IN_D),),
+        36,
+        [("RemovedAPIInManifestUnknown", "warning", "Unknown")],
+    ),
 }
 
 

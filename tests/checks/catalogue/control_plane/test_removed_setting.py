@@ -66,7 +66,7 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             id="a gate that goes, in a list of arguments",
         ),
         pytest.param(
-            V1BETA3 % "feature-gates: 'Other=true, SidecarContainers=true'",
+            V1BETA3 % "feature-gates: 'ContextualLogging=true, SidecarContainers=true'",
             "1.37.2",
             "Kubernetes 1.37 does not have it any more",
             id="one of two gates, in a map of arguments",

@@ -53,6 +53,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     planned: Mapping[int, Any]
     # What a minor version is the first to have, if the table says so; planned versions are included.
     added: Mapping[int, Any]
+    # What the version before the first row has.
+    base: Any = ()
 
     def between(self, source: int, target: int) -> Iterator[tuple[int, Any]]:
         """Returns the (minor, row) pairs of the minor versions above `source` and up to `target`."""
@@ -85,6 +87,7 @@ def table(name: str) -> Table:
         removed=removed,
         planned=planned,
         added=_by_minor(added),
+        base=content.get("base") or (),
     )
 
 
@@ -123,6 +126,15 @@ def life_of(group: str, version: str, kind: str) -> Life:
 def lives() -> Mapping[tuple[str, str, str], Life]:
     """Returns the life of each built-in API (group, version, kind) that the table has."""
     return _api_lives()
+
+
+@cache
+def built_in_types() -> frozenset[tuple[str, str, str]]:
+    """Returns each built-in (group, version, kind) that a minor version of the table has."""
+    stable = {
+        (row["group"], row["version"], kind) for row in document("api-lifecycle")["stable"] for kind in row["kinds"]
+    }
+    return frozenset(stable | {*_api_lives()} | {*_removal_minors()})
 
 
 def versions_of(group: str, kind: str) -> dict[str, Life]:

@@ -22,8 +22,10 @@ from runup.checks.decide.removal_tables import (
     AddonRemoval,
     addon_groups,
     addon_removal,
+    built_in_types,
     config_groups,
     config_removal,
+    document,
     life_of,
     removal_of,
     table,
@@ -108,6 +110,7 @@ def file_check(manifests_read: Manifests, contents: ContentFindings = lambda _ma
             severity="critical",
             fix="Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
+        yield from _early_findings(manifests_read.objects, target, context)
         yield from _findings_by_type(
             [manifest for manifest in manifests_read.objects if _is_deprecated(manifest, target)],
             SOON_IN_FILES,
@@ -120,6 +123,7 @@ def file_check(manifests_read: Manifests, contents: ContentFindings = lambda _ma
         yield from _addon_findings(manifests_read.objects, IN_FILES, "applying {them} fails")
         yield from _unread_finding(manifests_read, IN_FILES, f"{_RENDER_FIRST} Correct the other texts.")
         yield from _beyond_table_findings(manifests_read.objects, target, IN_FILES, context)
+        yield from _unlisted_finding(manifests_read.objects, IN_FILES)
         if not manifests_read.problems and not any(map(_is_evaluated, manifests_read.objects)):
             why = f"no object of a kind that is evaluated was read: {manifests_read.summary}"
             yield could_not_tell_finding(IN_FILES, why, f"Give the files that have the objects. {_RENDER_FIRST}")
@@ -216,7 +220,7 @@ def _findings_by_type(
     """Yields one finding for each kind and version."""
     for kind, version, of_type in _group_by_type(manifests):
         removed = _IN_MINOR.format(_removal(of_type[0]))
-        places = names(sorted({manifest.place for manifest in of_type}))
+        places = _places(of_type)
         pronoun = "it" if len(of_type) == 1 else "them"
         manifest = of_type[0]
         replacement = (
@@ -234,6 +238,47 @@ def _findings_by_type(
         )
 
 
+def _early_findings(manifests: Iterable[Manifest], target: int, context: Context) -> Iterator[Finding]:
+    """Yields the findings about manifests in a version that only later versions of Kubernetes than the target serve."""
+    early = [
+        manifest
+        for manifest in manifests
+        if (life_of(manifest.group, manifest.version, manifest.kind).introduced or 0) > target
+    ]
+    for kind, version, of_type in _group_by_type(early):
+        since = life_of(of_type[0].group, of_type[0].version, kind).introduced
+        pronoun = "it" if len(of_type) == 1 else "them"
+        yield Finding(
+            name=f"{IN_FILES}-{kind}",
+            message=f"{count(len(of_type), kind)} in {version} ({_places(of_type)}), which 1.{since} is the first to "
+            f"serve, so that applying {pronoun} to {context.target} fails.",
+            reason=IN_FILES,
+            severity="critical",
+            resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
+            remediation=f"Leave {pronoun} out, or update to 1.{since} or later.",
+        )
+
+
+def _unlisted_finding(manifests: Iterable[Manifest], name: str) -> Iterator[Finding]:
+    """Yields an Unknown finding that names the built-in types that no minor version of the table has."""
+    unlisted = [
+        manifest
+        for manifest in manifests
+        if is_built_in(manifest.group) and (manifest.group, manifest.version, manifest.kind) not in built_in_types()
+    ]
+    if unlisted:
+        types = sorted({f"{manifest.kind} in {manifest.api_version}" for manifest in unlisted})
+        yield could_not_tell_finding(
+            name,
+            f"no version of Kubernetes up to 1.{table('removed-apis').last} has {names(types)} ({_places(unlisted)})",
+            "See `kubectl api-resources`, or correct apiVersion and kind.",
+        )
+
+
+def _places(manifests: Iterable[Manifest]) -> str:
+    return names(sorted({manifest.place for manifest in manifests}))
+
+
 def _group_by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Manifest]]]:
     by_type: dict[tuple[str, str], list[Manifest]] = {}
     for manifest in manifests:
@@ -249,7 +294,7 @@ def _addon_findings(manifests: Iterable[Manifest], name: str, outcome: str) -> I
     for kind, version, of_type in _group_by_type(manifest for manifest in manifests if _addon_removal(manifest)):
         removal = _addon_removal(of_type[0])
         assert removal is not None
-        places = names(sorted({manifest.place for manifest in of_type}))
+        places = _places(of_type)
         pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
             name=f"{name}-{kind}",
@@ -276,7 +321,7 @@ def _config_findings(manifests: Iterable[Manifest], target: int, context: Contex
     for kind, version, of_type in _group_by_type(gone):
         removal = config_removal(of_type[0].group, of_type[0].version)
         assert removal is not None
-        places = names(sorted({manifest.place for manifest in of_type}))
+        places = _places(of_type)
         pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
             name=f"{IN_FILES}-{kind}",
@@ -302,18 +347,23 @@ def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[
 def _beyond_table_findings(
     manifests: Iterable[Manifest], target: int, name: str, context: Context
 ) -> Iterator[Finding]:
-    """Yields an Unknown finding if the target is newer than the table of removed versions.
+    """Yields an Unknown finding if the target is newer than the tables of removed versions.
 
-    It names alpha and beta versions alone: Kubernetes removes no others.
+    It names alpha and beta versions alone, since Kubernetes removes no others, and files of components' configuration.
     """
-    last = table("removed-apis").last
+    last, last_config = table("removed-apis").last, document("removed-config-apis")["last"]
+    if target > last_config and (configs := [each for each in manifests if each.group in config_groups()]):
+        kinds = names(sorted({f"{manifest.kind} in {manifest.api_version}" for manifest in configs}))
+        why = f"the tables of configuration files end with 1.{last_config}, before {context.target}: {kinds}"
+        yield could_not_tell_finding(name, why, "See the changelog of the target's Kubernetes.")
     if target <= last:
         return
     early = sorted(
         {
             f"{manifest.kind} in {manifest.api_version}"
             for manifest in manifests
-            if (is_built_in(manifest.group) and ("alpha" in manifest.version or "beta" in manifest.version))
+            if (manifest.group, manifest.version, manifest.kind) in built_in_types()
+            and ("alpha" in manifest.version or "beta" in manifest.version)
             and not _is_gone(manifest, target)
         }
     )

@@ -25,10 +25,15 @@ from __future__ import annotations
 from kubekit.api.extension_v1 import MatchResources
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.apis.shared.policies import MUTATING_BY_DEFAULT, PAIRS, READS, VALIDATING
-from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
+from runup.checks.catalogue.apis.shared.webhooks import (
+    beyond_table_finding,
+    names_removed,
+    versions_beyond_table,
+    versions_not_covered,
+)
 from runup.checks.catalogue.shared import kubernetes_versions as kubernetes
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot, Unreadable
-from runup.checks.decide.removal_tables import removed_versions
+from runup.checks.decide.removal_tables import removed_versions, table
 from runup.checks.writing import Findings, Resource, declared, names, risk
 
 NAME = "AdmissionPolicyRemovedVersion"
@@ -61,8 +66,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each policy or binding that names only versions that the target no longer serves."""
     target = kubernetes.target_minor(context)
     # Most updates remove no version that a policy could name: then nobody is asked for policies.
-    if target is not None and not any(
-        "alpha" not in version for _, version, _ in removed_versions(kubernetes.least_source_minor(context), target)
+    if (
+        target is not None
+        and table("removed-apis").knows(target)
+        and not any(
+            "alpha" not in version for _, version, _ in removed_versions(kubernetes.least_source_minor(context), target)
+        )
     ):
         return
     lacking: Unreadable | None = None
@@ -81,6 +90,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         for holder, kind, constraints in sorted(held, key=lambda each: (each[1].kind, each[0].metadata.name)):
             if constraints is not None and names_removed(constraints.resource_rules):
                 suspects.append((holder, kind, constraints))
+            if constraints is not None and (unclear := versions_beyond_table(constraints.resource_rules, target or 0)):
+                yield beyond_table_finding(NAME, f"{kind.kind} {holder.metadata.name}", unclear)
     source = kubernetes.source_minor(snapshot, context) if suspects else None
     if suspects and (source is None or target is None):
         holder, kind, _ = suspects[0]

@@ -18,7 +18,14 @@ served any more is equivalent to none), and the deprecation guide.
 
 from __future__ import annotations
 
-from runup.checks.catalogue.apis.shared.webhooks import READS, names_removed, versions_not_covered, webhooks
+from runup.checks.catalogue.apis.shared.webhooks import (
+    READS,
+    beyond_table_finding,
+    names_removed,
+    versions_beyond_table,
+    versions_not_covered,
+    webhooks,
+)
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor, versions_unknown
 from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk
@@ -44,9 +51,13 @@ webhooks:
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each webhook whose rules match only versions that the target no longer serves."""
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
-    suspect = [
-        (configuration, webhook) for configuration, webhook in webhooks(snapshot) if names_removed(webhook.rules)
-    ]
+    suspect = []
+    for configuration, webhook in webhooks(snapshot):
+        if names_removed(webhook.rules):
+            suspect.append((configuration, webhook))
+        if unclear := versions_beyond_table(webhook.rules, target_minor(context) or 0):
+            holder = f"webhook {webhook.name} of {configuration.metadata.name}"
+            yield beyond_table_finding(NAME, holder, unclear)
     if not suspect:
         return
     source, target = source_minor(snapshot, context), target_minor(context)

@@ -6,8 +6,8 @@ another meaning in the target or none (`--cloud-provider=aws`, kube-proxy's mode
 check reads the objects that set these: the ConfigMaps `kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm,
 the annotations `k3s.io/node-args` and `rke2.io/node-args` of nodes, and without these the commands of the static pods
 in `kube-system`. Files on nodes (`kubeadm-flags.env`, a kubelet's own configuration) are not in any object, and so are
-not read. A minor version that is not released is reported as planned. Where the target is newer than the tables, other
-settings are Unknown.
+not read. A minor version that is not released is reported as planned. A setting that the components of no minor version
+have is Unknown, and where the target is newer than the tables, all other settings are.
 
 Why it matters: a component that does not know what it is given prints it and ends: the control plane stays down, or the
 node's kubelet.
@@ -119,6 +119,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
     """Yields a finding for each setting that the target rejects, and one for all settings that no table has."""
     untold: list[Given] = []
+    unlisted: list[Given] = []
     gates = {(each[0].component, each[0].name): each[0].value for each in settings if each[0].setting == GATE}
     for alike in settings:
         first = alike[0]
@@ -135,9 +136,23 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
                 fix=f"{refused.fix} {first.fix}".strip(),
                 kind=first.kind,
             )
-        elif first.setting != FIELD:
+        elif not _is_listed(first):
+            unlisted += alike
+        else:
             untold += alike
-    if untold and not all(table(name).knows(target) for name in (_GATES, _LOCKED, _FLAGS)):
+    if unlisted:
+        listed = names(sorted({f"{each.name} of {each.component}" for each in unlisted}))
+        yield unknown(
+            NAME,
+            f"the sources of Kubernetes 1.{table(_FLAGS).first - 1} to 1.{table(_FLAGS).last} have no {listed}",
+            [unlisted[0].holder],
+            fix="Look them up in the documentation of the component that runs.",
+            kind=unlisted[0].kind,
+        )
+    if untold and not (
+        all(table(name).knows(target) for name in (_GATES, _LOCKED, _FLAGS))
+        and target <= document("changed-values")["last"]
+    ):
         listed = names(sorted({f"{each.name} of {each.component}" for each in untold}))
         yield unknown(
             NAME,
@@ -152,6 +167,15 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
 def refusal(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> Refused | None:
     """Returns why the target's component does not take what it is given, or None. `gates` are those given, by name."""
     return _refused_name(given, target) or _refused_value(given, target, gates)
+
+
+def _is_listed(given: Given) -> bool:
+    """Returns whether a minor version of the tables has the flag, plug-in or gate; fields and etcd have no list."""
+    if given.setting == FIELD or given.component == "etcd":
+        return True
+    rows = table(_GATES if given.setting == GATE else _FLAGS)
+    key = {GATE: "", PLUGIN: "admission"}.get(given.setting, given.component)
+    return any(given.name in (row.get(key, ()) if key else row) for row in (rows.base, *rows.added.values()))
 
 
 def _refused_name(given: Given, target: int) -> Refused | None:

@@ -5,8 +5,9 @@ Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.3
 has counts as the older one; a newer one than the table has is Unknown. It also applies when an EC2NodeClass of
 Karpenter selects images of Amazon Linux 2. For a target of 1.35 or later it also applies to an operating system that
 starts with cgroup v1 by default (RHEL 8 and older with their derivatives such as Rocky Linux, AlmaLinux and Oracle
-Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux 2): a node does not report which version it runs. If
-any kubelet is reported `failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
+Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux 2): a node does not report which version it runs. An
+operating system that the table does not have, such as Flatcar or SLES, is Unknown then. If any kubelet is reported
+`failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
 
 Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 
@@ -33,6 +34,7 @@ from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.writing import (
     DEFINITIONS,
     Context,
+    Finding,
     Findings,
     Snapshot,
     count,
@@ -75,7 +77,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distribution: str) -> Findings:
     """Yields the findings of the images that nodes run."""
-    reported_names: set[str] = set()
+    listed_names: set[str] = set()
     for row in table()["images"]:
         if row.get("only", distribution) != distribution:
             continue
@@ -83,28 +85,63 @@ def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distrib
         newer: list[Node] = []
         for node in nodes:
             match = re.search(row["osImage"], node.status.node_info.os_image)
-            if match is None or node.metadata.name in reported_names:
+            if match is None:
                 continue
+            listed_names.add(node.metadata.name)
             name, last, known = _last_kubernetes(row, match)
             if target > last:
                 (nodes_by_last.setdefault((name, last), []) if known else newer).append(node)
-        if nodes_by_last and row.get("cgroupV1") and _is_cgroup_v1_allowed(snapshot):
-            continue
         for (name, last), nodes_of_image in nodes_by_last.items():
-            reported_names |= {node.metadata.name for node in nodes_of_image}
-            images = sorted({node.status.node_info.os_image for node in nodes_of_image})
-            node_names = names_of(nodes_of_image)
-            runs = "runs" if len(nodes_of_image) == 1 else "run"
-            yield risk(
-                NAME,
-                f"{count(len(nodes_of_image), 'node')} ({node_names}) {runs} {names(images)}: "
-                f"{name} is for Kubernetes up to 1.{last} ({row['source']}, as of {row['date']}).",
-                nodes_of_image,
-                fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
-            )
+            yield _image_finding(nodes_of_image, name, last, row)
         if newer:
             why = f"{row['name']} of {names_of(newer)} is newer than the table ({row['source']}, as of {row['date']})"
             yield unknown(NAME, why, newer, fix="See the publisher's page of today.")
+    cgroups = table()["cgroups"]
+    others = [node for node in nodes if node.metadata.name not in listed_names]
+    if others and target > cgroups["last"] and not _is_cgroup_v1_allowed(snapshot):
+        yield from _of_cgroups(others, cgroups)
+
+
+def _of_cgroups(nodes: Sequence[Node], cgroups: Mapping[str, Any]) -> Findings:
+    """Yields the findings of operating systems that start with cgroup v1, and of those that the table does not have."""
+    by_version: dict[int | None, list[Node]] = {1: [], 2: [], None: []}
+    for node in nodes:
+        by_version[cgroup_version(node)].append(node)
+    if old := by_version[1]:
+        name = "an operating system that starts with cgroup v1 unless it was told otherwise"
+        yield _image_finding(old, name, cgroups["last"], cgroups)
+    if unlisted := by_version[None]:
+        images = names(sorted({node.status.node_info.os_image or "no operating system" for node in unlisted}))
+        yield unknown(
+            NAME,
+            f"which cgroup version {images} of {count(len(unlisted), 'node')} ({names_of(unlisted)}) starts with is "
+            f"not in the table ({cgroups['source']}, as of {cgroups['date']})",
+            unlisted,
+            fix="`stat -fc %T /sys/fs/cgroup` on these nodes must print cgroup2fs.",
+        )
+
+
+def cgroup_version(node: Node) -> int | None:
+    """Returns the cgroup version that the node's operating system starts with by default, or None if it is unknown."""
+    info = node.status.node_info
+    if info.operating_system == "windows":
+        return 2
+    for row in table()["cgroups"]["systems"]:
+        if match := re.search(row["osImage"], info.os_image):
+            return 2 if tuple(map(int, match.groups())) >= tuple(row.get("first", ())) else 1
+    return None
+
+
+def _image_finding(nodes: Sequence[Node], name: str, last: int, row: Mapping[str, Any]) -> Finding:
+    """Returns the risk of nodes whose operating system is for Kubernetes up to 1.`last`."""
+    images = sorted({node.status.node_info.os_image for node in nodes})
+    return risk(
+        NAME,
+        f"{count(len(nodes), 'node')} ({names_of(nodes)}) {'runs' if len(nodes) == 1 else 'run'} {names(images)}: "
+        f"{name} is for Kubernetes up to 1.{last} ({row['source']}, as of {row['date']}).",
+        nodes,
+        fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
+    )
 
 
 def _of_node_classes(snapshot: Snapshot, target: int) -> Findings:

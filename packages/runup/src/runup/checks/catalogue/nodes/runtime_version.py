@@ -1,9 +1,10 @@
 """The container runtime of some nodes is too old for the target's kubelet.
 
 Applies when a Node runs containerd below the version that the target's Kubernetes asks for, or Docker with a kubelet of
-before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). CRI-O comes
-with the release and is not evaluated, nor is the containerd that the Windows Machine Config Operator brings together
-with its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
+before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). A containerd
+that does not report its version is Unknown, and so is each of them for a target that is newer than the table. CRI-O
+comes with the release and is not evaluated, nor is the containerd that the Windows Machine Config Operator brings
+together with its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
 Why it matters: the kubelet does not start with a runtime whose API it does not speak.
 
@@ -23,12 +24,14 @@ from kubekit.lang.version import leading_numbers
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.removal_tables import document
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
 
 NAME = "ContainerRuntimeTooOld"
 # Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
 WINDOWS_OPERATOR = "windowsmachineconfig.openshift.io/version"
-_CONTAINERD = re.compile(r"containerd://v?(\d+)\.(\d+)\.(\d+).*")
+_PREFIX = "containerd://"
+_CONTAINERD = re.compile(_PREFIX + r"v?(\d+)\.(\d+)\.(\d+).*")
+_DOCKER = "docker://"
 Number = tuple[int, ...]
 EXAMPLE = """
 apiVersion: v1
@@ -43,7 +46,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     nodes = [
         node
         for node in control_plane_first(snapshot.all(Node))
-        if (_containerd_version(node) is not None or _is_docker(node))
+        if node.status.node_info.container_runtime_version.startswith((_PREFIX, _DOCKER))
         and WINDOWS_OPERATOR not in node.metadata.annotations
     ]
     target = target_minor(context)
@@ -68,13 +71,13 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix="Move these nodes to containerd, CRI-O or cri-dockerd first; `oc get nodes -o wide` shows the runtime.",
         )
     # Nothing is older than the empty number.
+    table = document("minimums")
     minimums = [
-        row["atLeast"]
-        for row in document("minimums")["containerd"]
-        if int(row["kubernetes"].partition(".")[2]) <= (target or 0)
+        row["atLeast"] for row in table["containerd"] if int(row["kubernetes"].partition(".")[2]) <= (target or 0)
     ]
     least: Number = max((tuple(map(int, version.split("."))) for version in minimums), default=())
-    old = [node for node in nodes if (version := _containerd_version(node)) and version < least]
+    of_containerd = [node for node in nodes if not _is_docker(node)]
+    old = [node for node in of_containerd if (version := _containerd_version(node)) and version < least]
     if old:
         listing = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
         yield risk(
@@ -85,10 +88,22 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             severity="critical",
             fix="Update the runtime of these nodes first; `oc get nodes -o wide` shows its version.",
         )
+    is_beyond = (target or 0) > table["last"]
+    if unclear := [node for node in of_containerd if node not in old and (is_beyond or not _containerd_version(node))]:
+        yield unknown(
+            NAME,
+            f"the table ends with Kubernetes 1.{table['last']} (as of {table['date']})"
+            if is_beyond
+            else f"{names_of(unclear)} {'does' if len(unclear) == 1 else 'do'} not report the version of containerd",
+            unclear,
+            fix="See which containerd the target's changelog asks for."
+            if is_beyond
+            else "See `containerd --version` on these nodes.",
+        )
 
 
 def _is_docker(node: Node) -> bool:
-    return node.status.node_info.container_runtime_version.startswith("docker://")
+    return node.status.node_info.container_runtime_version.startswith(_DOCKER)
 
 
 def _containerd_version(node: Node) -> Number | None:

@@ -6,7 +6,8 @@ driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo is one f
 off by default, and from the update to 1.36 on, where nobody can switch it on. It also applies when a CSI driver
 replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume that
 no claim has (Available, Released) is mounted by nobody, and a workload without replicas and a CronJob that is
-suspended have no pods.
+suspended have no pods. For a target that is newer than the table and its planned rows, volumes of other in-tree
+plug-ins are Unknown.
 
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
@@ -54,6 +55,7 @@ from runup.checks.writing import (
     full_name,
     resource_of,
     risk,
+    unknown,
     yield_from_all,
 )
 
@@ -111,7 +113,7 @@ def _with_plugins(kind: Slim, snapshot: Snapshot) -> Iterator[tuple[Object, froz
 def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings about volumes of one kind whose plug-in the target does not have."""
     target = target_minor(context)
-    plugins_known = {_GIT_REPO, *_DRIVERS, *(plugin for _, row in table("removed-volumes").until(99) for plugin in row)}
+    plugins_known = {_GIT_REPO, *_DRIVERS, *document("removed-volumes")["plugins"]}
     old = [(obj, plugins & plugins_known) for obj, plugins in _with_plugins(kind, snapshot) if plugins & plugins_known]
     if target is None and old:
         yield target_unknown(NAME, [obj for obj, _ in old], kind)
@@ -136,6 +138,13 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
             fix="Clone the repository in an init container, into a volume of type emptyDir." if is_git else fix,
             reason=reason,
         )
+    rows = table("removed-volumes")
+    staying = {plugin for _, plugins in old for plugin in plugins} - removed - {*_DRIVERS}
+    if staying and (target or 0) > (last := max((rows.last, *rows.planned))):
+        in_use = names(sorted(staying))
+        why = f"the table of volume plug-ins ends with Kubernetes 1.{last} (as of {rows.date}), and {in_use} is in use"
+        with_them = [obj for obj, plugins in old if plugins & staying]
+        yield unknown(NAME, why, with_them, fix="See the changelog of the target's Kubernetes.", kind=kind)
     replaced = {plugin for plugin, (_, minor) in _DRIVERS.items() if minor <= (target or 0)}
     of_drivers = [(obj, plugins & replaced) for obj, plugins in old if plugins & replaced]
     if of_drivers and (nodes := snapshot.all(CSINode)):

@@ -78,12 +78,12 @@ def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | 
     """Returns the finding of one add-on on Kubernetes 1.`target`; adds it to `unlisted` if no table has its version."""
     row, number = addon.row, addon.number
     source = f"{row['source']}, as of {row['date']}"
-    if row.get("sameMinor"):
-        if number and number[1] < target:
-            return _addon_finding(addon, f"is meant for Kubernetes 1.{number[1]} ({source})", untested=True)
-        return None
     if not number:
         unlisted.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag shows no version)")
+        return None
+    if row.get("sameMinor"):
+        if number[1] < target:
+            return _addon_finding(addon, f"is meant for Kubernetes 1.{number[1]} ({source})", untested=True)
         return None
     if "least" in row:
         # A version that is too old for one Kubernetes is too old for the next ones, whose row may be missing.

@@ -20,8 +20,9 @@ from kubekit.api.extension_v1 import ValidatingWebhookConfiguration as Validatin
 from kubekit.rules.webhooks import is_in_scope, is_named, is_resource_named
 from runup.checks.catalogue.apis.shared.release_writes import ReleaseWrite
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.decide.removal_tables import removed_resource, removed_versions
-from runup.checks.writing import Resource, Snapshot, Unreadable, names, resource_of, yield_from_all
+from runup.checks.decide.built_in_groups import is_built_in
+from runup.checks.decide.removal_tables import removed_resource, removed_versions, table
+from runup.checks.writing import Finding, Resource, Snapshot, Unreadable, names, resource_of, unknown, yield_from_all
 from runup.rules.platform_namespaces import is_system
 from runup.rules.update_writes import WRITES, Place, Write
 
@@ -168,6 +169,33 @@ def with_served_rules(webhook: Webhook, minor: int) -> Webhook:
 def names_removed(rules: Iterable[RuleWithOperations]) -> bool:
     """Returns whether one of the rules names only versions that some minor version of Kubernetes removes."""
     return any(last_served_before(rule) is not None for rule in rules)
+
+
+def versions_beyond_table(rules: Iterable[RuleWithOperations], target: int) -> list[str]:
+    """Returns the versions of rules that name only unstable versions, if no table says whether `target` serves them.
+
+    Only alpha and beta versions are ever removed within a major version
+    (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
+    """
+    if table("removed-apis").knows(target):
+        return []
+    unstable = [
+        rule
+        for rule in rules
+        if all(map(is_built_in, rule.api_groups))
+        and all("alpha" in version or "beta" in version for version in rule.api_versions)
+        and last_served_before(rule) is None
+    ]
+    pairs = (pair for rule in unstable for pair in product(rule.api_groups, rule.api_versions))
+    return sorted({f"{group}/{version}" for group, version in pairs})
+
+
+def beyond_table_finding(name: str, holder: str, versions: Sequence[str]) -> Finding:
+    """Returns the Unknown finding of check `name` about the versions that a rule of `holder` names."""
+    last = table("removed-apis").last
+    why = f"the table of removed versions ends with Kubernetes 1.{last}, and a rule of {holder} names only "
+    why += names(versions)
+    return unknown(name, why, fix="Look the versions up in the Kubernetes deprecation guide.")
 
 
 def versions_not_covered(rules: Sequence[RuleWithOperations], source: int, target: int) -> list[str]:

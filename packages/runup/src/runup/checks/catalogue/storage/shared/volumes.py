@@ -13,6 +13,7 @@ from kubekit.api.pod_parts import PlacedPod
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, is_drained, select_pods
 from runup.checks.catalogue.shared.workload_reads import IN_TREE
+from runup.checks.decide.removal_tables import document
 from runup.checks.writing import Slim, Snapshot, resource_of, slim_metadata
 
 AFFINITY = "nodeAffinity"
@@ -23,7 +24,8 @@ DRIVER = "driver"
 def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
     """Returns the volume with only its node affinity, its driver, and the name of its in-tree plug-in."""
     csi = volume.spec.get("csi")
-    kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in IN_TREE}
+    plugins = document("removed-volumes")["plugins"]
+    kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in IN_TREE or key in plugins}
     if isinstance(csi, dict) and isinstance(csi.get("driver"), str):
         kept_spec[DRIVER] = intern(csi["driver"])
     if AFFINITY in volume.spec:
