@@ -170,7 +170,7 @@ def _split(found: Mapping[str, str], severities: Mapping[str, str] | None = None
 
 
 def _junit(result: ClusterResult) -> Told:
-    suite = ElementTree.fromstring(output_formats.junit([result]))[0]
+    suite = ElementTree.fromstring("".join(output_formats.junit([result])))[0]
     found = {}
     for case in suite:
         for element in case:
@@ -182,7 +182,7 @@ def _junit(result: ClusterResult) -> Told:
 
 
 def _sarif(result: ClusterResult) -> Told:
-    (run,) = json.loads(output_formats.as_sarif(Shown(results=[result])))["runs"]
+    (run,) = json.loads("".join(output_formats.as_sarif(Shown(results=[result]))))["runs"]
     found = {each["ruleId"]: each["properties"]["state"] for each in run["results"]}
     assert {each["ruleId"] for each in run["results"] if "suppressions" in each} == {
         name for name, state in found.items() if state == "accepted"
@@ -267,7 +267,7 @@ def _fleet_agrees(found: list[ClusterResult], expected: list[Told]) -> None:
     table = matrix([(result.name, result.findings) for result in found])
     code = worst_code(result.findings.exit_code for result in found)
     assert code == worst_code(shown.code or 0 for shown in expected)
-    data = fleet_forms.data(found, {}, table, code)
+    data = json.loads("".join(fleet_forms.as_json(Shown(results=found, matrix=table, code=code))))
     assert data["exitCode"] == code
     drawn = "".join(fleet_text.text(table, Screen(400), whole=True))
     text, html = fleet_forms.markdown(table), fleet_page.page(table, found, NOW)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import tarfile
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -201,3 +202,22 @@ def test_fleets_that_nobody_could_read(run: Run, typed: tuple[str, ...], says: s
     ran = run("fleet", "preflight", *typed)
     assert (ran.code, ran.out) == (1, "")
     assert says in ran.err
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_each_cluster_is_a_line_of_json_lines(run: Run, folder: Path, form: str) -> None:
+    """With the fields of `-o json`, and both are a baseline of the next run."""
+    for name in ("west", "east"):
+        edited(folder, name)
+        (folder / "dumps").mkdir(exist_ok=True)
+        (folder / name / name).rename(folder / "dumps" / name)
+    fleet = ("fleet", "preflight", "--dumps", "dumps")
+    ran = run(*fleet, "-o", "jsonl", "-o", "json=all.json,jsonl=all.jsonl")
+    clusters = json.loads((folder / "all.json").read_text())["clusters"]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in ran.out.splitlines()]
+    assert sorted(lines, key=lambda each: str(each["cluster"])) == clusters
+    assert (folder / "all.jsonl").read_text() == ran.out
+    run(*fleet, "--baseline", f"all.{form}", "-o", "jsonl=again.jsonl")
+    known = [json.loads(line)["sinceBaseline"] for line in (folder / "again.jsonl").read_text().splitlines()]
+    assert [(each["new"], each["gone"]) for each in known] == [([], [])] * 2
+    assert all("NodeCordoned" in each["same"] for each in known)

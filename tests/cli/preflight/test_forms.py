@@ -76,7 +76,7 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
 
 def test_junit_counts_what_it_lists() -> None:
     """A failure applies, an error is not known, what is accepted or not for this update is skipped."""
-    suites = ElementTree.fromstring(forms.junit([JUDGED_ONE, FAILED_ONE, SILENT]))
+    suites = ElementTree.fromstring("".join(forms.junit([JUDGED_ONE, FAILED_ONE, SILENT])))
     judged, failed, silent = suites
     kinds = {case.get("name"): [(kind.tag, kind.get("message")) for kind in case] for case in judged}
     assert kinds == {
@@ -104,7 +104,7 @@ def test_junit_counts_what_it_lists() -> None:
 
 def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
     """What is not known must be reviewed and has no level; what is accepted is suppressed, and says why."""
-    (run,) = json.loads(forms.sarif([JUDGED_ONE, FAILED_ONE, SILENT]))["runs"]
+    (run,) = json.loads("".join(forms.sarif([JUDGED_ONE, FAILED_ONE, SILENT])))["runs"]
     shown = {each["ruleId"]: each for each in run["results"]}
     assert {name: (each["kind"], each["level"]) for name, each in shown.items()} == {
         "SlowDisks": ("fail", "error"),
@@ -223,16 +223,16 @@ def test_markup_of_others_is_none_of_ours() -> None:
     )
     assert "): \\*\\_\\[\\]\\<\\>#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
     assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
-    (suite,) = ElementTree.fromstring(forms.junit([odd]))
+    (suite,) = ElementTree.fromstring("".join(forms.junit([odd])))
     assert suite[0][0].get("message") == "*_[]<>#|`\\ and\n  so on\t"
-    assert forms.junit([odd]).startswith(
+    assert "".join(forms.junit([odd])).startswith(
         "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"runup preflight\">\n  <"
     )
 
 
 def test_sarif_names_its_maker_and_each_rule_once() -> None:
     """Whatever number of clusters has the risk."""
-    text = forms.sarif([JUDGED_ONE, JUDGED_ONE])
+    text = "".join(forms.sarif([JUDGED_ONE, JUDGED_ONE]))
     document = json.loads(text)
     (run,) = document["runs"]
     assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "runup")
@@ -240,7 +240,7 @@ def test_sarif_names_its_maker_and_each_rule_once() -> None:
     assert len(run["results"]) == 8
     assert run["results"][0]["message"] == {"text": "alpha: Disks are slow."}
     assert {rule["helpUri"] for rule in run["tool"]["driver"]["rules"]} == {"https://example.com/disks"}
-    note = json.loads(forms.sarif([FAILED_ONE]))["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]
+    note = json.loads("".join(forms.sarif([FAILED_ONE])))["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]
     assert note["level"] == "error"
     assert text.endswith("}\n")
 
@@ -287,7 +287,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
 
 def test_junit_names_the_cause_of_each_risk() -> None:
     """Every risk stays a separate case; what lacked objects says which."""
-    (suite,) = ElementTree.fromstring(forms.junit([forms.ClusterResult(name="alpha", findings=BY_CAUSE)]))
+    (suite,) = ElementTree.fromstring("".join(forms.junit([forms.ClusterResult(name="alpha", findings=BY_CAUSE)])))
     cases = {case.get("name"): (case[0].tag, case[0].get("message"), case[0].text) for case in suite}
     assert cases["ClusterOperatorUpgradeable-dns"][2] == "Cause: ClusterOperatorNotAvailable-dns\nWait."
     assert cases["ClusterOperatorNotAvailable-dns"][2] == "Take faster ones."

@@ -8,7 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from runup.cli.render.text import age, align_columns, columns, machine, plain, reason_and_message, shorten
+from runup.cli.render.text import (
+    age,
+    align_columns,
+    columns,
+    machine,
+    machine_parts,
+    plain,
+    reason_and_message,
+    shorten,
+)
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 
@@ -114,3 +123,16 @@ def test_the_machine_forms() -> None:
     text = machine(FOUND, "yaml")
     assert yaml.safe_load(text) == FOUND
     assert text == "z: Grüße\na:\n- x\n- b: null\nevil: \"a\\e[2J\"\nword: 'yes'\n"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_parts_make_the_same_document(form: str, number: int) -> None:
+    """However many items the list has, and whatever is in their texts."""
+    items = [{"name": "a\u2028\n[]", "empty": [], "list": [{"x": None}]}] * number
+    parts = list(machine_parts({"code": 2, "none": []}, "items", iter(items), form))
+    text = "".join(parts)
+    assert (json.loads(text) if form == "json" else yaml.safe_load(text)) == {"code": 2, "none": [], "items": items}
+    if form == "json":
+        assert text == machine({"code": 2, "none": [], "items": items}, form)
+    assert len(parts) > number

@@ -119,8 +119,8 @@ def shown(world: World, *, target: str = "5.0.3") -> dict[str, str]:
         "page": str(preflight_page.page(found, world.now)),
         "fleet": str(fleet_page.page(matrix([("east", found)]), [result], world.now)),
         "markdown": output_formats.markdown([result]),
-        "junit": output_formats.junit([result]),
-        "sarif": sarif([result]),
+        "junit": "".join(output_formats.junit([result])),
+        "sarif": "".join(sarif([result])),
         "json": str(output_formats.data(result)["risks"]),
     }
 

@@ -17,7 +17,8 @@ from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
-from runup.cli.preflight import run_command
+from runup.evaluation import results
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.preflight.control import kept_reports, report_store
 from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.kept_reports import HistorySink
@@ -86,8 +87,11 @@ def test_a_report_without_room_costs_the_others_nothing(cluster: Server) -> None
     cluster.client.send(calls.create(CONFIG_MAP, full))
     later = NOON + 1000 * HOUR
     moments = {"before": later, "old": NOON - HOUR, "after": later + HOUR}
-    results = [(name, replace(REPORT, observed_time=moment), "", "") for name, moment in moments.items()]
-    (problem,) = run_command.store_reports(store(cluster), results, later)
+    keeper = results.ReportKeeper(store(cluster), "", later)
+    for name, moment in moments.items():
+        evaluated = EvaluatedCluster(where=name, report=replace(REPORT, observed_time=moment))
+        keeper.keep(name, evaluated, of_dump=True)
+    (problem,) = keeper.problems
     assert problem.startswith("--store configmap:default/kept: old: the report takes 1 KiB packed, and newer ones fill")
     assert store(cluster).clusters() == ("a", "after", "before")
 

@@ -18,7 +18,8 @@ from tests.servers import Server
 from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
-from runup.cli.preflight import run_command
+from runup.evaluation import results
+from runup.evaluation.evaluate import EvaluatedCluster
 from runup.preflight.control.stores import Store, open_store
 from runup.preflight.decide.cluster_run import CONFIG_MAP
 from runup.report.report import Report, ReportedResource, ReportedRisk
@@ -136,9 +137,10 @@ def test_every_character_comes_back(store: Store) -> None:
 def test_a_name_that_is_no_text_costs_nothing(store: Store) -> None:
     """A folder's name may be any bytes: Python has them as surrogates, which no file takes."""
     shown = "no such file: a\udcff"
-    assert (
-        run_command.store_reports(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", shown)], NOON) == []
-    )
+    keeper = results.ReportKeeper(store, "4.16.0", NOON)
+    keeper.keep("a\udcff", EvaluatedCluster(where="a", report=REPORT), of_dump=True)
+    keeper.keep("b\udcff", EvaluatedCluster(where="b", problem=shown, failed_at=NOON), of_dump=True)
+    assert keeper.problems == []
     assert store.clusters() == ("a\\udcff", "b\\udcff")
 
 
@@ -231,3 +233,14 @@ def test_a_place_that_cannot_be_written_is_told_first(tmp_path: Path, typed: str
     with pytest.raises(Terminal, match=said):
         open_store(typed.format(tmp_path)).check()
     assert [file.read_bytes() for file in files] == before
+
+
+@pytest.mark.parametrize("of_dump", [True, False])
+def test_a_dump_without_a_time_has_no_entry(store: Store, of_dump: bool) -> None:
+    """Its cluster was in that state at some other time, unlike a live cluster that cannot be reached now."""
+    keeper = results.ReportKeeper(store, "4.16.0", NOON)
+    keeper.keep("a", EvaluatedCluster(where="a", problem="the process that read it was killed"), of_dump=of_dump)
+    keeper.keep("b", EvaluatedCluster(where="b", report=REPORT), of_dump=True)
+    assert store.clusters() == (("b",) if of_dump else ("a", "b"))
+    why = "the store has no entry for a: the dump could not be evaluated, and its time is unknown"
+    assert [note for note in keeper.notes() if note == why] == [why] * of_dump

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -39,6 +40,14 @@ def risk(name: str, applies: str = "True", resources: tuple[ReportedResource, ..
 def findings(*risks: Risk, cluster_id: str = "", target: str = "4.16.0", **more: Any) -> Findings:
     """The findings of a cluster."""
     return Findings(source="4.15.0", target=target, conditions=(DONE,), risks=risks, cluster_id=cluster_id, **more)
+
+
+def compare(
+    then: baseline.Baseline, clusters: Sequence[tuple[str, Findings]]
+) -> tuple[list[tuple[Findings, Since]], list[str]]:
+    """Compares the clusters with the baseline, and returns the notes, too."""
+    comparison = baseline.Comparison(then)
+    return [comparison.compare(name, found) for name, found in clusters], comparison.notes()
 
 
 def known(applies: str, *names: str, omitted: int = 0) -> baseline.Baseline:
@@ -96,7 +105,7 @@ HUNDRED = tuple(f"{number:03}" for number in range(100))
 )
 def test_only_what_is_new_counts(then: baseline.Baseline, now: Risk, grown: str) -> None:
     """What is known is reported as accepted, with the file; what has grown is open, with the objects that are new."""
-    [(marked, since)], notes = baseline.compare(then, [("a", findings(now))])
+    [(marked, since)], notes = compare(then, [("a", findings(now))])
     (found,) = marked.risks
     assert found.open is bool(grown)
     assert found.because == ("" if grown else "known: it is in the baseline last.json")
@@ -113,7 +122,7 @@ def test_only_what_is_new_counts(then: baseline.Baseline, now: Risk, grown: str)
 
 def test_what_has_grown_says_since_when_it_is_known() -> None:
     """As the clause of a sentence about the risk."""
-    [(marked, _)], _ = baseline.compare(known("True", "n1"), [("a", findings(risk("Ack", resources=nodes("n2"))))])
+    [(marked, _)], _ = compare(known("True", "n1"), [("a", findings(risk("Ack", resources=nodes("n2"))))])
     (found,) = marked.risks
     assert found.grown is not None
     assert found.grown.text == (
@@ -124,7 +133,7 @@ def test_what_has_grown_says_since_when_it_is_known() -> None:
 def test_what_no_acceptance_lifts_stays_open() -> None:
     """It is the same, and a note says why it still counts."""
     refusal = replace(risk("Ack"), acceptable=False)
-    [(marked, since)], notes = baseline.compare(known("True"), [("a", findings(refusal))])
+    [(marked, since)], notes = compare(known("True"), [("a", findings(refusal))])
     assert (marked.risks, since.same) == ((refusal,), ("Ack",))
     assert notes == ["the baseline last.json does not accept Ack, which no acceptance lifts"]
 
@@ -135,7 +144,7 @@ def test_what_is_gone() -> None:
     then = baseline.read({"cluster": "a", "risks": [{"name": n, "applies": a} for n, a in names.items()]}, "f")
     checks = (ReportedCheck(name="Paused", result="Unknown"), ReportedCheck(name="Gone", result="Clear"))
     now = findings(risk("Ack"), risk("NetUnknown", "Unknown"), checks=checks)
-    [(_, since)], _ = baseline.compare(then, [("a", now)])
+    [(_, since)], _ = compare(then, [("a", now)])
     assert since == Since(new=("NetUnknown",), gone=("Gone",), untold=("Net", "Paused-x"), same=("Ack",))
 
 
@@ -240,7 +249,7 @@ def test_which_cluster_of_a_baseline(then: Clusters, now: Clusters, same: set[st
     """By ID where both have one, else by name, and for the same target; each risk of others is new, with a note."""
     entries = [{**ENTRY, "cluster": name, "clusterID": id_, "target": target} for name, (id_, target) in then.items()]
     clusters = [(name, findings(risk("Ack"), cluster_id=id_, target=target)) for name, (id_, target) in now.items()]
-    compared, notes = baseline.compare(baseline.read(entries, "f"), clusters)
+    compared, notes = compare(baseline.read(entries, "f"), clusters)
     assert {name for (name, _), (_, since) in zip(clusters, compared, strict=True) if since.same} == same
     assert notes == said
 
@@ -252,5 +261,5 @@ def test_of_several_dumps_of_a_cluster_the_newest_counts() -> None:
         for day, risks in ((1, ENTRY["risks"]), (3, []), (2, ENTRY["risks"]))
     ]
     for name, new in (("dump.4", ("Ack",)), ("dump.2", ())):
-        [(_, since)], _ = baseline.compare(baseline.read(dumps, "f"), [(name, findings(risk("Ack"), cluster_id="1"))])
+        [(_, since)], _ = compare(baseline.read(dumps, "f"), [(name, findings(risk("Ack"), cluster_id="1"))])
         assert since.new == new

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import count, islice
@@ -66,6 +66,15 @@ def read_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     return data
 
 
+def lines_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> Iterator[bytes]:
+    """Yields the file's lines, of which one is in memory. Raises OSError, and EFBIG for a line of more than `limit`."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        while line := file.readline(limit + 1):
+            if len(line) > limit:
+                raise OSError(errno.EFBIG, f"a line holds more than {limit // MIB} MiB", os.fspath(path))
+            yield line
+
+
 # Inode, time of modification (ns), size in bytes.
 FileVersion = tuple[int, int, int]
 
@@ -76,17 +85,18 @@ def stamp_of(file: Path) -> FileVersion:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[str | bytes]) -> None:
     """Writes the file so that readers find either its old content or all of `content`, even if the disk is full.
 
     What is no regular file (a pipe, `/dev/stdout`), or is in a folder that takes no new file, is written as it is.
-    Raises OSError that names the file.
+    Content in parts is written part by part. Raises OSError that names the file.
     """
-    data = content if isinstance(content, bytes) else content.encode()
+    parts = (content,) if isinstance(content, str | bytes) else content
+    data = (part if isinstance(part, bytes) else part.encode() for part in parts)
     try:
         if not _write_beside(os.path.realpath(path), data):
             with open(path, "wb") as file:  # noqa: PTH123
-                file.write(data)
+                file.writelines(data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
@@ -114,7 +124,7 @@ def write_new(path: str | os.PathLike[str], text: str) -> None:
             os.unlink(scratch)  # noqa: PTH108
 
 
-def _write_beside(path: str, data: bytes) -> bool:
+def _write_beside(path: str, data: Iterable[bytes]) -> bool:
     """Writes a new file and gives it the name `path`; returns False where that is not possible."""
     import tempfile  # not needed to read
 
@@ -129,7 +139,7 @@ def _write_beside(path: str, data: bytes) -> bool:
         return False
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            stream.writelines(data)
         # mkstemp lets only its owner read.
         os.chmod(scratch, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
         os.replace(scratch, path)  # noqa: PTH105

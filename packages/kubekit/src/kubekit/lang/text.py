@@ -58,6 +58,13 @@ def as_json(value: Any) -> str:
     return escape_in_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def as_json_line(value: Any) -> str:
+    """Returns `value` as JSON on one line, with its line feed, that is safe to show."""
+    import json
+
+    return escape_in_json(json.dumps(value, ensure_ascii=False)) + "\n"
+
+
 def is_hazardous(text: str) -> bool:
     """Returns whether `text` has a character that `printable` would escape."""
     return _UNPRINTABLE.search(text) is not None

@@ -7,7 +7,7 @@ counts for a cluster and target that it has. Clusters are the same by their IDs 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,15 +76,24 @@ def read(document: Any, name: str) -> Baseline:
     """Returns the baseline in a decoded JSON document. Raises Terminal if it is none."""
     entries = document.get("clusters") if isinstance(document, dict) else document
     entries = [document] if entries is None else entries
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+    if not isinstance(entries, list):
         raise _bad_baseline(name)
+    return read_clusters(entries, name)
+
+
+def read_clusters(entries: Iterable[Any], name: str) -> Baseline:
+    """Returns the baseline of clusters, each in the form of `-o json`. Raises Terminal if it is none."""
     clusters: dict[str, KnownCluster] = {}
     for entry in entries:
+        if not isinstance(entry, dict):
+            raise _bad_baseline(name)
         cluster = _read_cluster(entry, name)
         if cluster.name in clusters:
             text = f"{name} has two clusters called {one_line(cluster.name)}, whose risks cannot be distinguished"
             raise Terminal(f"{text}; give the output of a run in which each has a different name", reason="BadBaseline")
         clusters[cluster.name] = cluster
+    if not clusters:
+        raise _bad_baseline(name)
     return Baseline(name=name, clusters=tuple(clusters.values()))
 
 
@@ -111,49 +120,58 @@ def _bad_baseline(name: str) -> Terminal:
     return Terminal(f"{text}; give what `-o json` of an earlier run printed", reason="BadBaseline")
 
 
-def compare(
-    baseline: Baseline, clusters: Sequence[tuple[str, Findings]]
-) -> tuple[list[tuple[Findings, Since]], list[str]]:
-    """Returns the findings of each cluster with known risks marked as accepted, what changed, and notes.
-
-    Each risk of a cluster, or of an update, that the baseline does not have counts as new; a note says so.
-    """
-    compared: list[tuple[Findings, Since]] = []
-    # Why something is not compared -> the clusters or risks of which that holds.
-    notes: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name, findings in clusters:
-        known, why = _known_cluster(baseline, name, findings)
-        marked, since = _since(findings, known, baseline.name)
-        compared.append((marked, since))
-        if why:
-            notes[why].append(one_line(name))
-        notes[_PART,] += since.part
-        notes[_REFUSED,] += [risk.name for risk in marked.risks if risk.open and risk.name in since.same]
-    texts = [_note(baseline, why, _names_text(list(dict.fromkeys(names)))) for why, names in notes.items() if names]
-    return compared, texts
-
-
 _MISSING, _OTHER_CLUSTER, _OTHER_TARGET = "missing", "other cluster", "other target"
 _PART, _REFUSED = "part", "refused"
 
 
-def _known_cluster(baseline: Baseline, name: str, findings: Findings) -> tuple[KnownCluster | None, tuple[str, ...]]:
-    """Returns the cluster of the baseline to compare with, or None and why it is missing."""
-    called = next((cluster for cluster in baseline.clusters if cluster.name == name), None)
-    known, cluster_id = called, findings.cluster_id
-    if cluster_id and (called is None or called.cluster_id != cluster_id):
+class Comparison:
+    """Compares clusters with a baseline, one after the other.
+
+    Each risk of a cluster, or of an update, that the baseline does not have counts as new; a note says so.
+    """
+
+    def __init__(self, baseline: Baseline) -> None:
+        self._baseline = baseline
+        self._by_name = {cluster.name: cluster for cluster in baseline.clusters}
         # The dumps of a cluster have a new name each time. Of several dumps of it the newest counts.
-        same = [cluster for cluster in baseline.clusters if cluster.cluster_id == cluster_id]
-        known = max(same, key=lambda cluster: cluster.observed or _NEVER, default=called)
-    if known is None:
-        return None, (_MISSING,)
-    if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
-        return None, (_OTHER_CLUSTER,)
-    if name in _NO_NAMES and not (known.cluster_id and cluster_id):
-        return None, (_MISSING,)
-    if known.target and findings.target and known.target != findings.target:
-        return None, (_OTHER_TARGET, known.target, findings.target)
-    return known, ()
+        self._by_id: dict[str, KnownCluster] = {}
+        for cluster in baseline.clusters:
+            other = self._by_id.get(cluster.cluster_id)
+            if other is None or (cluster.observed or _NEVER) > (other.observed or _NEVER):
+                self._by_id[cluster.cluster_id] = cluster
+        # Why something is not compared -> the clusters or risks of which that holds, each once.
+        self._notes: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+
+    def compare(self, name: str, findings: Findings) -> tuple[Findings, Since]:
+        """Returns the findings of a cluster with known risks marked as accepted, and what changed."""
+        known, why = self._known_cluster(name, findings)
+        marked, since = _since(findings, known, self._baseline.name)
+        if why:
+            self._notes[why][one_line(name)] = None
+        self._notes[_PART,].update(dict.fromkeys(since.part))
+        refused = (risk.name for risk in marked.risks if risk.open and risk.name in since.same)
+        self._notes[_REFUSED,].update(dict.fromkeys(refused))
+        return marked, since
+
+    def notes(self) -> list[str]:
+        """Returns notes about what could not be compared so far."""
+        return [_note(self._baseline, why, _names_text(list(names))) for why, names in self._notes.items() if names]
+
+    def _known_cluster(self, name: str, findings: Findings) -> tuple[KnownCluster | None, tuple[str, ...]]:
+        """Returns the cluster of the baseline to compare with, or None and why it is missing."""
+        called = self._by_name.get(name)
+        known, cluster_id = called, findings.cluster_id
+        if cluster_id and (called is None or called.cluster_id != cluster_id):
+            known = self._by_id.get(cluster_id, called)
+        if known is None:
+            return None, (_MISSING,)
+        if known.cluster_id and cluster_id and known.cluster_id != cluster_id:
+            return None, (_OTHER_CLUSTER,)
+        if name in _NO_NAMES and not (known.cluster_id and cluster_id):
+            return None, (_MISSING,)
+        if known.target and findings.target and known.target != findings.target:
+            return None, (_OTHER_TARGET, known.target, findings.target)
+        return known, ()
 
 
 def _note(baseline: Baseline, why: tuple[str, ...], names: str) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import errno
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import InputError, Terminal
-from kubekit.lang.files import read_limited
+from kubekit.lang.files import MAX_BYTES, MIB, lines_limited, read_limited
+from kubekit.lang.text import one_line
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import preconditions
 from runup.evaluation import baseline as baselines
@@ -36,6 +40,21 @@ if TYPE_CHECKING:
     from runup.preflight.control.stores import Store
 
 
+# As many clusters as a warning names.
+_NAMES = 5
+
+
+class Evaluated(Protocol):
+    """What came of one cluster: its report, or why it has none, and of a dump at what time."""
+
+    @property
+    def report(self) -> Report | None: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def failed_at(self) -> datetime | None: ...
+
+
 def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
     """Returns the entries of the file; none without one. Raises InputError."""
     if not path:
@@ -54,9 +73,10 @@ def baseline_in(path: str) -> Baseline | None:
     import msgspec
 
     try:
-        return baselines.read(msgspec.json.decode(read_limited(path)), path)
+        return _read_baseline(path, msgspec.json.decode)
     except OSError as error:
-        raise InputError(f"--baseline {path}: cannot be read: {error.strerror or error}") from error
+        hint = "; `-o jsonl` of a run may have any size" if error.errno == errno.EFBIG else ""
+        raise InputError(f"--baseline {path}: cannot be read: {error.strerror or error}{hint}") from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         hint = "give what `-o json` of an earlier run printed"
         raise InputError(f"--baseline {path}: is not JSON ({error}); {hint}") from error
@@ -66,33 +86,64 @@ def baseline_in(path: str) -> Baseline | None:
         raise InputError(f"--baseline {error.message}") from error
 
 
-def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
-    """Keeps the report of each cluster: (name, report, typed target, why it is missing). Returns what went wrong.
+def _read_baseline(path: str, decode: Callable[[bytes], Any]) -> Baseline:
+    """Returns the baseline of a file of JSON, or of JSON Lines, of which one line is decoded at a time."""
+    lines = lines_limited(path)
+    first = next(lines, b"")
+    is_lines = False
+    with contextlib.suppress(ValueError):  # the first line of indented JSON is not a document
+        document = decode(first)
+        is_lines = isinstance(document, dict) and "clusters" not in document
+    if is_lines:
+        return baselines.read_clusters((decode(line) for line in chain([first], lines) if line.strip()), path)
+    data = bytearray(first)
+    for line in lines:
+        data += line
+        if len(data) > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"it holds more than {MAX_BYTES // MIB} MiB")
+    return baselines.read(decode(bytes(data)), path)
 
-    A report that has no room costs the others nothing; a store that cannot be written is tried once.
+
+class ReportKeeper:
+    """Keeps the report of each cluster in a store, from one time on; `problems` says what went wrong.
+
+    A report that has no room costs the others nothing; a store that cannot be written is tried once. A cluster that
+    could not be evaluated has a report, too: of a dump at the time of the dump, and none if nobody knows that time.
     """
-    from runup.preflight.control import report_store
 
-    problems = []
-    for raw_name, report, target, raw_problem in results:
-        # Escapes for what is no UTF-8, such as the bytes of a folder's name.
-        name, problem = (text.encode("utf-8", "backslashreplace").decode() for text in (raw_name, raw_problem))
+    def __init__(self, store: Store | None, target: str, now: datetime) -> None:
+        self._store, self._target, self._now = store, target, now
+        self.problems: list[str] = []
+        self._without_time: list[str] = []
+
+    def keep(self, name: str, evaluated: Evaluated, *, of_dump: bool) -> None:
+        """Adds the report of the cluster `name`; escapes what is no UTF-8, such as the bytes of a folder's name."""
+        if self._store is None:
+            return
+        from runup.preflight.control import report_store
+
+        name, problem = (text.encode("utf-8", "backslashreplace").decode() for text in (name, evaluated.problem))
+        report = evaluated.report
+        if report is None and of_dump and evaluated.failed_at is None:
+            self._without_time.append(name)
+            return
+        report = report or report_store.failed_report(self._target, problem, evaluated.failed_at or self._now)
         try:
-            store.keep(name, report or report_store.failed_report(target, problem, now), now)
+            self._store.keep(name, report, self._now)
         except Terminal as error:
-            problems.append(error.message)
+            self.problems.append(error.message)
             if error.reason != report_store.NO_ROOM:
-                break
-    return problems
+                self._store = None
 
-
-def report_to_keep(report: Report | None, target: str, problem: str, failed_at: datetime | None) -> Report | None:
-    """Returns what is kept of a cluster: its report, else of a dump that has none the failure at the dump's time."""
-    if report is not None or failed_at is None:
-        return report
-    from runup.preflight.control import report_store
-
-    return report_store.failed_report(target, problem.encode("utf-8", "backslashreplace").decode(), failed_at)
+    def notes(self) -> list[str]:
+        """Returns warnings about clusters that have no entry in the store, and those of the store itself."""
+        notes = list(self._store.notes()) if self._store is not None else []
+        if names := self._without_time:
+            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+            named = f"{', '.join(map(one_line, names[:_NAMES]))}{more}"
+            why = "the dump could not be evaluated, and its time is unknown"
+            notes.append(f"the store has no entry for {named}: {why}")
+        return notes
 
 
 def results_of(
@@ -123,26 +174,46 @@ def with_accepted(
     *,
     fail_on: str = "unknown",
 ) -> tuple[list[ClusterResult], list[str]]:
-    """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings.
+    """Returns the results with what is accepted, as AcceptedMarker marks them; and warnings."""
+    marker = AcceptedMarker(rules, baseline, now, fail_on=fail_on)
+    return [marker.mark(result) for result in results], marker.notes()
+
+
+class AcceptedMarker:
+    """Marks what is suppressed, or known from a baseline, as accepted, one result after the other.
 
     A refusal stays open. `fail_on` is what makes the exit codes not 0.
     """
-    clusters: list[ClusterResult] = []
-    notes: list[str] = []
-    for result in results:
-        risks, warnings = suppress.apply_suppressions(result.findings.risks, rules, result.name, now.date())
-        notes += warnings
-        findings = replace(result.findings, risks=worst_first(risks), fail_on=fail_on)
-        clusters.append(dataclass_replace(result, findings=findings))
-    if baseline is not None:
-        compared, more_notes = baselines.compare(baseline, [(each.name, each.findings) for each in clusters])
-        clusters = [
-            dataclass_replace(each, findings=replace(findings, risks=worst_first(findings.risks)), since=since)
-            for each, (findings, since) in zip(clusters, compared, strict=True)
-        ]
-        notes += more_notes
-    notes += suppress.unused_entries(rules, [(result.name, result.findings.risks) for result in clusters])
-    return clusters, list(dict.fromkeys(notes))
+
+    def __init__(
+        self,
+        rules: Sequence[suppress.Suppression],
+        baseline: Baseline | None,
+        now: datetime,
+        *,
+        fail_on: str = "unknown",
+    ) -> None:
+        self._rules, self._today, self._fail_on = rules, now.date(), fail_on
+        self._comparison = baselines.Comparison(baseline) if baseline is not None else None
+        self._unused = list(rules)
+        self._warnings: dict[str, None] = {}
+
+    def mark(self, result: ClusterResult) -> ClusterResult:
+        """Returns the result with its accepted risks."""
+        risks, warnings = suppress.apply_suppressions(result.findings.risks, self._rules, result.name, self._today)
+        self._warnings.update(dict.fromkeys(warnings))
+        self._unused = suppress.unused_entries(self._unused, result.name, risks)
+        findings = replace(result.findings, risks=worst_first(risks), fail_on=self._fail_on)
+        if self._comparison is None:
+            return dataclass_replace(result, findings=findings)
+        findings, since = self._comparison.compare(result.name, findings)
+        return dataclass_replace(result, findings=replace(findings, risks=worst_first(findings.risks)), since=since)
+
+    def notes(self) -> list[str]:
+        """Returns warnings about the results that were marked, and about entries that suppressed nothing."""
+        compared = self._comparison.notes() if self._comparison is not None else []
+        unused = (f"{entry} suppresses nothing: no such risk was found" for entry in self._unused)
+        return list(dict.fromkeys([*self._warnings, *compared, *unused]))
 
 
 def findings_of(evaluated: EvaluatedCluster) -> Findings:

@@ -97,16 +97,9 @@ def apply_suppressions(
     return tuple(marked), tuple(sorted(warnings))
 
 
-def unused_entries(
-    suppressions: Iterable[Suppression], risks_by_cluster: Iterable[tuple[str, Sequence[Risk]]]
-) -> tuple[str, ...]:
-    """Returns a warning for each entry that matched no risk of any cluster (name and risks)."""
-    pairs = [(cluster, risk) for cluster, risks in risks_by_cluster for risk in risks]
-    return tuple(
-        f"{entry} suppresses nothing: no such risk was found"
-        for entry in suppressions
-        if not any(_fits_risk(entry, risk, cluster) for cluster, risk in pairs)
-    )
+def unused_entries(suppressions: Iterable[Suppression], cluster: str, risks: Sequence[Risk]) -> list[Suppression]:
+    """Returns the entries that match no risk of the cluster."""
+    return [entry for entry in suppressions if not any(_fits_risk(entry, risk, cluster) for risk in risks)]
 
 
 def _fits_risk(suppression: Suppression, risk: Risk, cluster: str) -> bool:

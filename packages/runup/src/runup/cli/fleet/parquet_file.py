@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from runup.cli.errors import CommandError
@@ -13,6 +14,7 @@ from runup.evaluation.results import ClusterResult
 from runup.extras import missing_package
 
 FORM = "parquet"
+_ROWS_AT_ONCE = 10_000
 _RISK_COLUMNS = ("risk", "severity", "applies", "state", "accepted", "because", "message", "objects")
 
 
@@ -25,7 +27,7 @@ def check(targets: Sequence[Target]) -> None:
         raise CommandError(f"-o parquet: {missing_package('pyarrow', 'parquet')}, or use -o json")
 
 
-def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
+def rows(results: Iterable[ClusterResult]) -> Iterator[dict[str, Any]]:
     """Yields a row for each risk of each cluster.
 
     For a cluster without risks, or not evaluated, yields one row whose risk columns are empty.
@@ -74,5 +76,8 @@ def as_parquet(shown: Shown) -> bytes:
         }
     )
     stream = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(list(rows(shown.results)), schema=schema), stream)
+    all_rows = rows(shown.results)
+    with parquet.ParquetWriter(stream, schema) as writer:
+        while part := list(islice(all_rows, _ROWS_AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(part, schema=schema))
     return stream.getvalue()

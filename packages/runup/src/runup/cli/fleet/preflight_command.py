@@ -1,13 +1,16 @@
 """The command `runup fleet preflight`: the preflight of each cluster, and what they have in common.
 
 Each cluster is evaluated in a worker process (`evaluation.workers`) by the functions of `preflight run`; what comes
-back is its findings. Suppressions and the baseline are applied here, to all of them at once.
+back is its findings. Suppressions and the baseline are applied here as they arrive. The results then wait in a file
+until all are there, so that the memory of this process hardly depends on the number of clusters.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,11 +19,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.text import one_line
 from runup.cli.errors import CommandError
 from runup.cli.fleet import parquet_file
 from runup.cli.fleet.render import fleet_text
-from runup.cli.fleet.shared import Progress, warnings
+from runup.cli.fleet.shared import Progress, grouped_problems, shorten_names, warnings
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import outputs, run_command
 from runup.cli.preflight.render import output_formats as forms
@@ -29,14 +31,14 @@ from runup.evaluation import results
 from runup.evaluation.request import RequestedUpdate, images_of
 from runup.facts.of_dump import Place
 from runup.facts.target_release import release_of
-from runup.fleet.control.fleet_members import NamedMembers, read_all, resolve_members
+from runup.fleet.control.fleet_members import NamedMembers, read_each, resolve_members
 from runup.fleet.control.readings import JudgedMember, judge, unreadable_member
+from runup.fleet.control.result_spool import ResultSpool
 from runup.fleet.decide.matrix import matrix
 from runup.preflight.decide.findings import Risk, worst_code, worst_first
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.evaluation.baseline import Baseline
     from runup.evaluation.request import Flags
     from runup.fleet.decide.members import Doubt, Member
     from runup.process.connection import Connection
@@ -69,49 +71,94 @@ def run(
     rules, baseline = results.suppressions_in(flags.suppressions), results.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
-    with resolve_members(named_members, connection) as (members, notes):
+    lines = outputs.LineOutputs(flags.outputs)
+    with closing(lines), resolve_members(named_members, connection) as (members, notes):
         work = (work_of or _preflights)(connection, flags, access, now)
-        judged = read_all(members, work, unreadable_member, named_members, progress=Progress(len(members)))
-    pairs = list(zip(members, judged, strict=True))
-    problems = []
-    if store is not None:
-        to_store = (
-            (
-                member.name,
-                results.report_to_keep(one.report, flags.to, one.problem, one.failed_at),
-                flags.to,
-                one.problem,
-            )
-            for member, one in pairs
+        arrivals = _Arrivals(
+            members,
+            marker=results.AcceptedMarker(rules, baseline, now, fail_on=flags.fail_on),
+            keeper=results.ReportKeeper(store, flags.to, now),
+            lines=lines,
+            now=now,
         )
-        problems = results.store_reports(store, to_store, now)
-    unmarked = [
-        results.ClusterResult(
-            name=member.name,
-            findings=one.findings,
-            lacking=one.lacking,
-            collect=one.collect,
-            places={text: Place(uri, line) for text, (uri, line) in one.places.items()},
-            tried=now,
-        )
-        for member, one in pairs
-    ]
-    marked, more_warnings = results.with_accepted(unmarked, rules, baseline, now, fail_on=flags.fail_on)
-    # After what is accepted: a cluster that was silent before is no finer for it.
-    marked = [_with_doubts(result, member.doubts) for member, result in zip(members, marked, strict=True)]
-    notes += [f"{one_line(member.name)}: {note}" for member, one in pairs for note in one.notes]
-    by_id: dict[str, list[str]] = {}
-    for member, one in pairs:
-        by_id.setdefault(one.findings.cluster_id, []).append(member.name)
-    notes += [
-        f"{fleet_text.shorten_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
-        for cluster_id, names in by_id.items()
-        if cluster_id and len(names) > 1
-    ]
-    notes += [*more_warnings, *(store.notes() if store is not None else ())]
-    code = worst_code(one.findings.exit_code for one in marked)
-    _print_results(marked, members, notes=notes, flags=flags, code=code, problems=problems, baseline=baseline)
+        progress = Progress(len(members))
+        for index, judged in read_each(members, work, unreadable_member, named_members, progress=progress):
+            arrivals.take(index, judged, progress.clear_line)
+    code = worst_code(arrivals.codes)
+    shown = outputs.Shown(
+        results=arrivals.spool,
+        several=True,
+        baseline=baseline,
+        matrix=matrix((result.name, result.findings) for result in arrivals.spool),
+        labels={member.name: member.labels for member in members},
+        code=code,
+    )
+    _print_results(shown, flags, notes=[*notes, *arrivals.notes()], problems=arrivals.problems)
     return code
+
+
+class _Arrivals:
+    """Takes the results of a fleet as they arrive: marks what is accepted, keeps reports, writes lines.
+
+    Afterwards `spool` has the results in the order of the members, and `codes` their exit codes.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        marker: results.AcceptedMarker,
+        keeper: results.ReportKeeper,
+        lines: outputs.LineOutputs,
+        now: datetime,
+    ) -> None:
+        self._members, self._marker, self._keeper, self._lines, self._now = members, marker, keeper, lines, now
+        self.spool = ResultSpool(len(members))
+        self.codes: set[int] = set()
+        self._notes: dict[int, Sequence[str]] = {}
+        self._names_by_id: dict[str, list[str]] = defaultdict(list)
+
+    def take(self, index: int, judged: JudgedMember, clear_line: Callable[[], None]) -> None:
+        """Takes the result of the member with this index."""
+        member = self._members[index]
+        self._keeper.keep(member.name, judged, of_dump=bool(member.dump))
+        unmarked = results.ClusterResult(
+            name=member.name,
+            findings=judged.findings,
+            lacking=judged.lacking,
+            collect=judged.collect,
+            places={text: Place(uri, line) for text, (uri, line) in judged.places.items()},
+            tried=self._now,
+        )
+        # After what is accepted: a cluster that was silent before is no finer for it.
+        result = _with_doubts(self._marker.mark(unmarked), member.doubts)
+        self.spool.put(index, result)
+        self.codes.add(result.findings.exit_code)
+        labels = {member.name: member.labels}
+        self._lines.write(outputs.Shown(results=[result], several=True, labels=labels), clear_line)
+        if judged.notes:
+            self._notes[index] = judged.notes
+        if cluster_id := judged.findings.cluster_id:
+            self._names_by_id[cluster_id].append(member.name)
+
+    def notes(self) -> list[str]:
+        """Returns what its user should know about the results: the same note is named once."""
+        pairs = ((self._members[index].name, note) for index in sorted(self._notes) for note in self._notes[index])
+        return [
+            *(f"{names}: {note}" for names, note in grouped_problems(pairs)),
+            *(
+                f"{shorten_names(sorted(names), 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
+                for cluster_id, names in sorted(self._names_by_id.items(), key=lambda item: min(item[1]))
+                if len(names) > 1
+            ),
+            *self._marker.notes(),
+            *self._keeper.notes(),
+        ]
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be kept or written."""
+        return [*self._keeper.problems, *self._lines.problems]
 
 
 def _preflights(
@@ -151,32 +198,18 @@ def _with_doubts(result: results.ClusterResult, doubts: Sequence[Doubt]) -> resu
     return replace(result, findings=findings)
 
 
-def _print_results(
-    marked: Sequence[results.ClusterResult],
-    members: Sequence[Member],
-    notes: list[str],
-    flags: Flags,
-    code: int,
-    problems: Sequence[str],
-    baseline: Baseline | None,
-) -> None:
+def _print_results(shown: outputs.Shown, flags: Flags, *, notes: Sequence[str], problems: Sequence[str]) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
-    table = matrix([(result.name, result.findings) for result in marked])
-    shown = outputs.Shown(
-        results=marked,
-        several=True,
-        baseline=baseline,
-        matrix=table,
-        labels={member.name: member.labels for member in members},
-        code=code,
-    )
-    problems = [*problems, *outputs.write_files(flags.outputs, shown)]
-    printed = [out(str(outputs.render(form, shown))) for form, path in flags.outputs if path == outputs.STDOUT]
-    if not printed:
+    # Lines have been written already.
+    targets = [target for target in flags.outputs if target[0] != outputs.LINES]
+    problems = [*problems, *outputs.write_files(targets, shown)]
+    write(warnings(notes))
+    write(map(out, outputs.render_for_stdout(targets, shown)))
+    if not any(path == outputs.STDOUT for _, path in flags.outputs):
+        assert shown.matrix is not None
         screen = screen_of(sys.stdout)
-        printed = [out(section) for section in fleet_text.text(table, screen, whole=flags.verbose)]
+        write(map(out, fleet_text.text(shown.matrix, screen, whole=flags.verbose)))
         if flags.verbose:
-            printed += [out("\n"), *(out(part) for part in forms.table_of(marked, screen))]
-    write([*warnings(notes), *printed])
+            write([out("\n"), *map(out, forms.table_of(shown.results, screen))])
     if problems:
         raise CommandError("\n".join(problems))

@@ -6,9 +6,10 @@ Whether the files can be written is checked before a cluster is read, so that a 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 import click
 import msgspec
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 STDOUT = "-"
+# The form of which a line is written for each result.
+LINES = "jsonl"
 
 
 class Form(NamedTuple):
     """An output form: what renders the result of `preflight run`, and of a fleet, as `module:function`.
 
-    An empty text means that the command does not have the form. A renderer takes `Shown` and returns the text, or the
-    bytes of a file. Renderers are imported when they are used.
+    An empty text means that the command does not have the form. A renderer takes `Shown` and returns the text, its
+    parts, or the bytes of a file. Renderers are imported when they are used.
     """
 
     preflight: str
@@ -42,6 +45,7 @@ _OF_PREFLIGHT = "runup.cli.preflight.render.output_formats"
 _OF_FLEET = "runup.cli.fleet.render.fleet_forms"
 FORMS = {
     "json": Form(f"{_OF_PREFLIGHT}:as_json", f"{_OF_FLEET}:as_json"),
+    "jsonl": Form(f"{_OF_PREFLIGHT}:as_json_lines", f"{_OF_PREFLIGHT}:as_json_lines"),
     "yaml": Form(f"{_OF_PREFLIGHT}:as_yaml", f"{_OF_FLEET}:as_yaml"),
     "junit": Form(f"{_OF_PREFLIGHT}:as_junit", f"{_OF_PREFLIGHT}:as_junit"),
     "sarif": Form(f"{_OF_PREFLIGHT}:as_sarif", f"{_OF_PREFLIGHT}:as_sarif"),
@@ -69,11 +73,19 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     code: int = 0
 
 
-def render(form: str, shown: Shown) -> str | bytes:
-    """Returns `shown` in an output form."""
+def render(form: str, shown: Shown) -> Iterator[str | bytes]:
+    """Yields `shown` in an output form, in parts."""
     module, _, function = (FORMS[form].preflight if shown.matrix is None else FORMS[form].fleet).partition(":")
-    renderer: Callable[[Shown], str | bytes] = getattr(import_module(module), function)
-    return renderer(shown)
+    renderer: Callable[[Shown], str | bytes | Iterator[str]] = getattr(import_module(module), function)
+    rendered = renderer(shown)
+    return iter((rendered,)) if isinstance(rendered, str | bytes) else rendered
+
+
+def render_for_stdout(targets: Sequence[Target], shown: Shown) -> Iterator[str]:
+    """Yields the output for stdout, in parts; nothing if every output has a file."""
+    for form, path in targets:
+        if path == STDOUT:
+            yield from map(str, render(form, shown))
 
 
 # (form, file); the file of `-o json` is stdout.
@@ -182,6 +194,46 @@ def write_files(targets: Sequence[Target], shown: Shown) -> list[str]:
     return _write_files(targets, lambda form: render(form, shown))
 
 
+class LineOutputs:
+    """The outputs in JSON Lines, to which each result is written as it arrives; a run that is ended leaves them.
+
+    `problems` says which file could not be written. Raises CommandError for one that cannot be opened.
+    """
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self.problems: list[str] = []
+        self._files: dict[str, TextIO] = {}
+        self._to_stdout = (LINES, STDOUT) in targets
+        for form, path in targets:
+            if form == LINES and path != STDOUT:
+                try:
+                    self._files[path] = open(path, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+                except OSError as error:
+                    raise CommandError(f"-o: {path} cannot be written: {error.strerror or error}") from error
+
+    def write(self, shown: Shown, clear_line: Callable[[], None]) -> None:
+        """Writes the results to each output; `clear_line` clears what is drawn on the terminal."""
+        if not self._to_stdout and not self._files:
+            return
+        text = "".join(map(str, render(LINES, shown)))
+        if self._to_stdout:
+            clear_line()
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        for path, file in list(self._files.items()):
+            try:
+                file.write(text)
+                file.flush()
+            except OSError as error:
+                self.problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
+                del self._files[path]
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._files.values():
+            file.close()
+
+
 def write_machine_files(targets: Sequence[Target], value: Any) -> list[str]:
     """Writes a value for programs to each file, as JSON or YAML; returns what went wrong."""
     from runup.cli.render.text import machine
@@ -189,7 +241,7 @@ def write_machine_files(targets: Sequence[Target], value: Any) -> list[str]:
     return _write_files(targets, lambda form: machine(value, form))
 
 
-def _write_files(targets: Sequence[Target], rendered: Callable[[str], str | bytes]) -> list[str]:
+def _write_files(targets: Sequence[Target], rendered: Callable[[str], str | Iterator[str | bytes]]) -> list[str]:
     from kubekit.lang.files import write_whole
 
     problems = []

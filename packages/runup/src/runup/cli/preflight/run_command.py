@@ -29,10 +29,9 @@ from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, images_of
 from runup.evaluation.results import (
     ClusterResult,
+    ReportKeeper,
     baseline_in,
-    report_to_keep,
     results_of,
-    store_reports,
     suppressions_in,
 )
 from runup.facts.of_dump import dumps_in
@@ -79,28 +78,20 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
                 )
             by_name[name] = path
     evaluated_clusters = _evaluate_all(connection, flags, access=access(), paths=paths, now=now)
-    problems = []
+    keeper = ReportKeeper(store, flags.to, now)
     if store is not None:
         # A live cluster's reports are kept under the name of the context, as `runup fleet` has it.
         names = [evaluated.where for evaluated in evaluated_clusters]
         if not flags.dumps:
             config = connection.config()
             names = [config.context or config.address]
-        reports_to_keep = [
-            (
-                name,
-                report_to_keep(evaluated.report, flags.to, evaluated.problem, evaluated.failed_at),
-                flags.to,
-                evaluated.problem,
-            )
-            for name, evaluated in zip(names, evaluated_clusters, strict=True)
-        ]
-        problems = store_reports(store, reports_to_keep, now)
+        for name, evaluated in zip(names, evaluated_clusters, strict=True):
+            keeper.keep(name, evaluated, of_dump=bool(flags.dumps))
     clusters, notes = results_of(evaluated_clusters, rules, baseline, now, fail_on=flags.fail_on)
-    notes += store.notes() if store is not None else ()
+    notes += keeper.notes()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
-    _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
+    _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=keeper.problems, baseline=baseline)
     return worst_code(cluster_result.findings.exit_code for cluster_result in clusters)
 
 
@@ -185,7 +176,7 @@ def _print(
     """
     shown = outputs.Shown(results=results, several=several, baseline=baseline)
     problems = [*problems, *outputs.write_files(flags.outputs, shown)]
-    printed = [out(str(outputs.render(form, shown))) for form, path in flags.outputs if path == outputs.STDOUT]
+    printed = [out(part) for part in outputs.render_for_stdout(flags.outputs, shown)]
     if not printed and several:
         printed = [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
     elif not printed:

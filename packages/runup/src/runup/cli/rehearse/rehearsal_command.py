@@ -111,4 +111,4 @@ def _rendered(rehearsed: Rehearsal, result: ClusterResult, flags: Flags) -> Iter
         observed = result.findings.observed or result.tried
         yield preflight_page.page(result.findings, observed, cluster=result.name, extra_section=plan_section)
     else:
-        yield str(outputs.render(flags.output, outputs.Shown(results=[result])))
+        yield from map(str, outputs.render(flags.output, outputs.Shown(results=[result])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -95,6 +95,33 @@ def machine(value: Any, form: str) -> str:
     Dumper.add_representer(str, text)
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": False, "width": 110}
     return escape_in_json(str(yaml.dump(value, Dumper=Dumper, **options)))
+
+
+def machine_parts(head: Mapping[str, Any], key: str, items: Iterable[Any], form: str) -> Iterator[str]:
+    """Yields what `machine({**head, key: list(items)}, form)` returns, a part for each item."""
+    if form == "json":
+        yield from fill_last_list(as_json({**head, key: []}) + "\n", map(as_json, items))
+        return
+    yield machine(head, form)
+    number = -1
+    for number, item in enumerate(items):
+        text = machine({key: [item]}, form)
+        yield text.partition("\n")[2] if number else text
+    if number < 0:
+        yield machine({key: []}, form)
+
+
+def fill_last_list(document: str, items: Iterable[str]) -> Iterator[str]:
+    """Yields an indented JSON document with `items` in the empty list at its end, a part for each item."""
+    opening, _, closing = document.rpartition("[]")
+    line = opening.rpartition("\n")[2]
+    indent = "\n" + " " * (len(line) - len(line.lstrip()))
+    yield f"{opening}["
+    number = -1
+    for number, item in enumerate(items):
+        deeper = f"{indent}  "
+        yield f"{',' if number else ''}{deeper}{item.replace(chr(10), deeper)}"
+    yield f"{indent if number >= 0 else ''}]{closing}"
 
 
 # A number sign makes a heading only at the beginning of a line.

@@ -127,13 +127,25 @@ def read_all(
     *,
     progress: Progress,
 ) -> list[R]:
-    """Returns the result of each member, in their order; `progress` shows lost clusters as it happens."""
-    results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
-    for member in members:
-        if member.has_travelled:
-            # It is here already: nothing is read of the cluster.
-            results[member.name] = work(member)
+    """Returns the result of each member, in their order, as `read_each` yields them."""
+    results = dict(read_each(members, work, lost, named, progress=progress))
+    return [results[index] for index in range(len(members))]
+
+
+def read_each(
+    members: Sequence[Member],
+    work: Callable[[Member], R],
+    lost: Callable[[Member, str], R],
+    named: NamedMembers,
+    *,
+    progress: Progress,
+) -> Iterator[tuple[int, R]]:
+    """Yields the index of each member with its result as it arrives; `progress` shows lost clusters as it happens."""
+    indexes = {member.name: index for index, member in enumerate(members)}
+    for index, member in enumerate(members):
         if member.problem or member.has_travelled:
+            # What has travelled is here already: nothing is read of the cluster.
+            yield index, lost(member, member.problem) if member.problem else work(member)
             progress.count_one()
     # The dumps, which cost processor time, and the live clusters, which cost waiting; each with how many. Dumps that
     # others read come last: their client has threads, and a process with threads must not be forked.
@@ -176,13 +188,12 @@ def read_all(
                     progress.print_line(f"{one_line(member.name)}: {answer.why}\n{answer.bug}".rstrip())
                 lost_counts[answer.why] += 1
                 answer = lost(member, answer.why)
-            results[member.name] = answer
+            yield indexes[member.name], answer
             progress.count_one()
     for why, number in lost_counts.items():
         if number > 1:
             progress.print_line(f"and {count(number - 1, 'more cluster')}: {why}")
     progress.clear_line()
-    return [results[member.name] for member in members]
 
 
 def _show_under_way(progress: Progress, members: Sequence[Member], indexes: Sequence[int]) -> None:

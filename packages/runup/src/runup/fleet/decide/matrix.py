@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -83,44 +83,25 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.results[cluster] is Result.CLEAR for cluster in accepted)
 
 
-def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
-    """Returns the matrix of the clusters' findings, in the order in which the clusters are given."""
-    result_by_cluster = {name: findings.result for name, findings in results}
-    failed = tuple(
-        (name, found.failed.message if found.failed else "it has no result yet")
-        for name, found in results
-        if found.result.code == Result.COULD_NOT_RUN.code
-    )
-    judged = [(name, found) for name, found in results if found.result.code != Result.COULD_NOT_RUN.code]
-    by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
-    for cluster, findings in judged:
-        for risk in (*findings.guard_risks, *findings.risks):
-            if risk.applies != "False":
-                by_name[risk.name].append((cluster, risk))
-    rows = []
-    for name, pairs in by_name.items():
-        gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, severity_rank(risk.severity)))
-        states: dict[str, list[str]] = defaultdict(list)
-        for cluster, risk in pairs:
-            state = "applies" if risk.applies == "True" else "unknown"
-            states["accepted" if risk.accepted else "informs" if risk.informs else state].append(cluster)
-            if risk.refuses:
-                states["refuses"].append(cluster)
-        clusters = {state: tuple(names) for state, names in states.items()}
-        rows.append(
-            RiskRow(
-                name=name,
-                severity=gravest.severity,
-                message=gravest.message,
-                fix=gravest.fix,
-                because=tuple(dict.fromkeys(risk.because for _, risk in pairs if risk.accepted and risk.because)),
-                grown=tuple((cluster, risk.grown_text) for cluster, risk in pairs if risk.grown),
-                **clusters,
-            )
-        )
+def matrix(results: Iterable[tuple[str, Findings]]) -> Matrix:
+    """Returns the matrix of the clusters' findings, in the order in which the clusters are given.
+
+    The findings are iterated once, and only what the matrix shows of them is kept.
+    """
+    result_by_cluster: dict[str, Result] = {}
+    failed: list[tuple[str, str]] = []
+    drafts: dict[str, _RowDraft] = {}
     by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], Result], list[str]] = defaultdict(list)
-    for cluster, findings in judged:
-        open_risks = [risk for risk in (*findings.guard_risks, *findings.risks) if risk.open]
+    for cluster, findings in results:
+        result_by_cluster[cluster] = findings.result
+        if findings.result.code == Result.COULD_NOT_RUN.code:
+            failed.append((cluster, findings.failed.message if findings.failed else "it has no result yet"))
+            continue
+        risks = (*findings.guard_risks, *findings.risks)
+        for risk in risks:
+            if risk.applies != "False":
+                drafts.setdefault(risk.name, _RowDraft(risk)).add(cluster, risk)
+        open_risks = [risk for risk in risks if risk.open]
         applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
         unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
         by_risks[applies, unknown, findings.result].append(cluster)
@@ -130,10 +111,50 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
     return Matrix(
         clusters=tuple(result_by_cluster),
         results=result_by_cluster,
-        rows=tuple(sorted(rows, key=lambda row: row.order)),
+        rows=tuple(sorted((draft.row() for draft in drafts.values()), key=lambda row: row.order)),
         groups=tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters))),
-        failed=failed,
+        failed=tuple(failed),
     )
+
+
+class _RowDraft:
+    """A row of the matrix while clusters are added to it."""
+
+    def __init__(self, risk: Risk) -> None:
+        self._gravest = risk
+        self._clusters: dict[str, list[str]] = defaultdict(list)
+        self._because: dict[str, None] = {}
+        self._grown: list[tuple[str, str]] = []
+
+    def add(self, cluster: str, risk: Risk) -> None:
+        """Adds a cluster that has the risk."""
+        if _gravity(risk) < _gravity(self._gravest):
+            self._gravest = risk
+        state = "applies" if risk.applies == "True" else "unknown"
+        self._clusters["accepted" if risk.accepted else "informs" if risk.informs else state].append(cluster)
+        if risk.refuses:
+            self._clusters["refuses"].append(cluster)
+        if risk.accepted and risk.because:
+            self._because[risk.because] = None
+        if risk.grown:
+            self._grown.append((cluster, risk.grown_text))
+
+    def row(self) -> RiskRow:
+        """Returns the row of all clusters that were added."""
+        return RiskRow(
+            name=self._gravest.name,
+            severity=self._gravest.severity,
+            message=self._gravest.message,
+            fix=self._gravest.fix,
+            because=tuple(self._because),
+            grown=tuple(self._grown),
+            **{state: tuple(names) for state, names in self._clusters.items()},
+        )
+
+
+def _gravity(risk: Risk) -> tuple[bool, int]:
+    """Returns the sort key of a risk's findings in several clusters: open ones first, the gravest on top."""
+    return not risk.open, severity_rank(risk.severity)
 
 
 T = TypeVar("T")

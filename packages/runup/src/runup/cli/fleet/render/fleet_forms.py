@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runup.cli.fleet.render import fleet_page
@@ -10,8 +10,7 @@ from runup.cli.fleet.render.fleet_text import headline, reasons_text, shorten_na
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import output_formats as forms
 from runup.cli.preflight.render import report_changes
-from runup.cli.render.text import machine, plain
-from runup.evaluation.results import ClusterResult
+from runup.cli.render.text import machine_parts, plain
 from runup.fleet.decide.matrix import Matrix
 from runup.preflight.decide.findings import RESULTS
 
@@ -19,10 +18,8 @@ from runup.preflight.decide.findings import RESULTS
 _ROOM = 100
 
 
-def data(
-    results: Sequence[ClusterResult], labels: Mapping[str, Mapping[str, str]], table: Matrix, code: int
-) -> dict[str, Any]:
-    """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
+def summary(table: Matrix, code: int) -> dict[str, Any]:
+    """Returns the fleet for programs: what it comes to, each risk with its clusters, and groups."""
     return {
         "exitCode": code,
         "counts": {result.key: table.number(result) for result in RESULTS},
@@ -46,7 +43,6 @@ def data(
             for each in table.groups
         ],
         "notJudged": [{"cluster": name, "why": problem} for name, problem in table.failed],
-        "clusters": [{**forms.data(result), "labels": dict(labels.get(result.name, {}))} for result in results],
     }
 
 
@@ -89,18 +85,15 @@ def _names_and_share(clusters: Sequence[str], total: int) -> str:
 # The renderers of `runup.cli.preflight.outputs.FORMS`.
 
 
-def as_json(shown: Shown) -> str:
-    """Returns the fleet as JSON."""
-    return _machine(shown, "json")
+def as_json(shown: Shown, form: str = "json") -> Iterator[str]:
+    """Yields the fleet as JSON: its summary, and every cluster."""
+    clusters = ({**forms.data(each), "labels": dict(shown.labels.get(each.name, {}))} for each in shown.results)
+    return machine_parts(summary(_matrix(shown), shown.code), "clusters", clusters, form)
 
 
-def as_yaml(shown: Shown) -> str:
-    """Returns the fleet as YAML."""
-    return _machine(shown, "yaml")
-
-
-def _machine(shown: Shown, form: str) -> str:
-    return machine(data(shown.results, shown.labels, _matrix(shown), shown.code), form)
+def as_yaml(shown: Shown) -> Iterator[str]:
+    """Yields the fleet as YAML."""
+    return as_json(shown, "yaml")
 
 
 def as_markdown(shown: Shown) -> str:

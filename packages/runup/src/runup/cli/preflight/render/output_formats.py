@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 from kubekit.api import codec
-from kubekit.lang.text import timestamp
+from kubekit.lang.text import as_json_line, timestamp
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, report_changes, step_plan
 from runup.cli.preflight.render.sarif import sarif
@@ -50,7 +50,7 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
     return join_parts(result, "\n", wrap_text(explanation, screen), command)
 
 
-def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
+def table_of(results: Iterable[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a table with one line per cluster."""
     titles = "CLUSTER FROM TO RESULT APPLY UNKNOWN ACCEPTED"
     columns = (*(Column(title=title) for title in titles.split()), Column(title="GRAVEST", flows=True))
@@ -143,20 +143,22 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
         yield f"{indent}  Why it may stay: {plain(risk.because)}"
 
 
-def junit(results: Sequence[ClusterResult]) -> str:
-    """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
-    suites = ElementTree.Element("testsuites", name="runup preflight")
+def junit(results: Iterable[ClusterResult]) -> Iterator[str]:
+    """Yields JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
+    root = ElementTree.Element("testsuites", name="runup preflight")
+    root.text = "\n"
+    opening, _, closing = ElementTree.tostring(root, encoding="unicode", xml_declaration=True).rpartition("</")
+    yield opening
     for cluster_result in results:
-        _suite(suites, cluster_result)
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+        suite = _suite(cluster_result)
+        ElementTree.indent(suite, level=1)
+        yield f"  {ElementTree.tostring(suite, encoding='unicode')}\n"
+    yield f"</{closing}\n"
 
 
-def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
-    """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if there is no result."""
-    suite = ElementTree.SubElement(
-        parent, "testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}")
-    )
+def _suite(cluster_result: ClusterResult) -> ElementTree.Element:
+    """Returns the test suite of one cluster in JUnit's XML: a failure for each risk, an error without a result."""
+    suite = ElementTree.Element("testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}"))
     if cluster_id := cluster_result.findings.cluster_id:
         suite.set("id", _xml(cluster_id))
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
@@ -203,6 +205,7 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
             case(check.name, "skipped", check.message)
     for key, number in numbers.items():
         suite.set(key, str(number))
+    return suite
 
 
 def _xml(text: str) -> str:
@@ -232,13 +235,20 @@ def as_yaml(shown: Shown) -> str:
     return as_json(shown, "yaml")
 
 
-def as_junit(shown: Shown) -> str:
-    """Returns JUnit XML."""
+def as_json_lines(shown: Shown) -> Iterator[str]:
+    """Yields the result of each cluster on one line, with its labels if it is one of a fleet."""
+    for result in shown.results:
+        labels = {"labels": dict(shown.labels[result.name])} if result.name in shown.labels else {}
+        yield as_json_line({**data(result), **labels})
+
+
+def as_junit(shown: Shown) -> Iterator[str]:
+    """Yields JUnit XML."""
     return junit(shown.results)
 
 
-def as_sarif(shown: Shown) -> str:
-    """Returns SARIF."""
+def as_sarif(shown: Shown) -> Iterator[str]:
+    """Yields SARIF."""
     return sarif(shown.results)
 
 
@@ -252,6 +262,6 @@ def as_html(shown: Shown) -> str:
     return html(shown.results)
 
 
-def as_plan(shown: Shown) -> str:
-    """Returns the plan of the update."""
+def as_plan(shown: Shown) -> Iterator[str]:
+    """Yields the plan of the update."""
     return step_plan.text(shown.results)

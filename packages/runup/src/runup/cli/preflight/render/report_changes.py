@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubekit.lang.text import count
 from runup.cli.render.text import plain
@@ -16,11 +16,12 @@ _REFUSED = "still refuses the update"
 _Found = tuple[str, Risk]
 
 
-def markdown(results: Sequence[ClusterResult], baseline: str) -> str:
+def markdown(results: Iterable[ClusterResult], baseline: str) -> str:
     """Returns what the clusters have that the baseline does not, the other way round, and what is accepted.
 
-    `results` are those that were compared with it.
+    `results` are those that were compared with it, of which only what is printed is kept.
     """
+    total, targets = 0, set[str]()
     failed: list[ClusterResult] = []
     # By whether it is new, name, and state.
     open_risks: dict[tuple[str, str, str], list[_Found]] = defaultdict(list)
@@ -28,6 +29,8 @@ def markdown(results: Sequence[ClusterResult], baseline: str) -> str:
     gone: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
     for result in results:
+        total += 1
+        targets.add(result.findings.target)
         if result.findings.exit_code == COULD_NOT_RUN:
             failed.append(result)
             continue
@@ -38,30 +41,34 @@ def markdown(results: Sequence[ClusterResult], baseline: str) -> str:
             if risk.open:
                 label = "grown" if risk.grown and risk.grown.baseline else "new"
                 label = _REFUSED if risk.name in known else label
-                open_risks[label, risk.name, risk.applies].append((result.name, risk))
+                pairs = open_risks[label, risk.name, risk.applies]
+                pairs.append((result.name, risk if risk.grown or not pairs else pairs[0][1]))
             elif risk.accepted and risk.applies != "False":
-                accepted[risk.name].append((result.name, risk))
-        for names, by_name in ((result.since.gone, gone), (result.since.untold, doubtful)) if result.since else ():
-            for name in names:
+                pairs = accepted[risk.name]
+                is_same = bool(pairs) and pairs[-1][1].because == risk.because
+                pairs.append((result.name, pairs[-1][1] if is_same else risk))
+        for risk_names, by_name in ((result.since.gone, gone), (result.since.untold, doubtful)) if result.since else ():
+            for name in risk_names:
                 by_name[name].append(result.name)
-    lines = _markdown(results, open_risks, accepted, gone=gone, doubtful=doubtful, failed=failed, name=baseline)
+    of = ", ".join(sorted(target for target in targets if target))
+    title = f"Preflight of {of}" if of else "Preflight"
+    about = f"Since {plain(baseline)}, for {count(total, 'cluster')}."
+    lines = _markdown(title, about, open_risks, accepted, gone=gone, doubtful=doubtful, failed=failed, total=total)
     return "\n".join(lines) + "\n"
 
 
 def _markdown(
-    results: Sequence[ClusterResult],
+    title: str,
+    about: str,
     open_risks: Mapping[tuple[str, str, str], Sequence[_Found]],
     accepted: Mapping[str, Sequence[_Found]],
     *,
     gone: Mapping[str, Sequence[str]],
     doubtful: Mapping[str, Sequence[str]],
     failed: Sequence[ClusterResult],
-    name: str,
+    total: int,
 ) -> Iterator[str]:
     """Yields the lines of a pull request's comment."""
-    total = len(results)
-    targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
-    of = f" of {', '.join(targets)}" if targets else ""
     labels = [label for label, *_ in open_risks]
     refused = labels.count(_REFUSED)
     counts = [f"{labels.count('new')} new"]
@@ -69,8 +76,8 @@ def _markdown(
     counts += [f"{len(gone)} gone"]
     counts += [f"{refused} still {'refuses' if refused == 1 else 'refuse'} the update"] if refused else []
     counts += [f"{len(failed)} could not be evaluated"] if failed else []
-    yield f"## Preflight{of}: {', '.join(counts)}\n"
-    yield f"Since {plain(name)}, for {count(total, 'cluster')}.\n"
+    yield f"## {title}: {', '.join(counts)}\n"
+    yield f"{about}\n"
     for (label, *_), pairs in sorted(open_risks.items(), key=lambda item: sort_key(item[1][0][1])):
         yield from _open_risk(label, pairs, total)
     for label, risks in (("gone", gone), ("not reported this time, so perhaps not gone", doubtful)):

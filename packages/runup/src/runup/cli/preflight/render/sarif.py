@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from runup import __version__
 from runup.cli.preflight.render import cause_texts, finding_texts
+from runup.cli.render.text import fill_last_list
 from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import Risk
 from runup.report import documentation
@@ -26,27 +27,17 @@ _LOCATIONS = 10
 _PRINT_LENGTH = 32
 
 
-def sarif(results: Sequence[ClusterResult]) -> str:
-    """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
+def sarif(results: Iterable[ClusterResult]) -> Iterator[str]:
+    """Yields one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause.
+
+    `results` are iterated twice.
+    """
     rules: dict[str, Risk] = {}
-    for cluster_result in results:
-        for risk in (*cluster_result.findings.guard_risks, *finding_texts.risks_shown(cluster_result.findings)):
-            rules.setdefault(risk.name, risk)
-    rule_indexes = {name: index for index, name in enumerate(rules)}
-    entries: list[dict[str, Any]] = []
     invocations: list[dict[str, Any]] = []
     for cluster_result in results:
         findings = cluster_result.findings
-        report = cause_texts.report_causes(findings)
-        cause_of = cause_texts.cause_names(report)
-        risks = [
-            *findings.guard_risks,
-            *(risk for cause in report.all_causes for risk in cause.risks),
-            *report.missing.risks,
-        ]
-        entries += [
-            _result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks
-        ]
+        for risk in (*findings.guard_risks, *finding_texts.risks_shown(findings)):
+            rules.setdefault(risk.name, risk)
         invocations.append({"executionSuccessful": findings.completed})
         if not findings.completed:
             problem = findings.failed.message if findings.failed else "no result"
@@ -73,9 +64,22 @@ def sarif(results: Sequence[ClusterResult]) -> str:
         "automationDetails": {"id": "runup-preflight/"},
         "columnKind": "utf16CodeUnits",
         "invocations": invocations,
-        "results": entries,
+        "results": [],
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    document = json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    rule_indexes = {name: index for index, name in enumerate(rules)}
+    entries = (entry for cluster_result in results for entry in _results_of(cluster_result, rule_indexes))
+    yield from fill_last_list(document, (json.dumps(entry, indent=2) for entry in entries))
+
+
+def _results_of(cluster_result: ClusterResult, rule_indexes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Yields the SARIF result of each risk of a cluster."""
+    findings = cluster_result.findings
+    report = cause_texts.report_causes(findings)
+    cause_of = cause_texts.cause_names(report)
+    by_cause = (risk for cause in report.all_causes for risk in cause.risks)
+    for risk in (*findings.guard_risks, *by_cause, *report.missing.risks):
+        yield _result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, ""))
 
 
 def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: str) -> dict[str, Any]:

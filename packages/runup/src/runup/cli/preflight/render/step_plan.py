@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from runup.cli.preflight.render import finding_texts
@@ -54,18 +54,16 @@ def _remedies(risks: Sequence[Risk]) -> list[str]:
     return items
 
 
-def text(results: Sequence[ClusterResult]) -> str:
-    """Returns the plan of each cluster with a box before each item, for a terminal or paper."""
-    lines = []
+def text(results: Iterable[ClusterResult]) -> Iterator[str]:
+    """Yields the plan of each cluster with a box before each item, for a terminal or paper."""
     for result in results:
         findings = result.findings
         if not findings.completed:
             problem = findings.failed.message if findings.failed else "no result yet"
-            lines.append(f"{result.name}: could not be evaluated: {problem}")
+            yield f"{result.name}: could not be evaluated: {problem}\n"
             continue
         risks = finding_texts.counted_risks(findings.risks)
-        lines.append(f"{result.name}: from {findings.source} to {findings.target}, {risks}")
+        yield f"{result.name}: from {findings.source} to {findings.target}, {risks}\n"
         for number, step in enumerate(plan(findings), 1):
-            lines.append(f"\n{number}. {step.title}")
-            lines += [f"   [ ] {item}" for item in step.items]
-    return "\n".join(lines) + "\n"
+            yield f"\n{number}. {step.title}\n"
+            yield from (f"   [ ] {item}\n" for item in step.items)
