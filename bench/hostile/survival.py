@@ -201,6 +201,7 @@ STORIES = {
     "a target that is killed for its memory": "journeys/cli/test_bad_targets.py::test_a_target_that -k memory",
     "an operator that has no memory left": "operator/test_killed_operator.py"
     "::test_an_operator_without_memory_ends_and_the_next_one_shows_the_change",
+    "a console that has no memory left": "cli/console/test_serve_command.py::test_a_console_without_memory_ends",
     "tokens that are rotated and revoked": "operator/test_rotated_tokens.py::test_the_managing_operator_goes_on",
     "a lease that is stolen, and clocks that are set": "clusterversion/control/test_two_operators.py",
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
@@ -20,6 +20,7 @@ import pytest
 from tests.cli.commands import Run
 from tests.cli.fleet.test_fleet_commands import folder
 from tests.cli.render.reading import read
+from tests.operator.test_killed_operator import limit_memory
 from tests.process.logs import logs
 from tests.servers import eventually
 
@@ -47,12 +48,12 @@ ADDRESS = re.compile(r"serving at (https?://\S+) \(Ctrl-C ends it\)\n")
 
 
 @contextmanager
-def serving(*words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serving(*words: str, stderr: int | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A console in a separate process, at a separate port; yields its address."""
     command = [sys.executable, "-m", "runup", *words, "--listen", "127.0.0.1:0"]
     environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**environment, "HOME": "/nonexistent"}
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, env={**environment, "HOME": "/nonexistent"}
     ) as it:
         try:
             assert it.stdout is not None
@@ -109,6 +110,21 @@ def test_how_it_ends(number: int, code: int, folder: Path) -> None:
             process.send_signal(number)
             assert process.wait(240) == code
     eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "its processes have ended")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_console_without_memory_ends(folder: Path) -> None:
+    """A process that no longer listens must end, so that it is started again; its error is one sentence."""
+    with serving("serve", "--inventory", "examples/fleet.yaml", stderr=subprocess.PIPE) as (url, process):
+        first_page(url)
+        limit_memory(process.pid, 0)
+        with suppress(OSError):
+            for path in ("clusters/orchard", "clusters/orchard/update", "clusters/orchard/graph", "history") * 50:
+                got(url + path)
+        assert process.wait(240) == 1
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines()[-1].startswith("error: there is not enough memory for this command")
 
 
 def _is_answered(url: str) -> bool:

@@ -190,6 +190,9 @@ def raising(error: BaseException) -> Callable[[], None]:
     return work
 
 
+NO_MEMORY = "error: there is not enough memory for this command; give it more, or let it read less\n"
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -199,8 +202,10 @@ def raising(error: BaseException) -> Callable[[], None]:
         (KeyboardInterrupt(), 130, "\n"),
         (CommandError("no", 4), 4, "error: no\n"),
         (FileNotFoundError(2, "No such file or directory", "/x"), 1, "error: /x: No such file or directory\n"),
+        (MemoryError(), 1, NO_MEMORY),
+        (RuntimeError("can't start new thread"), 1, NO_MEMORY),
     ],
-    ids=["a code", "words", "nothing", "Ctrl-C", "its own error", "a file"],
+    ids=["a code", "words", "nothing", "Ctrl-C", "its own error", "a file", "no memory", "no memory for a thread"],
 )
 def test_exit_codes_of_what_a_command_raises(error: BaseException, code: int, said: str, ending: Ending) -> None:
     """Each ends here."""

@@ -61,6 +61,7 @@ SUMMARIES: dict[str, str] = {
 }
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_NO_THREAD = "can't start new thread"  # CPython's RuntimeError where a thread gets no stack
 
 
 @click.command(
@@ -112,7 +113,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
                 # Python 3.11 raises RuntimeError for an interrupt while a class is created.
                 return _INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else _report(error)
             return result if isinstance(result, int) else 0
-        except Exception:  # noqa: BLE001 (a bug of ours)
+        except Exception as error:  # noqa: BLE001 (a bug of ours)
+            if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
+                # A traceback would need memory: it reads and parses the source.
+                sys.stderr.write(
+                    "error: there is not enough memory for this command; give it more, or let it read less\n"
+                )
+                return 1
             import traceback
 
             # Written here and not by the interpreter: its message may quote the cluster.
