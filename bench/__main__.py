@@ -47,6 +47,7 @@ PROGRAMS = {
     "faults": "hostile.survival",
     "fuzz": "fuzz.__main__",
     "fuzz_drains": "fuzz.drains",
+    "fleet_growth": "speed.fleet_growth",
     "hostile_fleet": "hostile.fleet",
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",

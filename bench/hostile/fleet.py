@@ -35,11 +35,8 @@ RECORD, VERSIONS = "runup-dump.json", "clusterversions.config.openshift.io.json"
 JSON = dict[str, Any]
 
 
-def _whole(folder: Path, rng: random.Random) -> None:
-    """Copies an example, and gives the cluster an ID."""
-    sample = EXAMPLES / rng.choice(SAMPLES)
-    shutil.copytree(sample, folder)
-    cluster_id = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+def set_cluster_id(folder: Path, cluster_id: str) -> None:
+    """Gives the cluster of a dump an ID."""
     for name, path in ((VERSIONS, ("spec", "clusterID")), ("namespaces.json", ("metadata", "uid"))):
         if (file := folder / name).is_file():
             document = json.loads(file.read_text())
@@ -47,6 +44,13 @@ def _whole(folder: Path, rng: random.Random) -> None:
                 if name == VERSIONS or item["metadata"]["name"] == "kube-system":
                     item[path[0]][path[1]] = cluster_id
             file.write_text(json.dumps(document))
+
+
+def _whole(folder: Path, rng: random.Random) -> None:
+    """Copies an example, and gives the cluster an ID."""
+    sample = EXAMPLES / rng.choice(SAMPLES)
+    shutil.copytree(sample, folder)
+    set_cluster_id(folder, str(uuid.UUID(int=rng.getrandbits(128), version=4)))
 
 
 def _some_files(folder: Path, rng: random.Random) -> list[Path]:

@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def python_checks(
 
     One that cannot be loaded is always Unknown.
     """
-    points = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
+    points = _installed_entry_points() if entry_points is None else entry_points
     offered: list[Check] = []
     for point in sorted(points, key=lambda point: point.name):
         try:
@@ -118,6 +119,12 @@ def python_checks(
             checks = (unusable_check(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
         offered += checks
     return tuple(offered)
+
+
+@cache
+def _installed_entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Returns the entry points of the installed packages; reading their metadata takes as long as a small dump."""
+    return tuple(importlib.metadata.entry_points(group=ENTRY_POINTS))
 
 
 def _check_files(folder: Path) -> dict[str, str]:
