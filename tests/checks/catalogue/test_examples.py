@@ -120,6 +120,22 @@ def there(version: str, kind: str, name: str) -> str:
     return f"\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\n---\napiVersion"
 
 
+MACHINES = ("VirtualMachineNotMigratable",)
+
+
+def by_default(strategy: str | None) -> tuple[tuple[str, str], ...]:
+    """A virtual machine without a strategy, and the KubeVirt object with that one; None for no such object."""
+    without = (("spec: {evictionStrategy: LiveMigrate}", "spec: {}"),)
+    if strategy is None:
+        return without
+    spec = f"spec: {{configuration: {{evictionStrategy: '{strategy}'}}}}"
+    metadata = "metadata: {name: kubevirt, namespace: kubevirt}"
+    return (
+        *without,
+        ("\napiVersion", f"\napiVersion: kubevirt.io/v1\nkind: KubeVirt\n{metadata}\n{spec}\n---\napiVersion"),
+    )
+
+
 def limit_range(kind: str) -> str:
     """What comes before an example, for limits of what is of that kind."""
     metadata = "metadata: {name: caps, namespace: shop}"
@@ -789,6 +805,12 @@ ROWS = (
         ),
     ),
     Row("unsupported: empty", "UnsupportedConfigOverrides", (('{arguments: {v: ["9"]}}', "null"),)),
+    Row(
+        "crd: stored versions are not reported",
+        "CRDStoredVersionDropped",
+        (("status: {storedVersions: [v1alpha1, v1beta1]}", ""),),
+        ("CRDStoredVersionDroppedUnknown?",),
+    ),
     Row("crd: every stored version stays", "CRDStoredVersionDropped", (("[v1alpha1, v1beta1]", "[v1beta1]"),)),
     Row(
         "crd: the release does not bring it",
@@ -1005,6 +1027,7 @@ ROWS = (
         "catalog: not asked yet",
         "OperatorCatalogUnreachable",
         (("{connectionState: {lastObservedState: TRANSIENT_FAILURE}}", "{}"),),
+        ("OperatorCatalogUnreachableUnknown?",),
     ),
     Row("needs: what is served", "OperatorNeedsRemovedAPI", (("v1beta1", "v1"),)),
     Row(
@@ -1016,7 +1039,7 @@ ROWS = (
         (
             (
                 '{type: Installed, status: "False", reason: Failed',
-                '{type: Progressing, status: "True", reason: Retrying',
+                '{type: Installed, status: "True"}, {type: Progressing, status: "True", reason: Retrying',
             ),
         ),
         ("ClusterExtensionNotInstalled-argocd",),
@@ -1027,7 +1050,7 @@ ROWS = (
         (
             (
                 '{type: Installed, status: "False", reason: Failed',
-                '{type: Progressing, status: "True", reason: RollingOut',
+                '{type: Installed, status: "True"}, {type: Progressing, status: "True", reason: RollingOut',
             ),
         ),
     ),
@@ -1035,7 +1058,12 @@ ROWS = (
     Row(
         "extension: at its end",
         "ClusterExtensionNotInstalled",
-        (("type: Installed", "type: Deprecated"), ('"False"', '"True"')),
+        (
+            (
+                '{type: Installed, status: "False"',
+                '{type: Installed, status: "True"}, {type: Deprecated, status: "True"',
+            ),
+        ),
         ("ClusterExtensionNotInstalled-argocd",),
     ),
     Row("modules: verified, by the older words", "KernelModuleNotVerified", (("Failure", '"True"'),)),
@@ -1118,6 +1146,20 @@ ROWS = (
         (("evictionStrategy: LiveMigrate", "evictionStrategy: None"),),
     ),
     Row("machines: can move", "VirtualMachineNotMigratable", (('"False"', '"True"'),)),
+    Row("machines: by default, which is to move", "VirtualMachineNotMigratable", by_default("LiveMigrate"), MACHINES),
+    Row("machines: by default, which is to stop", "VirtualMachineNotMigratable", by_default("None")),
+    Row("machines: by default, none", "VirtualMachineNotMigratable", by_default("")),
+    Row(
+        "machines: by a default that is not known",
+        "VirtualMachineNotMigratable",
+        by_default(None),
+        ("VirtualMachineNotMigratableUnknown?",),
+    ),
+    Row(
+        "machines: by a default that is not known, and can move",
+        "VirtualMachineNotMigratable",
+        (*by_default(None), ('"False"', '"True"')),
+    ),
     Row("machines: off", "VirtualMachineNotMigratable", (("phase: Running", "phase: Succeeded"),)),
     Row("room: enough", "HeadroomShort", (('cpu: "3"', 'cpu: "2"'),)),
     Row("room: an odd quantity", "HeadroomShort", (('cpu: "4"', 'cpu: "4 cores"'),), ("HeadroomShortUnknown?",)),
@@ -1367,6 +1409,12 @@ ROWS = (
         "internal subnet: of services",
         "InternalSubnetOverlap",
         (("100.88.0.0/14", "10.128.0.0/14"), ("172.30.0.0/16", "100.64.0.0/20")),
+        ("InternalSubnetOverlap",),
+    ),
+    Row(
+        "internal subnet: as the spec names it",
+        "InternalSubnetOverlap",
+        (("status:", "spec:"),),
         ("InternalSubnetOverlap",),
     ),
     Row("internal subnet: of IPv6", "InternalSubnetOverlap", (("100.88.0.0/14", "fd98::/48"),)),
@@ -1791,6 +1839,12 @@ ROWS = (
         ("CertificateExpires",),
     ),
     Row("certificate: over", "CertificateExpires", (("2026-01-17", "2026-01-12"),), ("CertificateExpires",)),
+    Row(
+        "certificate: no renewal scheduled",
+        "CertificateExpires",
+        (('  renewalTime: "2025-12-18T08:00:00Z"\n', ""),),
+        ("CertificateExpires",),
+    ),
     Row("certificate: never made", "CertificateExpires", (('  notAfter: "2026-01-17T08:00:00Z"\n', ""),)),
     Row(
         "certificate: of a pool's nodes",
@@ -1921,6 +1975,7 @@ ROWS = (
     Row("quota: room for one more", "QuotaFull", (("16Gi", "24Gi"),)),
     Row("quota: a limit that is no quantity", "QuotaFull", (("16Gi", "plenty"),)),
     Row("quota: no virtual machine", "QuotaFull", (("kubevirt.io: virt-launcher", "app: web"),)),
+    Row("quota: no usage reported", "QuotaFull", (("used: {requests.memory: 12Gi}", "used: {}"),), ("QuotaFull",)),
     Row("quota: of some pods alone", "QuotaFull", (("spec: {hard", "spec: {scopes: [BestEffort], hard"),)),
     Row("quota: full of what is not moved", "QuotaFull", (("requests.memory", "requests.storage"),)),
     Row(
@@ -2367,7 +2422,8 @@ ROWS = (
             (
                 "\napiVersion",
                 "\napiVersion: operator.openshift.io/v1alpha1\nkind: EtcdBackup\nmetadata: {name: nightly-4, "
-                'creationTimestamp: "2026-01-14T02:00:00Z"}\n---\napiVersion',
+                'creationTimestamp: "2026-01-14T02:00:00Z"}\nstatus: {conditions: [{type: BackupCompleted, '
+                'status: "True"}]}\n---\napiVersion',
             ),
         ),
     ),
@@ -2605,7 +2661,7 @@ ROWS = (
         ("PlatformNodeSelector",),
     ),
     Row("node configuration: the last attempt succeeded", "NodeConfigFailed", (("Failure", "Success"),)),
-    Row("node configuration: no attempt", "NodeConfigFailed", (("status:", "spec:"),)),
+    Row("node configuration: no attempt", "NodeConfigFailed", (("status:", "spec:"),), ("NodeConfigFailedUnknown?",)),
     Row(
         "node configuration: of the container runtime",
         "NodeConfigFailed",

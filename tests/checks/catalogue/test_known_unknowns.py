@@ -1,15 +1,18 @@
-"""What a check knows that it cannot tell is said, whatever else cannot be read."""
+"""What a check cannot tell is Unknown, whatever else cannot be read; a field that is missing proves nothing."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.factories import context
 
 from kubekit.lang import yaml as kyaml
 from runup.checks.catalogue import CHECKS
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Applies, Check, Finding
 from runup.checks.decide.snapshots import snapshot_of
@@ -51,3 +54,118 @@ def test_no_object_that_cannot_be_read_hides_an_unknown(name: str) -> None:
         odd[index]["metadata"]["annotations"] = "odd"
         without = [obj for place, obj in enumerate(objects) if place != index]
         assert unknown(check, without) <= unknown(check, odd), objects[index]
+
+
+# Fields of a status without which a check says that nothing applies, and why that is right: by kind, the field and what
+# is below it, for the checks that are named. What users leave out of a spec has the API's default; a status has none.
+_WRITTEN_ON_FAILURE = "its controller writes the condition only while it is true"
+_OF_NO_KUBELET = "NodeHealthUnknown and KubeletSkewUnknown name a node without a kubelet's report"
+ABSENCE_IS_AN_ANSWER: dict[tuple[str, str], tuple[str, frozenset[str]]] = {
+    ("APIRequestCount", ""): (
+        "kube-apiserver makes the object, and fills it, when the API is first requested",
+        frozenset({"RemovedAPIRequested", "DeprecatedAPIRequested"}),
+    ),
+    ("APIRequestCount", "removedInRelease"): (
+        "openshift/api, apiserver/v1: empty for an API that no release removes",
+        frozenset({"DeprecatedAPIRequested"}),
+    ),
+    ("Certificate", ""): (
+        "cert-manager, certmanager/v1: without notAfter there is no certificate yet that could end",
+        frozenset({"CertificateExpires"}),
+    ),
+    ("Deployment", ""): (_WRITTEN_ON_FAILURE, frozenset({"PodsNotMade"})),
+    ("InstallPlan", ""): (
+        "operator-framework/api, InstallPlanPhaseNone: the empty phase is that of a plan which OLM has not handled",
+        frozenset({"OperatorUpdateWaits"}),
+    ),
+    ("Job", ""): ("batch/v1: active counts the running pods, and is left out for none", frozenset({"JobLostByDrain"})),
+    ("MachineConfigPool", ""): (
+        "a pool without a configuration is not rendered; MachineConfigPoolHealth reports it",
+        frozenset({"OSImageOverridden"}),
+    ),
+    ("Network", ""): (
+        "NetworkTypeRemoved reports a Network without a type, and its spec counts for a status that is empty",
+        frozenset({"NetworkMigrationUnfinished", "InternalSubnetOverlap"}),
+    ),
+    ("Node", "conditions"): (_OF_NO_KUBELET, frozenset({"NodePressure"})),
+    ("Node", ""): (_OF_NO_KUBELET, frozenset({"NodePressure", "TraefikGroupRemoved", "PackageBasedNodes"})),
+    ("Node", "nodeInfo"): (
+        "KubeletSkewUnknown names a node without a version; from 4.19 on no node can be made of packages",
+        frozenset({"TraefikGroupRemoved", "PackageBasedNodes"}),
+    ),
+    ("Pod", ""): (
+        "kubernetes, pkg/registry/core/pod: the API server sets the phase when a pod is made; a container that does "
+        "not wait has no reason",
+        frozenset({"SystemPodsFailing", "StatefulSetHeldUp"}),
+    ),
+    ("ResourceQuota", ""): (
+        "apiserver, pkg/admission/plugin/resourcequota: what status.hard lacks is not limited",
+        frozenset({"QuotaFull"}),
+    ),
+    ("ResourceQuota", "hard"): (
+        "apiserver, pkg/admission/plugin/resourcequota: what status.hard lacks is not limited",
+        frozenset({"QuotaFull"}),
+    ),
+    ("Route", ""): (_WRITTEN_ON_FAILURE, frozenset({"RoutesUnservable"})),
+    ("StorageVersionMigration", ""): (
+        "kube-storage-version-migrator: no condition before it runs",
+        frozenset({"StorageVersionMigrationFailed"}),
+    ),
+    ("Subscription", ""): (
+        "OLM writes Deprecated conditions while a catalog says so, and installedCSV once something is installed",
+        frozenset({"OperatorDeprecated", "OperatorNotInTargetCatalog"}),
+    ),
+    ("VirtualMachineInstance", ""): (
+        "kubevirt, VmPhaseUnset: a machine without a phase does not run yet",
+        frozenset({"VirtualMachineNotMigratable"}),
+    ),
+    ("VolumeAttachment", ""): (
+        "storage.k8s.io/v1: attached is required, and an error is there only after a failure",
+        frozenset({"VolumeAttachmentStuck", "CSIDriverNotReady", "ZoneLockedVolumes"}),
+    ),
+}
+# Of a condition, its type and its status are required, and so are the fields of these two lists.
+_REQUIRED = frozenset({"type", "status", "name", "byUser", "byNode"})
+
+
+def paths(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The places of all fields and items, the outer ones first."""
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*at, key)
+        yield from paths(below, (*at, key))
+
+
+def missing_fields() -> Iterator[tuple[str, int, tuple[str | int, ...]]]:
+    """Each optional field of the status of an object in the example of a check."""
+    for name, check in sorted(BY_NAME.items()):
+        for index, document in enumerate(kyaml.load_all(check.example)):
+            for path in paths(document.get("status"), ("status",)):
+                if path[-1] not in _REQUIRED and not isinstance(path[-1], int):
+                    yield name, index, path
+            if "status" in document:
+                yield name, index, ("status",)
+
+
+def without_field(text: str, index: int, path: tuple[str | int, ...]) -> str:
+    """The example without that field of its document of that number."""
+    documents = list(kyaml.load_all(text))
+    holder = documents[index]
+    for key in path[:-1]:
+        holder = holder[key]
+    del holder[path[-1]]
+    return kyaml.dump_all(documents)
+
+
+@pytest.mark.parametrize(("name", "index", "path"), list(missing_fields()), ids=str)
+def test_a_field_that_is_missing_is_no_answer(name: str, index: int, path: tuple[str | int, ...]) -> None:
+    """The check still applies, or does not know; unless its absence has a meaning, which is listed with its source."""
+    check = BY_NAME[name]
+    snapshot, given = check_page.example(replace(check, example=without_field(check.example, index, path)))
+    kind = list(kyaml.load_all(check.example))[index]["kind"]
+    listed = [
+        checks
+        for (of, field), (_, checks) in ABSENCE_IS_AN_ANSWER.items()
+        if of == kind and (not field or path[1:2] == (field,))
+    ]
+    is_clear = run_check(check, snapshot, given).result == "Clear"
+    assert not is_clear or any(name in checks for checks in listed)

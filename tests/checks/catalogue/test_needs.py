@@ -69,6 +69,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("TargetRegistryRefused", "clusterversions"): "asked only about a registry that is blocked, as none in its example",
     ("TargetOnlyMirrored", "clusterversions"): "asked only where the target's image is not known",
     ("NodeHealth", "nodemaintenances"): "read only for a node that has the taint of its operator",
+    ("VirtualMachineNotMigratable", "kubevirts"): "asked only about a machine that names no evictionStrategy",
     ("QuotaFull", "limitranges"): "asked only about a quota of amounts that a pod does not declare",
     ("RemovedVolumePlugin", "csinodes"): "asked only about a plug-in that a CSI driver replaces",
     ("NodeImageTooOld", "configmaps"): "a ConfigMap can only say that kubelets take cgroup v1",

@@ -216,6 +216,9 @@ RESOURCES.update(
             plural="virtualmachineinstances",
             namespaced=True,
         ),
+        "runup.api.platform_v1.KubeVirt": Resource(
+            group="kubevirt.io", version="v1", kind="KubeVirt", plural="kubevirts", namespaced=True
+        ),
         "runup.api.platform_v1.PreflightValidation": _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
         "runup.api.platform_v1.PreflightValidationOCP": _kmm(
             "v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"

@@ -325,7 +325,6 @@ class VMIStatus(Wire, frozen=True):
 
     phase: str = ""
     node_name: str = ""
-    eviction_strategy: str = ""
     conditions: tuple[LooseCondition, ...] = ()
 
 
@@ -334,6 +333,24 @@ class VirtualMachineInstance(Object, frozen=True, kw_only=True):
 
     spec: VMISpec = VMISpec()
     status: VMIStatus = VMIStatus()
+
+
+class KubeVirtConfiguration(Wire, frozen=True):
+    """Settings for all virtual machines; `eviction_strategy` is that of machines which name none."""
+
+    eviction_strategy: str = ""
+
+
+class KubeVirtSpec(Wire, frozen=True):
+    """`spec` of a KubeVirt."""
+
+    configuration: KubeVirtConfiguration = KubeVirtConfiguration()
+
+
+class KubeVirt(Object, frozen=True):
+    """An installation of KubeVirt."""
+
+    spec: KubeVirtSpec = KubeVirtSpec()
 
 
 class KMMSpec(Wire, frozen=True):

@@ -1,6 +1,7 @@
 """A definition of a kind is not in force, or on its way out.
 
-Applies when a CustomResourceDefinition says NamesAccepted=False, Established=False, or Terminating=True.
+Applies when a CustomResourceDefinition says NamesAccepted=False, Established=False, or Terminating=True. A definition
+without the condition Established, which the API server sets on each, is Unknown.
 
 Why it matters: its kind is not served, or its objects are being deleted; a release that brings the definition, or whose
 operator reads the kind, waits for it.
@@ -15,7 +16,18 @@ Source of the rule: the conditions of apiextensions.k8s.io/v1.
 from __future__ import annotations
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, names, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    names,
+    names_of,
+    risk,
+    unknown,
+)
 
 NAME = "CRDNotInForce"
 CONDITIONS_NOT_IN_FORCE = (("NamesAccepted", "False"), ("Established", "False"), ("Terminating", "True"))
@@ -31,10 +43,13 @@ status:
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names every definition that is not in force."""
     inactive: list[tuple[CustomResourceDefinition, str]] = []
+    silent: list[CustomResourceDefinition] = []
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
         conditions = [(condition.type, condition.status) for condition in crd.status.conditions]
         if bad := [f"{type_}={status}" for type_, status in conditions if (type_, status) in CONDITIONS_NOT_IN_FORCE]:
             inactive.append((crd, ", ".join(bad)))
+        elif "Established" not in dict(conditions):
+            silent.append(crd)
     if inactive:
         listing = names([f"{crd.metadata.name} ({why})" for crd, why in inactive])
         yield risk(
@@ -44,6 +59,9 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             [crd for crd, _ in inactive],
             fix="See with `oc describe crd NAME` what holds it up.",
         )
+    if silent:
+        why = f"{count(len(silent), 'CustomResourceDefinition')} ({names_of(silent)}) report no condition Established"
+        yield unknown(NAME, why, silent, fix="See `oc describe crd NAME`, and the logs of kube-apiserver.")
 
 
 CHECK = declared(run, NAME, "kube-apiserver", reads=(DEFINITIONS,), rank=320)

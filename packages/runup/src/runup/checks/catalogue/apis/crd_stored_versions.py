@@ -2,8 +2,9 @@
 
 Applies when the target's own manifests bring a CustomResourceDefinition, the cluster has one of that name, and
 `status.storedVersions` names a version that is not in the target's `spec.versions`. A release whose manifests cannot be
-read is Unknown. Without a ClusterVersion nothing brings definitions but add-ons; there a definition counts whose own
-`spec.versions` do not have a version that it stores, as a warning.
+read is Unknown, and so is a definition without storedVersions that has such a version. Without a ClusterVersion nothing
+brings definitions but add-ons; there a definition counts whose own `spec.versions` do not have a version that it
+stores, as a warning.
 
 Why it matters: the API server refuses such a definition, so the update stops at it.
 
@@ -77,7 +78,12 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             for version in crd.status.stored_versions
             if name in target_versions and version not in target_versions[name]
         ]
-        if dropped:
+        if not crd.status.stored_versions and name in target_versions:
+            # The API server writes the field when the definition is created; any of its versions may be stored.
+            if lost := sorted({version.name for version in crd.spec.versions} - target_versions[name]):
+                why = f"{name} does not report its storedVersions, and {context.target} does not have {names(lost)}"
+                yield unknown(NAME, why, [crd], fix=f"See `oc get crd {name} -o yaml`.")
+        elif dropped:
             yield risk(
                 NAME,
                 f"Objects of {name} may be stored in {names(dropped)}, which the definition of {context.target} "

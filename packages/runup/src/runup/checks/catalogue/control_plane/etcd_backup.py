@@ -1,7 +1,8 @@
 """The newest backup of etcd failed.
 
-Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without
-EtcdBackups is not evaluated: backups may be made in other ways, of which the cluster knows nothing.
+Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. If it has no condition, the
+result is Unknown. A cluster without EtcdBackups is not evaluated: backups may be made in other ways, of which the
+cluster knows nothing.
 
 Why it matters: only a backup can undo an update that went wrong.
 
@@ -18,7 +19,17 @@ from datetime import UTC, datetime
 
 from kubekit.api.conditions import find
 from runup.api.operator_v1 import EtcdBackup
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, condition_text, declared, resource_of, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    condition_text,
+    declared,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "EtcdBackupFailed"
 EXAMPLE = """
@@ -34,18 +45,21 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a risk if the newest EtcdBackup failed."""
     backups = snapshot.all_or_none(EtcdBackup)
-    # One that is not in the list may be newer.
-    if not backups or not snapshot.has_all(resource_of(EtcdBackup)):
+    if not backups:
         return
     newest = max(backups, key=lambda backup: (backup.metadata.creation_timestamp or _NEVER, backup.metadata.name))
     failed = find(newest.status.conditions, "BackupFailed")
-    if failed is not None and failed.status == "True":
+    # One that is not in the list may be newer.
+    if failed is not None and failed.status == "True" and snapshot.has_all(resource_of(EtcdBackup)):
         yield risk(
             NAME,
             f"The newest backup of etcd, {newest.metadata.name}, failed{condition_text(failed)}",
             [newest],
             fix=f"See `oc describe etcdbackup {newest.metadata.name}`, and make a backup before the update.",
         )
+    elif not newest.status.conditions:
+        why = f"the newest backup of etcd, {newest.metadata.name}, does not report how it went"
+        yield unknown(NAME, why, [newest], fix=f"See `oc describe etcdbackup {newest.metadata.name}`.")
 
 
 CHECK = declared(run, NAME, "etcd", reads=(EtcdBackup, DEFINITIONS), rank=690)

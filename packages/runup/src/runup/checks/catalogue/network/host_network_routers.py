@@ -2,7 +2,8 @@
 
 Applies when an IngressController of type HostNetwork asks for as many routers as there are nodes that may run one, or
 more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, unless it has
-tolerations, not tainted. A cluster with a single node gets no finding.
+tolerations, not tainted. The result is Unknown for a controller that names no strategy in its status or spec. A cluster
+with a single node gets no finding.
 
 Why it matters: such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
 Pending until the node is back: there is one router fewer for that time, and a load balancer that does not ask for
@@ -25,7 +26,19 @@ from kubekit.rules.node_rules import takes_pods
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
 from runup.checks.catalogue.shared.topology import control_plane, repelling_taints
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, resource_of, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names_of,
+    resource_of,
+    risk,
+    unknown,
+)
 
 NAME = "RoutersFillNodes"
 WORKERS = LabelSelector(match_labels={"node-role.kubernetes.io/worker": ""})
@@ -48,15 +61,18 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields a finding for each IngressController on host ports that has as many routers as nodes to run them."""
-    routers = [
-        controller
-        for controller in sorted(snapshot.all_or_none(IngressController), key=full_name)
-        # Without a status the spec is asked.
-        if (strategy := controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy)
-        and strategy.type == "HostNetwork"
+    controllers = sorted(snapshot.all_or_none(IngressController), key=full_name)
+    # Without a status the spec is asked.
+    strategies = [
+        each.status.endpoint_publishing_strategy or each.spec.endpoint_publishing_strategy for each in controllers
     ]
-    if not routers or control_plane(snapshot) == "SingleReplica":
+    routers = [each for each, used in zip(controllers, strategies, strict=True) if used and used.type == "HostNetwork"]
+    silent = [each for each, used in zip(controllers, strategies, strict=True) if used is None]
+    if not (routers or silent) or control_plane(snapshot) == "SingleReplica":
         return
+    if silent:
+        why = f"{count(len(silent), 'IngressController')} ({names_of(silent)}) report no endpointPublishingStrategy"
+        yield unknown(NAME, why, silent, fix="See the pod ingress-operator, which writes it into the status.")
     nodes = snapshot.all(Node)
     for controller in routers:
         replica_count = 2 if controller.spec.replicas is None else controller.spec.replicas

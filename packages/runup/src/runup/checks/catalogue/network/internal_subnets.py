@@ -2,7 +2,8 @@
 
 Applies when the cluster's network is OVNKubernetes, and its pod or service network overlaps with the join subnet
 (100.64.0.0/16 unless the network operator's configuration names another) or, for a target of 4.14 or later, with the
-transit switch subnet (100.88.0.0/16 likewise). A range that cannot be read is Unknown.
+transit switch subnet (100.88.0.0/16 likewise). Where the status is empty, the spec counts; a range that cannot be read
+is Unknown, and so are networks that neither names.
 
 Why it matters: traffic to these addresses goes to the network's own routers: nodes or services cannot be reached. A
 cluster from before 4.14 has no transit switch, so that its update is the first to need that range.
@@ -41,7 +42,11 @@ status:
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk for each cluster network that overlaps a subnet that OVN-Kubernetes uses internally."""
-    networks = [network for network in snapshot.all_or_none(Network) if network.status.network_type == "OVNKubernetes"]
+    networks = [
+        network
+        for network in snapshot.all_or_none(Network)
+        if (network.status.network_type or network.spec.network_type) == "OVNKubernetes"
+    ]
     if not networks:
         return
     # The subnets that were chosen are named there: the usual ones are those of a cluster without it.
@@ -53,9 +58,13 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     has_transit = context.target.minor_version >= TRANSIT_SINCE
     internal = [join, transit] if has_transit else [join]
     for network in networks:
-        status = network.status
-        used = [("pod network", entry.cidr) for entry in status.cluster_network]
-        used += [("service network", service_range) for service_range in status.service_network]
+        spec, status = network.spec, network.status
+        used = [("pod network", entry.cidr) for entry in status.cluster_network or spec.cluster_network]
+        used += [("service network", each) for each in status.service_network or spec.service_network]
+        if not used:
+            fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
+            yield unknown(NAME, "the Network names no pod or service network", [network], fix=fix)
+            continue
         overlaps = []
         try:
             for (use, cidr), (subnet_kind, subnet) in product(used, internal):

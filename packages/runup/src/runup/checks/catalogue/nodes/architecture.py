@@ -3,6 +3,7 @@
 Applies when Nodes report more than one architecture and ClusterVersion says that its release is for one. Its
 `status.desired.architecture` is Multi or empty, and the message of its condition ReleaseAccepted names the
 architecture. Clusters before 4.20 leave the field empty by default, so without the message the result is Unknown there.
+A node that reports no architecture is Unknown too, unless the release is for several.
 
 Why it matters: an update stays with the architecture that it has: nodes of another get images that they cannot run.
 
@@ -23,7 +24,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.writing import Context, Findings, Snapshot, declared, names, risk, unknown
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
 
 NAME = "ArchitecturesMixed"
 # `Payload loaded version="4.17.30" image="..." architecture="Multi"`
@@ -52,10 +53,19 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields a risk if nodes have several architectures and the release is for one."""
     nodes = snapshot.all(Node)
     architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
-    if len(architectures) < 2:
+    silent = [node for node in nodes if not node.status.node_info.architecture]
+    if len(architectures) < 2 and not silent:
         return
     is_multi = _is_release_multi(snapshot.get(ClusterVersion, "version"), context.source)
     if is_multi:
+        return
+    if len(architectures) < 2:
+        yield unknown(
+            NAME,
+            f"{count(len(silent), 'node')} ({names_of(silent)}) report no architecture",
+            silent,
+            fix="See whether the kubelet runs there: `oc describe node NAME`.",
+        )
         return
     if is_multi is None:
         yield unknown(

@@ -1,7 +1,8 @@
 """Machines that the cluster made are broken.
 
 Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
-or has been on its way out for two hours. All such Machines are one risk.
+or has been on its way out for two hours. All such Machines are one risk. A Machine without a phase, which the machine
+controller sets when it first handles the Machine, is Unknown.
 
 Why it matters: a failed machine is never fixed by itself: its node is missing where a drain needs the room, and a
 MachineSet that wants it does not make another.
@@ -22,7 +23,18 @@ from datetime import timedelta
 from kubekit.lang.text import count
 from runup.api.platform_v1 import Machine
 from runup.checks.decide.wording import names
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, full_name, risk, since_text
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    declared,
+    full_name,
+    names_of,
+    risk,
+    since_text,
+    unknown,
+)
 
 NAME = "MachineFailed"
 ON_THE_WAY = ("Provisioning", "Provisioned")
@@ -39,6 +51,7 @@ status: {phase: Failed, errorReason: InsufficientResources}
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names every Machine that failed or never became a node."""
     broken: list[tuple[Machine, str]] = []
+    silent: list[Machine] = []
     for machine in sorted(snapshot.all_or_none(Machine), key=full_name):
         status, metadata = machine.status, machine.metadata
         since = metadata.deletion_timestamp or (metadata.creation_timestamp if status.phase in ON_THE_WAY else None)
@@ -48,6 +61,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             broken.append(
                 (machine, f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}")
             )
+        elif not status.phase:
+            silent.append(machine)
     if broken:
         owned = all(machine.metadata.owner_references for machine, _ in broken)
         yield risk(
@@ -62,6 +77,9 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 else "a machine without an owner (a MachineSet) is not recreated."
             ),
         )
+    if silent:
+        why = f"{count(len(silent), 'machine')} ({names_of(silent)}) report no phase"
+        yield unknown(NAME, why, silent, fix="See the pod machine-api-controllers in namespace openshift-machine-api.")
 
 
 CHECK = declared(run, NAME, "machine-api", reads=(Machine, DEFINITIONS), rank=570)

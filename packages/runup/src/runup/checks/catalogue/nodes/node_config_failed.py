@@ -1,7 +1,8 @@
 """The machine-config operator rejected a KubeletConfig or a ContainerRuntimeConfig.
 
 Applies when the last condition of a KubeletConfig or a ContainerRuntimeConfig has the type Failure. The operator adds a
-condition for each attempt, of the type Success or Failure; the status of a condition does not count.
+condition for each attempt, of the type Success or Failure; the status of a condition does not count. The result is
+Unknown for an object without conditions.
 
 Why it matters: the operator does not render the configuration of the pools that the object selects. The update brings
 a new configuration, and these pools do not get it until the object is correct.
@@ -20,7 +21,7 @@ from __future__ import annotations
 from functools import partial
 
 from runup.api.machineconfig_v1 import ContainerRuntimeConfig, KubeletConfig
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk, yield_from_all
+from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, risk, unknown, yield_from_all
 
 NAME = "NodeConfigFailed"
 EXAMPLE = """
@@ -42,16 +43,20 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 def _failed(snapshot: Snapshot, kind: type[KubeletConfig | ContainerRuntimeConfig]) -> Findings:
     for config in sorted(snapshot.all_or_none(kind), key=lambda each: each.metadata.name):
-        if not config.status.conditions or config.status.conditions[-1].type != "Failure":
+        name, command = config.metadata.name, f"`oc describe {kind.__name__.lower()} {config.metadata.name}`"
+        if not config.status.conditions:
+            why = f"the machine-config operator does not report whether it took {kind.__name__} {name}"
+            yield unknown(NAME, why, [config], fix=f"See {command}, and the pod machine-config-controller.")
             continue
-        name = config.metadata.name
+        if config.status.conditions[-1].type != "Failure":
+            continue
         words = " ".join(config.status.conditions[-1].message.split()).removeprefix("Error: ").rstrip(".")
         yield risk(
             f"{NAME}-{name}",
             f"The machine-config operator rejected {kind.__name__} {name}, so the pools that it selects get no new "
             f"configuration{f': {words}' if words else ''}.",
             [config],
-            fix=f"Correct or delete it; `oc describe {kind.__name__.lower()} {name}` shows the condition Success then.",
+            fix=f"Correct or delete it; {command} shows the condition Success then.",
         )
 
 

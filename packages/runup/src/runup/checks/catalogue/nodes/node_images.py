@@ -2,12 +2,13 @@
 
 Applies when a node's operating system, as its kubelet reports it, is one whose publisher has no image for the target:
 Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. A release between two that the table
-has counts as the older one; a newer one than the table has is Unknown. It also applies when an EC2NodeClass of
-Karpenter selects images of Amazon Linux 2. For a target of 1.35 or later it also applies to an operating system that
-starts with cgroup v1 by default (RHEL 8 and older with their derivatives such as Rocky Linux, AlmaLinux and Oracle
-Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux 2): a node does not report which version it runs. An
-operating system that the table does not have, such as Flatcar or SLES, is Unknown then. If any kubelet is reported
-`failCgroupV1: false`, cgroup v1 is a decision, and nothing is reported for it.
+has counts as the older one; a newer one than the table has is Unknown, and so is a node that reports no operating
+system. It also applies when an EC2NodeClass of Karpenter selects images of Amazon Linux 2. For a target of 1.35 or
+later it also applies to an operating system that starts with cgroup v1 by default (RHEL 8 and older with their
+derivatives such as Rocky Linux, AlmaLinux and Oracle Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux
+2): a node does not report which version it runs. An operating system that the table does not have, such as Flatcar or
+SLES, is Unknown then. If any kubelet is reported `failCgroupV1: false`, cgroup v1 is a decision, and nothing is
+reported for it.
 
 Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 
@@ -100,6 +101,9 @@ def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distrib
     others = [node for node in nodes if node.metadata.name not in listed_names]
     if others and target > cgroups["last"] and not _is_cgroup_v1_allowed(snapshot):
         yield from _of_cgroups(others, cgroups)
+    elif silent := [node for node in others if not node.status.node_info.os_image]:
+        why = f"{count(len(silent), 'node')} ({names_of(silent)}) report no operating system"
+        yield unknown(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
 
 
 def _of_cgroups(nodes: Sequence[Node], cgroups: Mapping[str, Any]) -> Findings:

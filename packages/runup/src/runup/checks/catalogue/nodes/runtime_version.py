@@ -1,10 +1,10 @@
 """The container runtime of some nodes is too old for the target's kubelet.
 
 Applies when a Node runs containerd below the version that the target's Kubernetes asks for, or Docker with a kubelet of
-before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). A containerd
-that does not report its version is Unknown, and so is each of them for a target that is newer than the table. CRI-O
-comes with the release and is not evaluated, nor is the containerd that the Windows Machine Config Operator brings
-together with its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
+before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). A Node that
+reports no runtime or no version of its containerd is Unknown, and so is each of them for a target that is newer than
+the table. CRI-O comes with the release and is not evaluated, nor is the containerd that the Windows Machine Config
+Operator brings together with its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
 Why it matters: the kubelet does not start with a runtime whose API it does not speak.
 
@@ -76,6 +76,14 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         row["atLeast"] for row in table["containerd"] if int(row["kubernetes"].partition(".")[2]) <= (target or 0)
     ]
     least: Number = max((tuple(map(int, version.split("."))) for version in minimums), default=())
+    silent = [
+        node
+        for node in control_plane_first(snapshot.all(Node))
+        if not node.status.node_info.container_runtime_version and WINDOWS_OPERATOR not in node.metadata.annotations
+    ]
+    if least and silent:
+        why = f"{count(len(silent), 'node')} ({names_of(silent)}) report no container runtime"
+        yield unknown(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
     of_containerd = [node for node in nodes if not _is_docker(node)]
     old = [node for node in of_containerd if (version := _containerd_version(node)) and version < least]
     if old:

@@ -1,6 +1,7 @@
 """A catalog of operators cannot be reached, so nobody knows which updates there are.
 
-Applies when a CatalogSource's connection is not READY (and not CONNECTING or IDLE, which pass).
+Applies when a CatalogSource's connection is not READY (and not CONNECTING or IDLE, which pass). A CatalogSource that
+does not report its connection is Unknown.
 
 Why it matters: OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
 update back, also those of other catalogs.
@@ -15,10 +16,22 @@ Source of the rule: operator-lifecycle-manager, CatalogSource `status.connection
 from __future__ import annotations
 
 from runup.api.olm_v1alpha1 import CatalogSource
-from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    Context,
+    Findings,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    risk,
+    unknown,
+)
 
 NAME = "OperatorCatalogUnreachable"
-HEALTHY_STATES = ("READY", "CONNECTING", "IDLE", "")
+HEALTHY_STATES = ("READY", "CONNECTING", "IDLE")
 EXAMPLE = """
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -29,11 +42,11 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the CatalogSources that cannot be reached."""
-    unreachable = [
-        catalog
-        for catalog in sorted(snapshot.all_or_none(CatalogSource), key=full_name)
-        if _connection_state(catalog) not in HEALTHY_STATES
+    states = [
+        (catalog, _connection_state(catalog)) for catalog in sorted(snapshot.all_or_none(CatalogSource), key=full_name)
     ]
+    unreachable = [catalog for catalog, state in states if state and state not in HEALTHY_STATES]
+    silent = [catalog for catalog, state in states if not state]
     if unreachable:
         listing = names([f"{full_name(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
         yield risk(
@@ -43,6 +56,9 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             fix="See its pod with `oc get pods -n openshift-marketplace`; `oc get catalogsources -A -o yaml` "
             "shows READY.",
         )
+    if silent:
+        why = f"{count(len(silent), 'catalog')} of operators ({names_of(silent)}) report no connection"
+        yield unknown(NAME, why, silent, fix="See the pod catalog-operator, and `oc describe catalogsource NAME`.")
 
 
 def _connection_state(catalog: CatalogSource) -> str:

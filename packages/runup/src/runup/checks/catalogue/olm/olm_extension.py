@@ -1,7 +1,8 @@
 """An operator of the newer OLM is not installed as asked for, or its package is at its end.
 
 Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
-Progressing with reason Retrying or Blocked for ten minutes or more: its next version cannot be installed.
+Progressing with reason Retrying or Blocked for ten minutes or more: its next version cannot be installed. One whose
+condition Installed is missing or Unknown is Unknown.
 
 Why it matters: its content is missing or incomplete, and an update of the cluster does not fix it.
 
@@ -14,9 +15,19 @@ Source of the rule: operator-framework/operator-controller, `api/v1` (conditions
 
 from __future__ import annotations
 
-from kubekit.api.conditions import find, status_of
+from kubekit.api.conditions import find
 from runup.api.olm_v1alpha1 import ClusterExtension
-from runup.checks.writing import DEFINITIONS, DOWN_PATIENCE, Context, Findings, Snapshot, condition_text, declared, risk
+from runup.checks.writing import (
+    DEFINITIONS,
+    DOWN_PATIENCE,
+    Context,
+    Findings,
+    Snapshot,
+    condition_text,
+    declared,
+    risk,
+    unknown,
+)
 
 NAME = "ClusterExtensionNotInstalled"
 UNHEALTHY_CONDITIONS = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
@@ -45,11 +56,20 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                     severity="warning" if type_ == "Installed" else "info",
                     fix=f"See `oc describe clusterextension {name}`, and fix what it names.",
                 )
-        progressing = find(extension.status.conditions, "Progressing")
-        # What is not installed at all has been told.
-        installed = status_of(extension.status.conditions, "Installed") != "False"
-        if (
-            installed
+        progressing, installed = (
+            find(extension.status.conditions, "Progressing"),
+            find(extension.status.conditions, "Installed"),
+        )
+        if installed is None or installed.status == "Unknown":
+            yield unknown(
+                NAME,
+                f"ClusterExtension {name} does not report whether it is installed",
+                [extension],
+                fix=f"See `oc describe clusterextension {name}`, and the pods of operator-controller.",
+            )
+        # One that is not installed has its finding already.
+        elif (
+            installed.status != "False"
             and progressing is not None
             and (
                 progressing.reason in ("Retrying", "Blocked")

@@ -1,9 +1,10 @@
 """An operator that OLM installed is not in order.
 
 Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or has been in Pending,
-InstallReady or Installing for an hour or more; when an InstallPlan that was approved is in phase Failed and no later
-one for the same operator came to its end; or when a Subscription has had one of the conditions ResolutionFailed,
-BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing for ten minutes or more: its operator is not updated then.
+InstallReady or Installing for an hour or more (one without a phase is Unknown: OLM has not handled it); when an
+InstallPlan that was approved is in phase Failed and no later one for the same operator came to its end; or when a
+Subscription has had one of the conditions ResolutionFailed, BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing
+for ten minutes or more: its operator is not updated then.
 
 Why it matters: an operator that fails before the update does not get better by it, and its webhooks may hold others up.
 
@@ -80,7 +81,10 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 def _operator_findings(csvs: Iterable[ClusterServiceVersion], context: Context) -> Findings:
+    silent = []
     for csv in csvs:
+        if not csv.status.phase:
+            silent.append(csv)
         status, since = csv.status, csv.status.last_transition_time
         is_late = status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
         if status.phase in PHASES or is_late:
@@ -91,6 +95,10 @@ def _operator_findings(csvs: Iterable[ClusterServiceVersion], context: Context) 
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and fix what it names.",
             )
+    if silent:
+        why = f"{writing.count(len(silent), 'operator')} ({writing.names_of(silent)}) report no phase"
+        fix = "See the pod olm-operator in namespace openshift-operator-lifecycle-manager."
+        yield writing.unknown(NAME, why, silent, fix=fix, kind=CSVS)
 
 
 def _plan_findings(snapshot: Snapshot) -> Findings:

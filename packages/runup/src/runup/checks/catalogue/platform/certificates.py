@@ -1,10 +1,11 @@
 """A certificate ends within days, and its controller has not renewed it.
 
-Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past, or is
-not Ready and ends within seven days; or when all certificates of one name that a machine config pool lists
-(`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an hour ago or more,
-when its owner renews it. The life of such a certificate is derived from the time in its name; a certificate without one
-is not evaluated. Secrets are not read: the check uses what other objects report of the certificates in them.
+Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past or no
+renewal is scheduled, or is not Ready and ends within seven days; or when all certificates of one name that a machine
+config pool lists (`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an
+hour ago or more, when its owner renews it. The life of such a certificate is derived from the time in its name; a
+certificate without one is not evaluated. Secrets are not read: the check uses what other objects report of the
+certificates in them.
 
 Why it matters: what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
 trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.
@@ -82,7 +83,8 @@ def _of_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
         if status.not_after is None or status.not_after - now > MARGIN:
             continue
         is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
-        if not is_ready or (status.renewal_time is not None and status.renewal_time <= now):
+        # Without a renewalTime, cert-manager has scheduled no renewal.
+        if not is_ready or status.renewal_time is None or status.renewal_time <= now:
             yield f"Certificate {full_name(certificate)}", status.not_after, certificate
 
 

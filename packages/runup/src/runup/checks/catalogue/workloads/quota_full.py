@@ -3,10 +3,11 @@
 Applies when a ResourceQuota without scopes leaves less than one more pod needs (its number, or the cpu or memory that
 the pods of the namespace request), and the namespace has something that needs one pod too many for a time: a virtual
 machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
-maxSurge. It also applies when a quota is used beyond its limit, which was lowered later: pods that are evicted are not
-recreated. Otherwise a full quota is not reported: a new pod is made once the old one has ended. All such quotas are one
-risk. Another one (-Demands) is a quota of an amount, such as limits.memory, that a container of an evicted pod does not
-declare, where no LimitRange of the namespace gives it: the quota was made after the pod, which is not recreated.
+maxSurge. It also applies when a quota is used beyond its limit, which was lowered later, or when the quota controller
+reports no usage of what the quota limits: pods that are evicted are not recreated. Otherwise a full quota is not
+reported: a new pod is made once the old one has ended. All such quotas are one risk. Another one (-Demands) is a quota
+of an amount, such as limits.memory, that a container of an evicted pod does not declare, where no LimitRange of the
+namespace gives it: the quota was made after the pod, which is not recreated.
 
 Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.
@@ -16,8 +17,10 @@ Remedy: raise the quota for the time of the update (`oc edit quota NAME -n NAMES
 Accepting it is right where the room is made in time.
 
 Source of the rule: the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods
-that end still count); apps/v1 (RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's
-pod is made next to the source's)."""
+that end still count); apiserver, `pkg/admission/plugin/resourcequota` (hasUsageStats); apps/v1
+(RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's pod is made next to the
+source's).
+"""
 
 from __future__ import annotations
 
@@ -172,7 +175,11 @@ def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[
     """Returns what the quota has no room for, or an empty string."""
     moved = [pod for pod in pods if is_drained(pod)]
     hard, used = quota.status.hard, quota.status.used
-    keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
+    limited = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard]
+    # Admission refuses a pod as long as the usage of what it asks for is not known (hasUsageStats).
+    if moved and (uncounted := [key for key in limited if key not in used]):
+        return f"no usage of {names(uncounted)} is reported: evicted pods are not recreated"
+    keys = [key for key in limited if key in used]
     amounts = {key: (quantity_or_none(hard[key]), quantity_or_none(used[key])) for key in keys}
     remaining_by_key = {
         key: most - used_amount

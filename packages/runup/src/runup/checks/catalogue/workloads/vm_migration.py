@@ -1,7 +1,8 @@
 """Virtual machines that must move when their node is drained, and cannot.
 
-Applies when a VirtualMachineInstance that runs has evictionStrategy LiveMigrate (its own, or as its status says) and
-the condition LiveMigratable is False. The result is Unknown if the condition is missing or Unknown.
+Applies when a VirtualMachineInstance that runs has the evictionStrategy LiveMigrate and the condition LiveMigratable is
+False. If it names no strategy, that of the KubeVirt object counts; without one there, KubeVirt shuts the machine down.
+The result is Unknown if the condition is missing or Unknown, or if there is no KubeVirt object to ask.
 
 Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
 and with it its pool, stops.
@@ -11,13 +12,15 @@ can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
 
 Accepting it means that these nodes are not drained by themselves.
 
-Source of the rule: kubevirt, `pkg/virt-controller/watch/drain` and the condition VMCannotBeEvicted.
+Source of the rule: kubevirt, `pkg/util/migrations` (VMIEvictionStrategy, VMIMigratableOnEviction) and the admission of
+evictions in `pkg/virt-api/webhooks/validating-webhook/admitters`.
 """
 
 from __future__ import annotations
 
 from kubekit.api.conditions import find
-from runup.api.platform_v1 import VirtualMachineInstance
+from kubekit.api.meta_v1 import LooseCondition
+from runup.api.platform_v1 import KubeVirt, VirtualMachineInstance
 from runup.checks.writing import (
     DEFINITIONS,
     Context,
@@ -30,6 +33,7 @@ from runup.checks.writing import (
     names_of,
     risk,
     unknown,
+    yield_from_all,
 )
 
 NAME = "VirtualMachineNotMigratable"
@@ -47,12 +51,37 @@ status:
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the virtual machines that cannot be migrated off their node."""
-    moving = [
+    running = [
         (machine, find(machine.status.conditions, "LiveMigratable"))
         for machine in sorted(snapshot.all_or_none(VirtualMachineInstance), key=full_name)
-        if (machine.spec.eviction_strategy or machine.status.eviction_strategy) == "LiveMigrate"
-        and machine.status.phase == "Running"
+        if machine.status.phase == "Running"
     ]
+    moving = [pair for pair in running if pair[0].spec.eviction_strategy == "LiveMigrate"]
+    yield from yield_from_all(
+        lambda: _findings(moving),
+        lambda: _by_default(snapshot, [pair for pair in running if not pair[0].spec.eviction_strategy]),
+    )
+
+
+_Machine = tuple[VirtualMachineInstance, LooseCondition | None]
+
+
+def _by_default(snapshot: Snapshot, machines: list[_Machine]) -> Findings:
+    """Yields the findings of machines without a strategy, for which that of the KubeVirt object counts."""
+    fixed = [pair for pair in machines if pair[1] is None or pair[1].status != "True"]
+    if not fixed:
+        return
+    installations = snapshot.all_or_none(KubeVirt)
+    if not installations:
+        why = f"no KubeVirt object gives {count(len(fixed), 'virtual machine')} an evictionStrategy"
+        who = [machine for machine, _ in fixed]
+        yield unknown(NAME, f"{why}: {names_of(who)}", who, fix="See `oc get kubevirt -A -o yaml`.")
+    elif any(each.spec.configuration.eviction_strategy == "LiveMigrate" for each in installations):
+        yield from _findings(fixed)
+
+
+def _findings(moving: list[_Machine]) -> Findings:
+    """Yields one risk that names the machines that cannot move, and Unknown for those that do not report it."""
     silent = [machine for machine, condition in moving if condition is None or condition.status == "Unknown"]
     pinned = [
         (machine, condition.reason or "LiveMigratable=False")
@@ -76,4 +105,6 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         yield unknown(NAME, why, silent, fix="See `oc get vmi NAME -o yaml`, and the pod virt-handler of its node.")
 
 
-CHECK = declared(run, NAME, "kubevirt", reads=(VirtualMachineInstance, DEFINITIONS), rank=510, severity="critical")
+CHECK = declared(
+    run, NAME, "kubevirt", reads=(VirtualMachineInstance, KubeVirt, DEFINITIONS), rank=510, severity="critical"
+)
