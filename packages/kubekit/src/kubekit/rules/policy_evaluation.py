@@ -135,6 +135,28 @@ def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
     return is_resource_named(resource, rule.get("resources") or ())
 
 
+def admission_request(write: Write, matched: WrittenKind) -> JSON:
+    """Returns the AdmissionRequest of a write without its uid and objects; `matched` is the kind that a rule named."""
+
+    def about(kind: WrittenKind, key: str, value: str) -> JSON:
+        return {"group": kind.group, "version": kind.version, key: value}
+
+    return {
+        "kind": about(matched, "kind", matched.kind),
+        "resource": about(matched, "resource", matched.plural),
+        "subResource": write.subresource,
+        "requestKind": about(write.kind, "kind", write.kind.kind),
+        "requestResource": about(write.kind, "resource", write.kind.plural),
+        "requestSubResource": write.subresource,
+        "name": write.name,
+        "namespace": write.namespace,
+        "operation": write.operation,
+        "userInfo": write.user.to_dict(),
+        "dryRun": write.dry_run,
+        "options": dict(write.options),
+    }
+
+
 _NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
 _HINTS = dict.fromkeys(_NAMES, "dyn")
 _VARIABLE = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
@@ -163,7 +185,7 @@ class PolicyOutcome:
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-class _Failed(Exception):
+class EvaluationFailed(Exception):
     """Error raised if an expression has no value; the message is for the client."""
 
 
@@ -181,23 +203,8 @@ class Evaluation:
     ) -> None:
         self._spec = policy["spec"]
         self._fails = self._spec.get("failurePolicy") != "Ignore"
-        kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
-        resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}
-        # An AdmissionRequest without its objects.
-        request: JSON = {
-            "kind": kind,
-            "resource": resource,
-            "subResource": write.subresource,
-            "requestKind": kind,
-            "requestResource": resource,
-            "requestSubResource": write.subresource,
-            "name": write.name,
-            "namespace": write.namespace,
-            "operation": write.operation,
-            "userInfo": {"username": "", "uid": "", "groups": [], "extra": {}, **write.user.to_dict()},
-            "dryRun": write.dry_run,
-            "options": dict(write.options),
-        }
+        request = admission_request(write, write.kind)
+        request["userInfo"] = {"username": "", "uid": "", "groups": [], "extra": {}, **request["userInfo"]}
         self._values: JSON = {
             "object": write.obj,
             "oldObject": write.old,
@@ -226,7 +233,7 @@ class Evaluation:
     def is_excluded(self, conditions: Sequence[JSON]) -> bool:
         """Returns whether one of these match conditions is false: the policy does not apply to the write then."""
         for condition in conditions:
-            with contextlib.suppress(_Failed):
+            with contextlib.suppress(EvaluationFailed):
                 if self._evaluate(condition["expression"]) is False:
                     return True
         return False
@@ -234,15 +241,15 @@ class Evaluation:
     def outcome(self) -> PolicyOutcome:
         """Returns what the policy says."""
         try:
-            if not self._conditions_hold():
+            if not self.conditions_hold():
                 return PolicyOutcome()
-        except _Failed as error:
+        except EvaluationFailed as error:
             return PolicyOutcome(tuple(self._error_decision(str(error), 0)))
         decisions: list[Decision] = []
         for index, validation in enumerate(self._spec.get("validations") or ()):
             try:
                 holds = self._evaluate(validation["expression"])
-            except _Failed as error:
+            except EvaluationFailed as error:
                 decisions += self._error_decision(str(error), index)
                 continue
             message = "" if holds is True else self._denial_message(validation)
@@ -256,8 +263,8 @@ class Evaluation:
                 if value is not None and not isinstance(value, str):
                     why = f"resulted in unsupported return type: {type(value).__name__}"
                     ending = "Return type must be either string or null."
-                    raise _Failed(f"valueExpression '{expression}' {why}. {ending}")
-            except _Failed as error:
+                    raise EvaluationFailed(f"valueExpression '{expression}' {why}. {ending}")
+            except EvaluationFailed as error:
                 decisions += self._error_decision(str(error), len(decisions))
                 continue
             if text := (value or "").strip():
@@ -268,19 +275,22 @@ class Evaluation:
         if self._fails:
             yield Decision(denied=True, message=message, index=index, is_error=True)
 
-    def _conditions_hold(self) -> bool:
-        """Returns whether all match conditions hold. A false one decides, also where another has no value."""
+    def conditions_hold(self) -> bool:
+        """Returns whether all match conditions hold; a false one decides, also where another has no value.
+
+        Raises EvaluationFailed if one has no value, unless the failurePolicy is Ignore.
+        """
         failures = []
         for condition in self._spec.get("matchConditions") or ():
             try:
                 if self._evaluate(condition["expression"]) is False:
                     return False
-            except _Failed as error:
+            except EvaluationFailed as error:
                 failures.append(str(error))
         if failures and not self._fails:
             return False
         if failures:
-            raise _Failed(failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]")
+            raise EvaluationFailed(failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]")
         return True
 
     def _denial_message(self, validation: JSON) -> str:
@@ -289,7 +299,7 @@ class Evaluation:
         expression = validation.get("messageExpression")
         # A message is evaluated without the authorizer, and so are the variables that it uses.
         if expression and not any(AUTHORIZER.search(text) for text in _texts_used(expression, self._variables)):
-            with contextlib.suppress(_Failed):
+            with contextlib.suppress(EvaluationFailed):
                 value = self._evaluate(expression)
         text = value.strip() if isinstance(value, str) else ""
         if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE:
@@ -298,11 +308,11 @@ class Evaluation:
         return text or message or f"failed expression: {validation['expression'].strip()}"
 
     def _evaluate(self, expression: str) -> Any:
-        """Returns the value of an expression, its variables computed first. Raises _Failed."""
+        """Returns the value of an expression, its variables computed first. Raises EvaluationFailed."""
         try:
             program = self._compiled(expression)
         except CelError as error:
-            raise _Failed(f"compilation error: {error}") from error
+            raise EvaluationFailed(f"compilation error: {error}") from error
         used = set(_VARIABLE.findall(expression))
         for name in used & self._variables.keys():
             self._compute_variable(name)
@@ -314,7 +324,7 @@ class Evaluation:
             name = why.removeprefix("no such key: ")
             if name in used and name in self._broken:
                 why = f'composited variable "{name}" fails to evaluate: {self._broken[name]}'
-            raise _Failed(f"expression '{expression}' resulted in error: {why}") from error
+            raise EvaluationFailed(f"expression '{expression}' resulted in error: {why}") from error
 
     def _compiled(self, expression: str) -> Program:
         return _compile_program(expression, has_authorizer=self._authorize is not None)

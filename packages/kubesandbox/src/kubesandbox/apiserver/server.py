@@ -48,6 +48,8 @@ from kubesandbox.apiserver.objects.reading import Renderer, render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.policies import policy_admission
+from kubesandbox.apiserver.policies.webhook_admission import WebhookAdmission
+from kubesandbox.apiserver.policies.webhook_client import WebhookClient
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.usage import QUOTAS, QuotaAdmission
@@ -150,7 +152,12 @@ class ApiServer:
         )  # fmt: skip
         self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock=clock)
         admission.definitions = self.definitions
-        self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
+        client = WebhookClient(store)
+        self.schemas.conversions.ask = ConversionWebhooks(client).convert_objects
+        self.rest.writing.webhooks = WebhookAdmission(
+            store, self.kinds, client=client, convert=self.schemas.conversions.as_other_kind,
+            complete=self.schemas.complete, authorize=self.authz.decide,
+        )  # fmt: skip
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: policy_admission.policy_status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = policy_admission.PolicyAdmission(

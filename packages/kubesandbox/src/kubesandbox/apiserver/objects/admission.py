@@ -160,18 +160,23 @@ class Admission:
         # Returns the status of a ValidatingAdmissionPolicy; set at the same time.
         self.policy_status: Callable[[JSON], JSON] | None = None
 
+    def admit(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+        """Completes a new or a changed object by the plugins. Raises ApiError if one refuses it."""
+        if old is None:
+            for plugin in CREATE_PLUGINS:
+                plugin(self._store, kind, obj)
+        else:
+            for update_plugin in UPDATE_PLUGINS:
+                update_plugin(kind, obj, old)
+
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
-        """Completes a new object. Raises ApiError if a plugin refuses it."""
-        for plugin in CREATE_PLUGINS:
-            plugin(self._store, kind, obj)
+        """Completes an admitted new object by the rules of its kind."""
         if not kind.custom:
             strategies.default_new(kind.resource, obj, now)
         self._complete_definition(kind, obj)
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
-        """Completes a changed object. Raises ApiError if a plugin refuses it."""
-        for plugin in UPDATE_PLUGINS:
-            plugin(kind, new, old)
+        """Completes an admitted changed object by the rules of its kind."""
         if not kind.custom:
             strategies.default_changed(kind.resource, new, old)
         self._complete_definition(kind, new)

@@ -22,6 +22,7 @@ from kubesandbox.apiserver.objects.admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading, read_listing, read_token
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
+from kubesandbox.apiserver.policies.webhook_admission import Notes
 from kubesandbox.apiserver.schema.typed import DecodeError, decode_object, shape_of
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store
@@ -43,6 +44,18 @@ class DeleteOptions:
     dry_run: bool = False
     collection: bool = False  # one of many: a real server tells its policies no name
     request: Request | None = field(default=None, compare=False)  # whose policies decide; None for the server itself
+
+    def to_dict(self) -> JSON:
+        """Returns the options in their API form, for policies and webhooks."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        members = {
+            "gracePeriodSeconds": self.grace_s,
+            "preconditions": {key: value for key, value in preconditions.items() if value} or None,
+            "propagationPolicy": self.policy or None,
+            "dryRun": ["All"] if self.dry_run else None,
+        }
+        given = {key: value for key, value in members.items() if value is not None}
+        return {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **given}
 
 
 class Deleting:
@@ -97,20 +110,7 @@ class Deleting:
             if why:  # the real server names the kind here, not the resource
                 raise status_errors.conflict(kind.kind, kind.group, name, why)
             self._admission.before_delete(kind, obj)
-            request, policies = options.request, self._writing.policies
-            if request is not None and request.user is not None and policies is not None:
-                write = Write(
-                    operation="DELETE",
-                    kind=kind,
-                    namespace=namespace,
-                    name="" if options.collection else name,
-                    user=request.user,
-                    obj=None,
-                    old=from_stored(kind, obj),
-                    dry_run=options.dry_run,
-                    options={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"},
-                )
-                policies(write, request.warnings, request.annotations)
+            await self._admit_deletion(kind, from_stored(kind, obj), options, namespace=namespace, name=name)
             marked = self._marked_for_deletion(kind, obj, options)
             if options.dry_run:
                 return marked is None, entry
@@ -123,6 +123,32 @@ class Deleting:
             except Conflict:
                 continue
         raise status_errors.conflict(kind.plural, kind.group, name)
+
+    async def _admit_deletion(
+        self, kind: Kind, old: JSON, options: DeleteOptions, *, namespace: str, name: str
+    ) -> None:
+        """Raises ApiError if a policy or a webhook refuses a user's deletion."""
+        request, policies, hooks = options.request, self._writing.policies, self._writing.webhooks
+        if request is None or request.user is None:
+            return
+        write = Write(
+            operation="DELETE",
+            kind=kind,
+            namespace=namespace,
+            name="" if options.collection else name,
+            user=request.user,
+            obj=None,
+            old=old,
+            dry_run=options.dry_run,
+            options=options.to_dict(),
+        )
+        notes = Notes(warnings=request.warnings, annotations=request.annotations)
+        if hooks is not None:
+            await hooks.mutate(write, lambda _: None, notes)
+        if policies is not None:
+            policies(write, request.warnings, request.annotations)
+        if hooks is not None:
+            await hooks.validate(write, notes)
 
     def _marked_for_deletion(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
         """Returns the object marked for deletion, or None if it can be removed at once."""

@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 
 from kubesandbox.apiserver.metadata import JSON, drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import strategies
+from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 from kubesandbox.apiserver.schema.structural import SchemaNode
@@ -79,6 +80,10 @@ class Schemas:
         obj = strategies.merge_string_data(kind.resource, obj)
         builtin = builtin_schema(kind.group, kind.version, kind.kind)
         return builtin.complete(obj) if builtin else obj
+
+    def complete(self, kind: Kind, obj: JSON) -> JSON:
+        """Returns `obj` without unknown fields and with defaults. Raises DecodeError."""
+        return self.default(kind, self.decode(kind, obj)[0])
 
     def as_read(self, kind: Kind, entry: Entry) -> Entry:
         """Returns a stored object as it is read: with defaults that its definition got after it was stored.
@@ -185,11 +190,20 @@ class Conversions:
 
     async def to_storage_version(self, kind: Kind, obj: JSON) -> JSON:
         """Returns an object in its storage version. Raises ApiError if the webhook fails."""
-        if not kind.custom or obj["apiVersion"] == kind.stored_version:
+        return await self._to_version(kind, obj, kind.stored_version) if kind.custom else obj
+
+    async def as_other_kind(self, kind: Kind, other: Kind, obj: JSON) -> JSON:
+        """Returns an object of a kind as `other`, another version of it. Raises ApiError if the webhook fails."""
+        if kind.custom:
+            return await self._to_version(kind, obj, other.api_version)
+        return {**from_stored(other, to_stored(kind, obj)), "apiVersion": other.api_version, "kind": other.kind}
+
+    async def _to_version(self, kind: Kind, obj: JSON, version: str) -> JSON:
+        if obj["apiVersion"] == version:
             return obj
         if not kind.converts:
-            return {**obj, "apiVersion": kind.stored_version}
-        (converted,) = await self._ask_webhook(kind, [obj], kind.stored_version)
+            return {**obj, "apiVersion": version}
+        (converted,) = await self._ask_webhook(kind, [obj], version)
         return converted
 
     async def _ask_webhook(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:

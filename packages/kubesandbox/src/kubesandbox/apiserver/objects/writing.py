@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kubekit.kube.clock import Clock
@@ -39,6 +40,7 @@ from kubesandbox.apiserver.objects.reading import Reading, check_key
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas, is_in_old_version
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed_fields
+from kubesandbox.apiserver.policies.webhook_admission import Notes, WebhookAdmission
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.status_errors import JSON, ApiError
@@ -59,6 +61,8 @@ _OF_THE_SERVER = frozenset(
 )
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
+# Metadata that a new object gets after admission (BeforeCreate of registry/rest/create.go), as its generated name.
+_GIVEN_LATE = ("uid", "creationTimestamp", "generation")
 # Metadata that no update changes (ValidateObjectMetaAccessorUpdate); of the rest the server keeps the old values.
 _IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -78,11 +82,12 @@ class Writing:
     ) -> None:
         self._store, self._schemas, self._admission = store, schemas, admission
         self._decoding, self._reading, self._clock = decoding, reading, clock
-        # The server sets these three once it is assembled. Each raises ApiError to deny a write.
+        # The server sets these four once it is assembled. Each raises ApiError to deny a write.
         # Privilege escalation: the user, the kind, the new object and the old one.
         self.guard: Callable[[WriteOptions, Kind, JSON, JSON | None], None] | None = None
         # ValidatingAdmissionPolicies: they add warnings, and annotations of the audit log.
         self.policies: Callable[[Write, list[str], dict[str, str]], None] | None = None
+        self.webhooks: WebhookAdmission | None = None
         # ResourceQuotas, which charge a write that they allow.
         self.quotas: Callable[[Write], Awaitable[None]] | None = None
 
@@ -102,9 +107,6 @@ class Writing:
         check_place(kind, namespace, "", obj)
         strategies.stamp_requester(kind, obj, options.user)
         metadata = meta(obj)
-        if not metadata.get("name") and metadata.get("generateName"):
-            suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
-            metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + suffix
         # Only administrators restore an object, which can have any owner, uid and status.
         is_admin = options.user is not None and "system:masters" in options.user.groups
         labels = metadata.get("labels")
@@ -123,13 +125,13 @@ class Writing:
             managed_fields.on_update(
                 tree, kind, None, new, empty=empty, manager=options.manager, now=now, subresource=""
             )
-            # A restored object is not validated: its faults are what the reader of a dump wants to see.
-            return new if as_is else self._complete_new(kind, new, options)
+            return new
 
         if as_is and (existing := self._store.get(kind.storage, namespace, metadata["name"])) is not None:
             raise _already_there(kind, metadata["name"], existing)
         new = await run_step(compute, large=options.large)
-        return await (self._put_new(kind, to_stored(kind, new)) if as_is else self._store_new(kind, new, options))
+        # A restored object is not validated: its faults are what the reader of a dump wants to see.
+        return await (self._put_new(kind, to_stored(kind, new)) if as_is else self._admit_new(kind, new, options))
 
     async def create_applied(self, kind: Kind, apply: Callable[[], JSON], options: WriteOptions) -> Entry:
         """Stores the object that `apply` returns, with the owners that the apply recorded. Raises ApiError."""
@@ -141,9 +143,9 @@ class Writing:
             new = self._prepare_new(kind, applied)
             if fields:
                 meta(new)["managedFields"] = fields
-            return self._complete_new(kind, new, options)
+            return new
 
-        return await self._store_new(kind, await run_step(compute, large=options.large), options)
+        return await self._admit_new(kind, await run_step(compute, large=options.large), options)
 
     def _check_escalation(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
@@ -160,12 +162,46 @@ class Writing:
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
 
-    def _complete_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> JSON:
-        """Returns a prepared object once it has passed admission and validation. Raises ApiError."""
+    async def _admit_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
+        """Stores a prepared object once it has passed admission and validation. Raises ApiError."""
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
-        self._admission.before_create(kind, obj, self._clock.now())
-        self._validate_object(kind, obj, None, options)
-        return obj
+        given = {key: meta(obj).pop(key) for key in _GIVEN_LATE if key in meta(obj)}
+        new = await self._mutated(kind, obj, None, options, part="")
+        metadata = meta(new)
+        metadata.update(given)
+        if not metadata.get("name") and metadata.get("generateName"):
+            suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
+            metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + suffix
+
+        def complete() -> None:
+            self._admission.before_create(kind, new, self._clock.now())
+            self._validate_object(kind, new, None, options)
+
+        await run_step(complete, large=options.large)
+        await self._ask_validating(kind, new, None, options, part="")
+        return await self._store_new(kind, new, options)
+
+    async def _mutated(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str) -> JSON:
+        """Returns an object as admission plugins and mutating webhooks complete it. Raises ApiError."""
+
+        def admit(new: JSON) -> None:
+            self._admission.admit(kind, new, old)
+
+        await run_step(lambda: admit(obj), large=options.large)
+        hooks = self.webhooks
+        if hooks is None or options.user is None or part not in _ADMITTED or not hooks.may_mutate(kind):
+            return obj
+        write = _write_of(kind, obj, old, options, part=part)
+        changed = await hooks.mutate(write, admit, _notes_of(options))
+        assert changed is not None
+        return changed
+
+    async def _ask_validating(
+        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str
+    ) -> None:
+        """Raises ApiError if a validating webhook refuses a user's write."""
+        if self.webhooks is not None and options.user is not None and part in _ADMITTED:
+            await self.webhooks.validate(_write_of(kind, obj, old, options, part=part), _notes_of(options))
 
     async def _store_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a completed object, unless a quota or another object of its name forbids it. Raises ApiError."""
@@ -256,6 +292,7 @@ class Writing:
 
         `expected_revision` is the revision that the client requires. `compute` gets the object as the client sees it.
         """
+        part = target.subresource
         for attempt in range(RETRIES):
             entry = await self._read_entry(kind, target)
 
@@ -264,11 +301,14 @@ class Writing:
                 old = from_stored(kind, entry.load())
                 new = compute(copy_json(old))
                 _check_preconditions(kind, entry, old, new, revision=expected_revision, putting=putting)
-                part = target.subresource
-                return old, self._finish_update(kind, old, new, options, part=part, applying=applying)
+                return old, self._prepare_update(kind, old, new, options, part=part, applying=applying)
 
-            old, new = await run_step(compute_stored, large=options.large or is_large(entry.raw))
-            await self._charge_quotas(kind, new, old, options, part=target.subresource)
+            large = options.large or is_large(entry.raw)
+            old, new = await run_step(compute_stored, large=large)
+            new = await self._mutated(kind, new, old, options, part=part)
+            new = await run_step(partial(self._complete_update, kind, old, new, options, part=part), large=large)
+            await self._ask_validating(kind, new, old, options, part=part)
+            await self._charge_quotas(kind, new, old, options, part=part)
             try:
                 return await self._store_change(kind, entry, old, new, dry_run=options.dry_run)
             except Conflict as error:
@@ -278,10 +318,10 @@ class Writing:
             raise status_errors.not_found(kind.plural, kind.group, target.name)
         raise status_errors.conflict(kind.plural, kind.group, target.name)
 
-    def _finish_update(
+    def _prepare_update(
         self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str, applying: bool
     ) -> JSON:
-        """Returns the new state as it is stored: limited to its part, defaulted, with managers and generation."""
+        """Returns the new state for admission: limited to its part, with defaults, managers, and generation."""
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
         carry_over(kind, new, old)
@@ -290,6 +330,13 @@ class Writing:
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
+        return new
+
+    def _complete_update(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str) -> JSON:
+        """Returns an admitted new state as it is stored. Raises ApiError if it is invalid."""
+        # Webhooks may have changed what the server sets.
+        carry_over(kind, new, old)
+        new = strategies.limit_to_part(kind, part, new, old)
         self._admission.before_update(kind, new, old)
         self._validate_object(kind, new, old, options, part=part)
         return new
@@ -351,10 +398,16 @@ class Writing:
         return await self._as_read(kind, deleted)
 
 
+def _notes_of(options: WriteOptions) -> Notes:
+    return Notes(warnings=options.warnings, annotations=options.annotations)
+
+
 def _write_of(kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str) -> Write:
     """Returns the write in the form in which quotas and policies decide about it."""
     operation, metadata = "CREATE" if old is None else "UPDATE", meta(obj)
     write_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+    if options.dry_run:
+        write_options["dryRun"] = ["All"]
     write_options |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
     assert options.user is not None  # the server's own writes are not asked about
     return Write(

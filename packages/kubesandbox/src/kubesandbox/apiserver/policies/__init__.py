@@ -1,1 +1,1 @@
-"""ValidatingAdmissionPolicies: which apply to a write, and what they say about it."""
+"""ValidatingAdmissionPolicies and webhooks: which apply to a write, and what they say about it."""

@@ -291,6 +291,7 @@ async def open_copy(
     try:
         async with ApiServer(data=folder / "server", clock=clock) as server:
             server.schemas.conversions.ask = _refuse_conversion
+            server.rest.writing.webhooks = None  # those of the cluster have side effects there
             user, groups = account_user(account)
             kubeconfig = folder / "operator.kubeconfig"
             kubeconfig.touch(mode=0o600)
