@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --rerun-alone
 
-.PHONY: help demo near test test-all slow e2e real tables check docs format bench mutants lock licences sbom image lock-image release clean
+.PHONY: help demo near test test-all slow e2e real peers tables check docs format bench mutants lock licences sbom image lock-image release clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -45,6 +45,9 @@ e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver 
 
 real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once (needs root, Go and Debian's packages)
 	@$(BIN)/python -m tests.realcluster
+
+peers: $(VENV)/.dev ## test suites of other projects against kubesandbox, from the package registries (needs Go and kubectl)
+	@$(BIN)/python -m bench suites
 
 tables: $(VENV)/.dev ## update the tables of what Kubernetes adds, locks and removes, and print the differences (needs Go)
 	@$(BIN)/python tools/removed_apis.py

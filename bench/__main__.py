@@ -52,6 +52,7 @@ PROGRAMS = {
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",
     "random_operations": "real.random_operations",
+    "suites": "suites.__main__",
     "turns": "turns",
     "unstable": "unstable",
 }

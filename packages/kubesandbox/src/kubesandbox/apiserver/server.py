@@ -83,10 +83,13 @@ class ApiServer:
         audit: Path | None = None,
         clock: Clock | None = None,
         host: str = "127.0.0.1",
+        client_authority: bytes = b"",
     ) -> None:
+        """`client_authority` (PEM) signs client certificates, too, next to the authority of the data folder."""
         self.data = Path(data)
         self.clock = clock or SystemClock()
         self._host, self._port = host, port
+        self._client_authority = client_authority
         self._audit_path = audit or self.data / "audit.log"
         self._runner: web.ServerRunner | None = None
         self._user_by_connection: dict[Any, messages.User | None] = {}
@@ -199,7 +202,7 @@ class ApiServer:
         # Clients may use a token instead of a certificate, which is therefore asked for and not demanded.
         context, pki = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.data / "pki"
         context.load_cert_chain(pki / "server.crt", pki / "server.key")
-        context.load_verify_locations(cadata=ca.cert.decode())
+        context.load_verify_locations(cadata=(ca.cert + self._client_authority).decode())
         context.verify_mode = ssl.CERT_OPTIONAL
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])

@@ -1,0 +1,1 @@
+"""Replaces the helpers of the Kubernetes client's tests, which its source distribution lacks."""

@@ -1,0 +1,1 @@
+"""Replaces pytest-kind: its cluster is the server that KUBECONFIG names."""
