@@ -165,8 +165,9 @@ async def _create(client: Client, resource: Resource, body: JSON) -> None:
         await client.send(calls.replace(resource, {**made, "status": body["status"]}, subresource="status"))
 
 
-async def drive(client: Client, watcher: Watcher, nodes: int, seconds: float) -> list[float]:
-    """Change nodes for so many seconds; the seconds from each change to the object that shows it."""
+async def drive(client: Client, watcher: Watcher, nodes: int, seconds: float) -> tuple[list[float], int]:
+    """Change nodes for so many seconds; the seconds from each change to the object that shows it, and how many of them
+    only a later phase of the node showed."""
     sent: list[tuple[str, str, float]] = []
     order = list(range(3, nodes))
     started = time.perf_counter()
@@ -182,10 +183,31 @@ async def drive(client: Client, watcher: Watcher, nodes: int, seconds: float) ->
         sent.append((name, phase, at))
         count += 1
         await asyncio.sleep(max(0.0, count / CHANGES_A_SECOND - passed))
-    await asyncio.sleep(5)
-    lost = [(name, phase) for name, phase, _ in sent if (name, phase) not in watcher.seen]
-    assert len(lost) <= len(sent) // 100, f"{len(lost)} of {len(sent)} changes never showed: {lost[:5]}"
-    return [watcher.seen[name, phase] - at for name, phase, at in sent if (name, phase) in watcher.seen]
+    # On a busy machine the object is late, which is a figure and no fault. That it never shows the last phase is one.
+    last = {name: (phase, at) for name, phase, at in sent}
+    missing = dict(last)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DEADLINE_S):
+            while missing:
+                missing = {
+                    name: (phase, at)
+                    for name, (phase, at) in missing.items()
+                    if watcher.seen.get((name, phase), 0) < at
+                }
+                await asyncio.sleep(0.1)
+    assert not missing, f"{len(missing)} nodes never showed their last phase: {sorted(missing.items())[:5]}"
+    shown: list[float] = []
+    skipped = 0
+    later: dict[str, float] = {}
+    for name, phase, at in reversed(sent):
+        seen = watcher.seen.get((name, phase), 0.0)
+        if seen < at:
+            # Two changes of a node between two objects: the newer one shows both.
+            seen = later[name]
+            skipped += 1
+        later[name] = seen
+        shown.append(seen - at)
+    return shown, skipped
 
 
 @contextmanager
@@ -223,7 +245,7 @@ async def measure(config: ClusterConfig, kubeconfig: Path, log: Path, nodes: int
             await asyncio.sleep(5)
             cpu_before, _ = usage(child.pid)
             writes_before, begin = len(watcher.times), time.perf_counter()
-            latencies = await drive(client, watcher, nodes, seconds)
+            latencies, skipped = await drive(client, watcher, nodes, seconds)
             minutes = (time.perf_counter() - begin) / 60
             cpu_after, peak = usage(child.pid)
             quiet_from, cpu_quiet = len(watcher.times), cpu_after
@@ -241,6 +263,8 @@ async def measure(config: ClusterConfig, kubeconfig: Path, log: Path, nodes: int
         "pools": POOLS,
         "node_changes": len(latencies),
         "node_changes_a_second": CHANGES_A_SECOND,
+        "shown_by_a_later_phase_only": skipped,
+        "load_of_the_machine": round(os.getloadavg()[0], 1),
         "seconds_from_start_to_first_object": round(first, 2),
         "seconds_from_node_change_to_object": {
             "median": round(statistics.median(latencies), 3),
