@@ -584,9 +584,7 @@ UNSCHEDULED = PodStatus(
     ("pods", "why"),
     [
         pytest.param([version_pod(NO_IMAGE)], "cannot start (ErrImagePull: manifest unknown)", id="no image"),
-        pytest.param(
-            [version_pod(replace(CRASHED, phase="Failed"))], "failed (Error: no space left)", id="its program failed"
-        ),
+        pytest.param([version_pod(replace(CRASHED, phase="Failed"))], "failed (exit code 1)", id="its program failed"),
         pytest.param(
             [version_pod(PodStatus(phase="Failed", reason="DeadlineExceeded", message="was active too long"))],
             "failed (DeadlineExceeded; was active too long)",

@@ -33,6 +33,10 @@ def _cluster_api(kind: str, plural: str) -> Resource:
     return Resource(group="cluster.x-k8s.io", version="v1beta2", kind=kind, plural=plural, namespaced=True)
 
 
+def _hypershift(kind: str, plural: str) -> Resource:
+    return Resource(group="hypershift.openshift.io", version="v1beta1", kind=kind, plural=plural, namespaced=True)
+
+
 def _karpenter(kind: str, plural: str) -> Resource:
     return Resource(group="karpenter.sh", version="v1", kind=kind, plural=plural, namespaced=False)
 
@@ -229,6 +233,18 @@ RESOURCES.update(
         "runup.api.rollouts_v1.NodePool": _karpenter("NodePool", "nodepools"),
         "runup.api.rollouts_v1.Plan": Resource(
             group="upgrade.cattle.io", version="v1", kind="Plan", plural="plans", namespaced=True
+        ),
+        "runup.api.hypershift_v1beta1.ControlPlaneComponent": _hypershift(
+            "ControlPlaneComponent", "controlplanecomponents"
+        ),
+        "runup.api.hypershift_v1beta1.HostedCluster": _hypershift("HostedCluster", "hostedclusters"),
+        "runup.api.hypershift_v1beta1.HostedNodePool": _hypershift("NodePool", "nodepools"),
+        "runup.api.update_v1alpha1.HostedClusterUpdateStatus": Resource(
+            group="update.openshift.io",
+            version="v1alpha1",
+            kind="HostedClusterUpdateStatus",
+            plural="hostedclusterupdatestatuses",
+            namespaced=True,
         ),
         "runup.api.kmm_v1beta1.Module": _kmm("v1beta1", "Module", "modules"),
         "runup.api.kmm_v1beta1.PreflightValidation": _kmm("v1beta1", "PreflightValidation", "preflightvalidations"),

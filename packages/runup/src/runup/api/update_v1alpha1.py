@@ -15,12 +15,16 @@ NO_VERSION = "<none>"
 
 
 class ResourceRef(Wire, frozen=True, kw_only=True):
-    """An object by its resource (the plural); `group` is empty for core, `namespace` for cluster-scoped ones."""
+    """An object by its resource (the plural); `group` is empty for core, `namespace` for cluster-scoped ones.
+
+    `cluster` is the side of a hosted cluster on which the object is: Management or Hosted; empty for other clusters.
+    """
 
     group: str = ""
     resource: str
     name: str
     namespace: str = ""
+    cluster: str = ""
 
 
 class VersionMetadata(Wire, frozen=True):
@@ -90,6 +94,14 @@ class KubernetesVersionInsight(ClusterVersionInsight, frozen=True, kw_only=True)
     api_servers: tuple[ApiServerVersion, ...] = ()
 
 
+class HostedClusterInsight(ClusterVersionInsight, frozen=True, kw_only=True):
+    """The update of a hosted cluster's control plane, like that of a ClusterVersion.
+
+    `completion` is in percent of the ControlPlaneComponents, or of the operators where those are not known.
+    `conditions` are Updating, and Healthy (conditions Available and Degraded of the HostedCluster).
+    """
+
+
 class OperatorProgress(Wire, frozen=True):
     """An operator's own Progressing condition, verbatim."""
 
@@ -127,6 +139,16 @@ class MachineConfigPoolInsight(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class NodePoolInsight(MachineConfigPoolInsight, frozen=True, kw_only=True):
+    """A pool of nodes of a hosted cluster, which may be at another version than the control plane.
+
+    `upgrade_type` is Replace or InPlace. `assessment` is Excluded if nobody has asked the pool to update.
+    """
+
+    upgrade_type: str = ""
+    versions: Versions | None = None
+
+
 class NodeInsight(Wire, frozen=True, kw_only=True):
     """A node. `est_to_complete` is a duration such as `10m0s`: absent if unknown, `0s` if nothing remains."""
 
@@ -138,6 +160,12 @@ class NodeInsight(Wire, frozen=True, kw_only=True):
     est_to_complete: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
+
+
+class MachineInsight(NodeInsight, frozen=True, kw_only=True):
+    """A machine of a hosted cluster's pool; `node_resource` is its Node on the hosted side, if it has one."""
+
+    node_resource: ResourceRef | None = None
 
 
 class HealthScope(Wire, frozen=True):
@@ -189,11 +217,24 @@ class Insight(Wire, frozen=True, kw_only=True):
     machine_config_pool: MachineConfigPoolInsight | None = None
     node: NodeInsight | None = None
     health: HealthInsight | None = None
+    hosted_cluster: HostedClusterInsight | None = None
+    node_pool: NodePoolInsight | None = None
+    machine: MachineInsight | None = None
 
     @property
     def of_version(self) -> ClusterVersionInsight | None:
-        """The insight of the control plane's version, of OpenShift or of Kubernetes."""
-        return self.cluster_version or self.kubernetes_version
+        """The insight of the control plane's version, of OpenShift, of Kubernetes or of a hosted cluster."""
+        return self.cluster_version or self.kubernetes_version or self.hosted_cluster
+
+    @property
+    def of_pool(self) -> MachineConfigPoolInsight | None:
+        """The insight of a pool of nodes."""
+        return self.machine_config_pool or self.node_pool
+
+    @property
+    def of_node(self) -> NodeInsight | None:
+        """The insight of a node, or of the machine that becomes one."""
+        return self.node or self.machine
 
 
 class Informer(Wire, frozen=True):
@@ -241,6 +282,13 @@ class UpdateStatusStatus(Wire, frozen=True):
 
 class UpdateStatusSpec(Wire, frozen=True):
     """`spec` of UpdateStatus: empty for now, and required."""
+
+
+class HostedClusterUpdateStatus(Object, frozen=True, kw_only=True):
+    """The status of the update of the HostedCluster of the same name and namespace."""
+
+    spec: UpdateStatusSpec = UpdateStatusSpec()
+    status: UpdateStatusStatus | None = None
 
 
 class UpdateStatus(Object, frozen=True, kw_only=True):

@@ -116,8 +116,18 @@ def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False
         return load(find(folder), only, any_kubernetes=any_kubernetes, packs=packs)
 
 
-def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
-    """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them, or those of several clusters."""
+def load(
+    layout: Layout,
+    only: Collection[str] = (),
+    *,
+    any_kubernetes: bool = False,
+    packs: bool = False,
+    of_a_part: bool = False,
+) -> Dump:
+    """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them, or those of several clusters.
+
+    With `of_a_part`, no ClusterVersion is needed: the reader knows that only a part of a cluster was gathered.
+    """
     objects_by_identity: dict[tuple[str, str, str, str], JSON] = {}
     versions: dict[tuple[str, str, str, str], int] = {}
     plurals: dict[tuple[str, str], str] = {}
@@ -187,7 +197,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     if layout.style == "inspect":
         found = with_alerts_below(str(layout.root), Read(cluster={}))
         dump = replace(dump, alerts=found.alerts, alerts_problem=found.problem)
-    if dump.has_cluster_version:
+    if dump.has_cluster_version or of_a_part:
         return dump
     return replace(dump, kubernetes=_kubernetes(layout, loaded, broken, problems=problems, expected=any_kubernetes))
 

@@ -118,7 +118,8 @@ def version_pod_trouble(pods: Iterable[Pod], now: datetime) -> tuple[Pod, PodTro
     ]
     text = ": ".join(part for part in (reason, message) if part)
     if status.phase == "Failed" or (ended and reason in BROKEN_REASONS):
-        end = ": ".join(part for part in (ended[0].reason, ended[0].message) if part) if ended else ""
+        # Not its message, which may hold anything that a program prints.
+        end = f"exit code {ended[0].exit_code}" if ended else ""
         why = "; ".join(part for part in (status.reason, status.message, text, end) if part)
         return newest, PodTrouble(f"failed ({why or 'no reason given'})", newest.metadata.creation_timestamp)
     if reason in BROKEN_REASONS:

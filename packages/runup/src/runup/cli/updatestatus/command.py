@@ -50,6 +50,13 @@ def complete_details(_ctx: click.Context, _param: click.Parameter, incomplete: s
     type=click.Choice(["json", "yaml", "html"]),
     help="Output format for programs (json, yaml), or one web page (html).",
 )
+@option(
+    "--hosted-cluster",
+    default="",
+    metavar="NAME",
+    help="A hosted cluster of this management cluster of HyperShift: NAME, or NAMESPACE/NAME.",
+)
+@option("--hosted-clusters", is_flag=True, help="All hosted clusters of this management cluster.")
 @option("--mock-clusterversion", metavar="FILE", hidden=True)
 @option("--mock-now", metavar="TIME", hidden=True)
 @connection_options
@@ -61,6 +68,8 @@ def status(
     dump: str | None,
     watch: bool,
     output: str | None,
+    hosted_cluster: str,
+    hosted_clusters: bool,
     mock_clusterversion: str | None,
     mock_now: str | None,
 ) -> None:
@@ -71,6 +80,7 @@ def status(
       runup upgrade status --details=all       every node, with descriptions and links
       runup upgrade status --watch             follow it
       runup upgrade status --dump DIR          the same for a must-gather
+      runup upgrade status --hosted-clusters   those whose control planes run here (HyperShift)
       runup upgrade status -o html > page.html
     """
     from runup.cli.updatestatus.render.status_text import DETAILS
@@ -83,6 +93,13 @@ def status(
         raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
     if watch and (dump or mock_clusterversion or output):
         raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
+    if hosted_cluster or hosted_clusters:
+        if hosted_cluster and hosted_clusters:
+            raise CommandError("--hosted-cluster names one cluster and --hosted-clusters means all; give one of them")
+        if watch or mock_clusterversion:
+            raise CommandError("--watch and --mock-clusterversion are not for hosted clusters; leave them out")
+        _show_hosted(ctx, hosted_cluster, dump, details, output=output, mock_now=mock_now)
+        return
     if watch:
         from runup.cli.updatestatus.watch_command import show_until_over
 
@@ -110,6 +127,36 @@ def status(
     else:
         text = as_text(reading, details)
     sys.stderr.write("".join(reading.notes))
+    sys.stdout.write(text)
+
+
+def _show_hosted(
+    ctx: click.Context, name: str, dump: str | None, details: str, *, output: str | None, mock_now: str | None
+) -> None:
+    """Prints the status of the hosted cluster `name`, or of all if it is empty."""
+    from runup.cli.render.text import machine
+    from runup.updatestatus.control import hosted_objects, live_status
+    from runup.updatestatus.control.status_reading import parse_moment
+
+    fixed_ns = parse_moment(mock_now) if mock_now else None
+    if dump:
+        readings = hosted_objects.read_dump(dump, name, fixed_ns)
+    else:
+        with connection_of(ctx).client("upgrade-status") as client:
+            readings = hosted_objects.read(client, client.now, name, live_status.TOLERATED)
+    if output == "html" and len(readings) > 1:
+        raise CommandError(
+            "a page is about one cluster: name it with --hosted-cluster, one of "
+            + ", ".join(reading.cluster for reading in readings)
+        )
+    if output == "html":
+        text = html_page(readings[0])
+    elif output:
+        text = machine(hosted_objects.as_list(readings) if not name else readings[0].obj, output)
+    else:
+        parts = (f"Hosted cluster {each.cluster}\n\n{as_text(each, details)}" for each in readings)
+        text = as_text(readings[0], details) if name else "\n".join(parts)
+    sys.stderr.write("".join(dict.fromkeys(note for reading in readings for note in reading.notes)))
     sys.stdout.write(text)
 
 

@@ -143,6 +143,8 @@ JSON = dict[str, Any]
 
 # Errors that become a line of the report instead of ending the command.
 _REFUSED = (Forbidden, NotFound)
+TOLERATED = (*_REFUSED, ServerError)
+"""Those of a single look: one kind that the server does not return does not hide the others."""
 
 
 def read(
@@ -154,7 +156,7 @@ def read(
     is briefly missing would look like a problem that is over. The time is taken after the server has answered, since it
     may be the server's.
     """
-    tolerated = _REFUSED if following else (*_REFUSED, ServerError)
+    tolerated = _REFUSED if following else TOLERATED
     stored_status = written_status(client, tolerated)
     if stored_status is None:
         return _compute_status(client, clock(), tolerated)

@@ -14,7 +14,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import datetime_of_ns, to_ns
 from kubekit.lang.text import sentence_case, timestamp
-from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.updatestatus.decide import read_status
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.assess import assess, own_status
@@ -24,6 +24,7 @@ from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from runup.updatestatus.decide.assess import AnySnapshot
     from runup.updatestatus.decide.kubernetes.snapshot import KubernetesSnapshot
 
 JSON = dict[str, Any]
@@ -173,15 +174,27 @@ def complete_status(
     if previous is not None and cluster is not None and not isinstance(cluster, Unreadable):
         begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
         previous = previous if begun == [started_at(cluster)] else None
-    status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": NAME},
         "spec": {},
-        "status": codec.to_dict(status),
+        "status": status_json(snapshot, now_ns, previous=previous, node_now=node_now),
     }
+
+
+def status_json(
+    snapshot: AnySnapshot,
+    now_ns: int,
+    *,
+    previous: UpdateStatusStatus | None = None,
+    node_now: datetime | None = None,
+) -> JSON:
+    """Returns the complete status that one look at a snapshot gives."""
+    status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)
+    document: JSON = codec.to_dict(status)
+    return document
 
 
 def refuse_unreadable(snapshot: Snapshot) -> None:

@@ -8,6 +8,7 @@ from kubekit.api.core_v1 import ConfigMap, Event, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import DaemonSet, Deployment, Job, Lease, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
+from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigPool
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.rollouts_v1 import ClusterMachine, MachineDeployment, NodeClaim, NodePool, Plan
@@ -42,6 +43,9 @@ READS: tuple[tuple[Resource, str], ...] = (
             ClusterMachine,
             NodeClaim,
             NodePool,
+            HostedCluster,
+            HostedNodePool,
+            ControlPlaneComponent,
         )
     ),
     # The version of Cluster API that older clusters serve.

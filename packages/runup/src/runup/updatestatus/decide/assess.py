@@ -26,7 +26,10 @@ from runup.updatestatus.decide.nodes import PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, readable
 
 if TYPE_CHECKING:
+    from runup.updatestatus.decide.hosted.snapshot import HostedSnapshot
     from runup.updatestatus.decide.kubernetes.snapshot import KubernetesSnapshot
+
+    AnySnapshot = Snapshot | KubernetesSnapshot | HostedSnapshot
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.
@@ -211,7 +214,9 @@ def _control_plane_layer(
         head.append(insights.cluster_version(cluster, state, waiting=drafted.waiting, memory=memory, text=caps.text))
     elif drafted.version is not None:
         head.append(drafted.version(memory, caps.text))
-    head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
+    head += [
+        insights.cluster_operator(each, memory, caps.text, drafted.side) for each in (state.operators if state else ())
+    ]
     findings = [finding for finding in drafted.findings if finding.pool == terms.CONTROL_PLANE]
     if omitted_pools:
         findings.append(
@@ -243,7 +248,7 @@ def _control_plane_layer(
         why = dict(reversed(drafted.unreadable)).get(INPUTS["cluster_version"], "")
         updating = (terms.UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
     return ControlPlane(
-        resource=terms.cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
+        resource=terms.cluster_version_ref(cluster.metadata.name) if cluster is not None else drafted.resource,
         pool_resource=pool.ref if pool is not None and cluster is not None else None,
         informers=(Informer(name=terms.INFORMER, insights=layer_insights),),
         omitted=omitted,
@@ -365,7 +370,7 @@ ESTIMATE_PERIOD_S = 30.0
 
 
 def assess(
-    snapshot: Snapshot | KubernetesSnapshot,
+    snapshot: AnySnapshot,
     previous: UpdateStatusStatus | None,
     now: datetime,
     *,
@@ -387,10 +392,7 @@ def assess(
     if isinstance(snapshot, Snapshot):
         findings = draft(snapshot, memory, now, node_now or now)
     else:
-        # Imported here because most readers have a ClusterVersion.
-        from runup.updatestatus.decide.kubernetes.draft import draft as draft_of_kubernetes
-
-        findings = draft_of_kubernetes(snapshot, memory, now)
+        findings = _draft_of_others(snapshot, memory, now)
     if max_bytes is None:
         return status_of(findings, terms.UNBOUNDED, memory)
     if len({pool.name for pool in findings.pools if not pool.is_control_plane} | others_pools) <= terms.MAX_POOLS:
@@ -409,6 +411,20 @@ def assess(
     return status
 
 
+def _draft_of_others(snapshot: KubernetesSnapshot | HostedSnapshot, memory: PreviousStatus, now: datetime) -> Draft:
+    """Returns what the snapshot of a cluster without a ClusterVersion shows."""
+    # Imported here because most readers have a ClusterVersion.
+    from runup.updatestatus.decide.hosted.snapshot import HostedSnapshot
+
+    if isinstance(snapshot, HostedSnapshot):
+        from runup.updatestatus.decide.hosted.draft import draft as draft_of_hosted
+
+        return draft_of_hosted(snapshot, memory, now)
+    from runup.updatestatus.decide.kubernetes.draft import draft as draft_of_kubernetes
+
+    return draft_of_kubernetes(snapshot, memory, now)
+
+
 def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[terms.Limits]:
     """Yields the limits to try in turn: with as many nodes as should fit `max_bytes`, then with fewer.
 
@@ -422,7 +438,7 @@ def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes
     yield from (replace(terms.FEWER_NODES, nodes=step) for step in terms.NODE_STEPS if step <= first)
 
 
-def next_change_s(snapshot: Snapshot | KubernetesSnapshot, now: datetime) -> float | None:
+def next_change_s(snapshot: AnySnapshot, now: datetime) -> float | None:
     """Returns the seconds until the assessment changes by time alone: an age passes a threshold, or an estimate is due.
 
     Returns None if only a changed object can alter it.

@@ -26,6 +26,9 @@ _MEMBERS = {
     "MachineConfigPool": "machineConfigPool",
     "Node": "node",
     "Health": "health",
+    "HostedCluster": "hostedCluster",
+    "NodePool": "nodePool",
+    "Machine": "machine",
 }
 # The enhancement's sample spells one type otherwise than every definition of it.
 _ALIASES = {"UpdateHealth": "Health"}

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from runup.api.config_v1 import ClusterVersion
-from runup.api.update_v1alpha1 import AwaitedOperator, Insight
+from runup.api.update_v1alpha1 import AwaitedOperator, Insight, ResourceRef
 from runup.rules.machine_config import is_drain_wanted, is_moving
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
@@ -43,7 +43,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """The states and findings of a snapshot, before anything is left out for its size.
 
     Without a ClusterVersion, `version` makes the insight of the cluster's version, and `updating` is the condition of
-    the control plane's layer.
+    the control plane's layer. `side` is the side of a hosted cluster on which its operators are, and
+    `resource` its HostedCluster.
     """
 
     cluster: ClusterVersion | None
@@ -57,6 +58,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     alerts_asked: bool
     version: Callable[[PreviousStatus, int], Insight] | None = None
     updating: ConditionValues | None = None
+    side: str = ""
+    resource: ResourceRef | None = None
 
 
 def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:

@@ -27,8 +27,11 @@ _NAME_LIMIT = 253
 _MOST_RESOURCES = 16
 
 
-def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int) -> Insight:
-    """Returns the insight of one operator; `text` limits messages, in characters."""
+def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int, side: str = "") -> Insight:
+    """Returns the insight of one operator; `text` limits messages, in characters.
+
+    `side` is that of a hosted cluster on which the operator is.
+    """
     uid = terms.uid_of_object("co", operator.name)
     # The operator's own message is in `progressing`, so it is not repeated in condition Updating.
     updating: ConditionValues = (terms.UPDATING, "Unknown", "CannotDetermine", "It does not say whether it progresses")
@@ -56,7 +59,7 @@ def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int)
         )
     member = api.ClusterOperatorInsight(
         name=operator.name,
-        resource=terms.operator_ref(operator.name),
+        resource=replace(terms.operator_ref(operator.name), cluster=side),
         progressing=progressing,
         conditions=memory.conditions(memory.insight_conditions(terms.CONTROL_PLANE, uid), updating, healthy),
     )
@@ -99,7 +102,7 @@ def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
 
 def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     """Returns the insight of one pool."""
-    uid = terms.uid_of_object("mcp", pool.name)
+    uid = terms.uid_of_object(pool.uid_kind, pool.name)
     counts = {
         "Total": pool.total,
         "Available": pool.available,
@@ -116,7 +119,7 @@ def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
         healthy = (terms.HEALTHY, "False", "PoolDegraded", f"The pool has {types}")
     if pool.degraded:
         healthy = (terms.HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
-    member = api.MachineConfigPoolInsight(
+    member = pool.pool_insight(
         name=pool.name,
         resource=pool.ref,
         scope_type=pool.scope,
@@ -169,7 +172,7 @@ _TROUBLE_REASONS = {
 
 def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
-    uid = terms.uid_of_object("node", state.name)
+    uid = terms.uid_of_object(pool.member_uid_kind, state.name)
     updating: ConditionValues = (terms.UPDATING, "True" if state.updating else "False", _PHASE_REASONS[state.phase], "")
     if state.phase == node_phases.UNKNOWN:
         updating = (terms.UPDATING, "Unknown", _PHASE_REASONS[state.phase], "")
@@ -181,9 +184,9 @@ def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -
     degraded: ConditionValues = (terms.DEGRADED, "False", "AsExpected", "")
     if state.degraded:
         degraded = (terms.DEGRADED, "True", "Degraded", "")
-    member = api.NodeInsight(
+    member = pool.node_insight(
+        state,
         name=state.name,
-        resource=terms.node_ref(state.name),
         pool_resource=pool.ref,
         scope_type=pool.scope,
         version=state.version[: terms.limit_or_unbounded(terms.VERSION_LIMIT, text)],
@@ -228,7 +231,7 @@ def cluster_version(
         resource=terms.cluster_version_ref(cluster.metadata.name),
         assessment=assessment,
         completion=state.completion if state else 0,
-        versions=_versions(cluster, text),
+        versions=versions_of(cluster, text),
         started_at=started_at(cluster),
         completed_at=completed,
         estimated_completed_at=estimated,
@@ -252,7 +255,7 @@ def _completed_at(
     return old.completed_at if old and same_update and old.completed_at else stamp
 
 
-def _versions(cluster: ClusterVersion, text: int) -> api.Versions | None:
+def versions_of(cluster: ClusterVersion, text: int) -> api.Versions | None:
     """Returns the versions that the update is from and to; None without history."""
     history = cluster.status.history
     if not history:

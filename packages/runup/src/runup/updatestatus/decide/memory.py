@@ -27,6 +27,9 @@ _FIELDS = {
     "MachineConfigPool": "machine_config_pool",
     "Node": "node",
     "Health": "health",
+    "HostedCluster": "hosted_cluster",
+    "NodePool": "node_pool",
+    "Machine": "machine",
 }
 
 ConditionValues = tuple[str, ConditionStatus, str, str]
@@ -71,7 +74,7 @@ class PreviousStatus:
     def insight_conditions(self, layer: str, uid: str) -> tuple[Condition, ...]:
         """Returns the conditions of the object that a previous insight describes; empty without one."""
         old = self.insight(layer, uid)
-        member = old and (old.cluster_operator or old.machine_config_pool or old.node)
+        member = old and (old.cluster_operator or old.of_pool or old.of_node)
         return member.conditions if member else ()
 
     def operators_awaited(self, uid: str) -> dict[str, datetime]:
@@ -91,13 +94,13 @@ class PreviousStatus:
     def node_updating_since(self, layer: str, uid: str) -> datetime | None:
         """Returns since when a node is known to be updating, which begins with its drain; None if it was not."""
         old = self.insight(layer, uid)
-        updating = find(old.node.conditions, UPDATING) if old and old.node else None
+        updating = find(old.of_node.conditions, UPDATING) if old and old.of_node else None
         return updating.last_transition_time if updating and updating.status == "True" else None
 
     def last_movements(self) -> Iterator[datetime]:
         """Yields the times at which condition Updating of an operator, a pool or a node is known to have changed."""
         for insight in self._insights.values():
-            member = insight.cluster_operator or insight.machine_config_pool or insight.node
+            member = insight.cluster_operator or insight.of_pool or insight.of_node
             updating = find(member.conditions, UPDATING) if member else None
             if updating is not None and updating.last_transition_time:
                 yield updating.last_transition_time

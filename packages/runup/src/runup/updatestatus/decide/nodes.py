@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,11 +18,11 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.rules.node_rules import CORDON
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.update_v1alpha1 import ResourceRef
+from runup.api.update_v1alpha1 import MachineConfigPoolInsight, NodeInsight, ResourceRef
 from runup.rules import machine_config
 from runup.rules.holders import cordon_holder
 from runup.rules.update_components import MACHINE_CONFIG_NAMESPACE
-from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, pool_ref
+from runup.updatestatus.decide.finding import CONTROL_PLANE, SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
 
 RELEASE_VERSION = machine_config.PREFIX + "release-image-version"
 
@@ -201,6 +202,17 @@ class PoolState(Counts, frozen=True, kw_only=True):
     def ref(self) -> ResourceRef:
         """The object that updates the nodes."""
         return pool_ref(self.name)
+
+    uid_kind: ClassVar[str] = "mcp"
+    member_uid_kind: ClassVar[str] = "node"
+
+    def pool_insight(self, **fields: Any) -> MachineConfigPoolInsight:
+        """Returns the insight of the pool with these fields."""
+        return MachineConfigPoolInsight(**fields)
+
+    def node_insight(self, node: NodeState, **fields: Any) -> NodeInsight:
+        """Returns the insight of one of its nodes with these fields."""
+        return NodeInsight(resource=node_ref(node.name), **fields)
 
     @property
     def client(self) -> str:

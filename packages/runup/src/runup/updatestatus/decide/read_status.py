@@ -123,9 +123,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return insight if isinstance(insight, api.KubernetesVersionInsight) else None
 
     @property
+    def hosted(self) -> api.HostedClusterInsight | None:
+        """The insight of a hosted cluster, None for other clusters."""
+        insight = self.cluster_version
+        return insight if isinstance(insight, api.HostedClusterInsight) else None
+
+    @property
     def is_updating(self) -> bool:
         """True if the control plane or a worker pool is still updating."""
-        if self.kubernetes is not None:
+        if self.kubernetes is not None or self.hosted is not None:
             # Its condition is about all groups: one that is behind may stay so on purpose.
             return self.updating is not None and self.updating.status == "True"
         return (self.updating is not None and self.updating.status == "True") or any(
@@ -224,9 +230,9 @@ def report_of_status(
         pool_layer = merged_insights(pool.informers)
         pools.append(pool_report(pool.name, pool_layer, pool.omitted.nodes))
         of_workers.append([insight.health for insight in pool_layer if insight.health])
-    master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
+    master = [insight for insight in control_plane if insight.of_node or insight.of_pool]
     omitted = layer.omitted.nodes if layer else 0
-    name = next((i.machine_config_pool.name for i in master if i.machine_config_pool), CONTROL_PLANE_POOL)
+    name = next((i.of_pool.name for i in master if i.of_pool), CONTROL_PLANE_POOL)
     return Report(
         updating=find(layer.conditions, finding.UPDATING) if layer else None,
         cluster_version=cluster_version,
@@ -251,7 +257,7 @@ def merged_insights(informers: Iterable[api.Informer]) -> list[api.Insight]:
     for informer in sorted(informers, key=lambda informer_entry: informer_entry.name != finding.INFORMER):
         subjects: set[tuple[str, str]] = set()
         for insight in informer.insights:
-            resource = insight.cluster_operator or insight.machine_config_pool or insight.node
+            resource = insight.cluster_operator or insight.of_pool or insight.of_node
             # Health insights have no subject: all of them are kept.
             subject = (insight.type, resource.name) if resource else None
             if subject not in known_subjects:
@@ -314,8 +320,10 @@ def node_row(insight: api.NodeInsight) -> NodeRow:
 def pool_report(name: str, insights: Iterable[api.Insight], omitted: int) -> PoolReport:
     """Returns a pool's report; without an insight of the pool, it is counted from the Nodes' rows."""
     insights = list(insights)
-    rows = tuple(sorted((node_row(insight.node) for insight in insights if insight.node), key=lambda row: row.order))
-    pool = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
+    rows = tuple(
+        sorted((node_row(insight.of_node) for insight in insights if insight.of_node), key=lambda row: row.order)
+    )
+    pool = next((insight.of_pool for insight in insights if insight.of_pool), None)
     if pool is not None:
         counts = _counts_of(pool, rows)
         return PoolReport(name=name, assessment=pool.assessment, completion=pool.completion, counts=counts, rows=rows)

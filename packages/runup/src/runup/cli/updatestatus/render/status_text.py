@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from kubekit.api.conditions import find
 from kubekit.lang.gotext import MINUTE, SECOND, datetime_of_ns, round_duration, short_duration, to_ns, truncate_duration
 from kubekit.lang.text import shorten, timestamp
-from runup.api.update_v1alpha1 import KubernetesVersionInsight, OperatorProgress
+from runup.api.update_v1alpha1 import HostedClusterInsight, KubernetesVersionInsight, OperatorProgress
 from runup.cli.render.text import columns
 from runup.updatestatus.decide.control_plane import assessment_of, to_precision
-from runup.updatestatus.decide.finding import INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
+from runup.updatestatus.decide.finding import HEALTHY, INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
 from runup.updatestatus.decide.nodes import count
 from runup.updatestatus.decide.read_status import HealthRow, PoolReport, Report
 
@@ -60,6 +61,8 @@ def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: i
     """
     if report.kubernetes is not None:
         return _kubernetes(report, report.kubernetes, now, shown_details, rows=rows)
+    if report.hosted is not None:
+        return _hosted(report, report.hosted, now, shown_details, rows=rows)
     if not report.is_updating:
         # A refused update, and what is not known, are printed while nothing is updating, too.
         idle_rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
@@ -103,6 +106,31 @@ def _kubernetes(
         text += _control_plane_nodes(report, shown_details, rows)
     shown_rows = rows if report.is_updating or shown_details.nodes else NO_TABLES
     text += _workers(report, shown_details, shown_rows)
+    if not report.is_updating and not report.health:
+        return text
+    return text + _health(report.health, now - started_ns, now, shown_details)
+
+
+def _hosted(report: Report, insight: HostedClusterInsight, now: int, shown_details: Details, *, rows: int) -> str:
+    """Returns the text about a hosted cluster, with all node pools also while nothing is updating."""
+    healthy = find(insight.conditions, HEALTHY)
+    health = "Yes" if healthy is not None and healthy.status == "True" else "Unknown"
+    if healthy is not None and healthy.status == "False":
+        health = f"No ({healthy.reason})"
+    lines = [
+        ("Assessment:", insight.assessment),
+        ("Target Version:" if report.is_updating else "Version:", report.target_text),
+        ("Completion:", f"{insight.completion}%"),
+        ("Healthy:", health),
+    ]
+    started_ns = to_ns(insight.started_at) if insight.started_at and report.is_updating else now
+    if insight.assessment in ("Progressing", "Stalled") and insight.started_at is not None:
+        elapsed = now - started_ns
+        duration = short_duration(round_duration(elapsed, MINUTE if elapsed > 10 * MINUTE else SECOND))
+        lines.insert(3, ("Duration:", duration))
+    text = "" if report.is_updating else _not_updating(report)
+    text += "= Control Plane =\n" + "".join(f"{label:<17}{value}\n" for label, value in lines)
+    text += _workers(report, shown_details, rows if report.is_updating or shown_details.nodes else NO_TABLES)
     if not report.is_updating and not report.health:
         return text
     return text + _health(report.health, now - started_ns, now, shown_details)
@@ -313,6 +341,8 @@ def summary(report: Report) -> str:
     updated = sum(operator.updated for operator in report.operators)
     pools = [pool.progress for pool in report.pools if pool.counts.total]
     parts = [f"control plane {updated} of {len(report.operators)} operators updated", *pools]
+    if report.hosted is not None:
+        parts = [f"control plane {report.hosted.completion}%", *pools]
     if (insight := report.kubernetes) is not None:
         parts = [f"{insight.completion}% of the API servers updated", *pools]
     return f"Update to {report.target_text}: {', '.join(parts)}"

@@ -32,7 +32,7 @@ from runup.updatestatus.decide.kubernetes.snapshot import (
     PLAN_OF_JOB,
     KubernetesSnapshot,
 )
-from runup.updatestatus.decide.nodes import NodeState
+from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import readable
 from runup.updatestatus.decide.stuck import NO_PROGRESS, STILL_LIMIT, longest_of_earlier
 from runup.updatestatus.decide.waiting import DRAIN_PATIENCE
@@ -276,29 +276,42 @@ def machine_findings(snapshot: KubernetesSnapshot, groups: Sequence[GroupState],
     by_node = {node.name: group for group in groups for node in group.nodes}
     by_name = {group.name: group for group in groups}
     for machine in readable(snapshot.machines):
-        why, since = _machine_trouble(machine, now)
-        if not why:
-            continue
         meta, node = machine.metadata, machine.status.node_ref.name
         group = by_node.get(node) or by_name.get(meta.labels.get("cluster.x-k8s.io/deployment-name", ""))
-        long = since is None or now - since > 2 * CLAIM_PATIENCE
-        yield Finding(
-            check=MACHINE_STUCK,
-            level=terms.ERROR if long else terms.WARNING,
-            impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
-            summary=f"Machine {meta.name}{f' of node {node}' if node else ''} {why}",
-            description=f"See `kubectl describe machines.cluster.x-k8s.io -n {meta.namespace} {meta.name}`. The next "
-            "machine is replaced when this one is ready or gone.",
-            reference=terms.KUBERNETES_DOCS + "machinenotreplaced",
-            since=since,
-            scope=group.scope if group else terms.SCOPE_CLUSTER,
-            resources=(
-                ResourceRef(group="cluster.x-k8s.io", resource="machines", name=meta.name, namespace=meta.namespace),
-                *((terms.node_ref(node),) if node else ()),
-            ),
-            pool=group.layer if group else terms.CONTROL_PLANE,
-        )
+        if (finding := machine_finding(machine, group, now)) is not None:
+            yield finding
     yield from _failed_deployments(readable(snapshot.machine_deployments), by_name)
+
+
+def machine_finding(
+    machine: ClusterMachine, group: PoolState | None, now: datetime, *, side: str = ""
+) -> Finding | None:
+    """Returns the finding that a Machine is not made or not deleted, None if it is, or may be soon.
+
+    `side` is the side of a hosted cluster on which the Machine is.
+    """
+    why, since = _machine_trouble(machine, now)
+    if not why:
+        return None
+    meta, node = machine.metadata, machine.status.node_ref.name
+    long = since is None or now - since > 2 * CLAIM_PATIENCE
+    ref = partial(ResourceRef, group="cluster.x-k8s.io", resource="machines", cluster=side)
+    return Finding(
+        check=MACHINE_STUCK,
+        level=terms.ERROR if long else terms.WARNING,
+        impact=terms.UPDATE_STALLED if long else terms.UPDATE_SPEED,
+        summary=f"Machine {meta.name}{f' of node {node}' if node else ''} {why}",
+        description=f"See `kubectl describe machines.cluster.x-k8s.io -n {meta.namespace} {meta.name}`. The next "
+        "machine is replaced when this one is ready or gone.",
+        reference=terms.KUBERNETES_DOCS + "machinenotreplaced",
+        since=since,
+        scope=group.scope if group else terms.SCOPE_CLUSTER,
+        resources=(
+            ref(name=meta.name, namespace=meta.namespace),
+            *((ResourceRef(resource="nodes", name=node, cluster=side and "Hosted"),) if node else ()),
+        ),
+        pool=group.layer if group else terms.CONTROL_PLANE,
+    )
 
 
 def _failed_deployments(

@@ -1,0 +1,206 @@
+"""Reads what the status of hosted clusters is computed from: of a live management cluster, or of a dump of one.
+
+A dump by `hypershift dump cluster --dump-guest-cluster` has the hosted side of each cluster in a folder
+`hostedcluster-NAME`. On a live cluster only the management side is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.error_types import InputError
+from kubekit.lang.gotext import to_ns
+from runup.api.config_v1 import ClusterOperator
+from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
+from runup.api.rollouts_v1 import ClusterMachine
+from runup.api.update_v1alpha1 import HostedClusterUpdateStatus
+from runup.updatestatus.control.dump_objects import DumpObjects
+from runup.updatestatus.control.kubernetes_objects import versions_of
+from runup.updatestatus.control.status_reading import StatusReading, status_json
+from runup.updatestatus.decide.alerts import Unreadable
+from runup.updatestatus.decide.hosted.snapshot import HostedSnapshot
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kubekit.kube.client_sync import SyncClient
+    from runup.dump.dump_files import Layout
+    from runup.dump.load import Dump
+
+K = TypeVar("K", bound=Object)
+JSON = dict[str, Any]
+Answer = tuple[K, ...] | Unreadable
+HOSTED_SIDE = "hostedcluster-"
+NO_MANAGEMENT = "no HostedCluster was found: only a management cluster of HyperShift has them"
+
+
+def read(
+    client: SyncClient, clock: Callable[[], datetime], name: str, refused: tuple[type[Exception], ...]
+) -> list[StatusReading]:
+    """Returns the status of the hosted cluster `name` ([NAMESPACE/]NAME), or of all if it is empty.
+
+    Raises InputError if there is none. Errors of the types `refused` become `Unreadable`, others are raised.
+    """
+    from kubekit.kube.api_errors import NotFound
+
+    def listed(kind: type[K], namespace: str = "") -> Answer[K]:
+        for resource in versions_of(kind):
+            try:
+                listing = client.listing(kind, namespace, resource=resource)
+            except NotFound:
+                continue
+            except refused as error:
+                return Unreadable(getattr(error, "message", str(error)))
+            return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+        return ()
+
+    try:
+        clusters = client.listing(HostedCluster).items
+    except NotFound as error:
+        raise InputError(NO_MANAGEMENT) from error
+    pools = listed(HostedNodePool)
+    snapshots = [
+        HostedSnapshot(
+            cluster=cluster,
+            pools=pools,
+            machines=listed(ClusterMachine, cluster.control_plane_namespace),
+            components=listed(ControlPlaneComponent, cluster.control_plane_namespace),
+            pods=listed(Pod, cluster.control_plane_namespace),
+        )
+        for cluster in _chosen(clusters, name)
+    ]
+    now_ns = to_ns(clock())
+    return [reading_of(snapshot, now_ns) for snapshot in snapshots]
+
+
+def read_dump(path: str, name: str, now_ns: int | None) -> list[StatusReading]:
+    """Returns the status of the hosted cluster `name` of a dump, or of all; raises InputError if it has none."""
+    from runup.dump import archive, dump_files, load
+    from runup.updatestatus.control.status_reads import READS
+
+    only = {resource.plural for resource, _ in READS}
+    try:
+        with archive.open_dump(Path(path)) as folder:
+            location = dump_files.find(folder)
+            sides = _sides(location)
+            management = load.load(replace(location, files=sides.pop("", ())), only=only, of_a_part=True)
+            notes = [f"warning: {problem}\n" for problem in management.problems]
+            objects = DumpObjects(management, notes)
+            chosen = _chosen(objects.of(HostedCluster), name)
+            operators = {
+                cluster.metadata.name: _operators(replace(location, files=files), notes)
+                for cluster in chosen
+                if (files := sides.get(cluster.metadata.name))
+            }
+    except dump_files.BadDump as error:
+        raise InputError(error.message) from error
+    moment = load.time_of_dump(management)
+    now = now_ns or _newest_change(chosen, to_ns(moment) if moment else 0, management)
+    return [
+        reading_of(_of_dump(cluster, objects, operators.get(cluster.metadata.name)), now, tuple(notes))
+        for cluster in chosen
+    ]
+
+
+def _chosen(clusters: Iterable[HostedCluster], name: str) -> list[HostedCluster]:
+    """Returns the cluster of this name, or all, by namespace and name."""
+    ordered = sorted(clusters, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    if not ordered:
+        raise InputError(NO_MANAGEMENT)
+    namespace, _, short = name.rpartition("/")
+    chosen = [
+        each
+        for each in ordered
+        if not name or (each.metadata.name == short and namespace in ("", each.metadata.namespace))
+    ]
+    known = ", ".join(f"{each.metadata.namespace}/{each.metadata.name}" for each in ordered[:20])
+    if not chosen:
+        raise InputError(f"there is no HostedCluster {name}; there are: {known}")
+    if name and len(chosen) > 1:
+        raise InputError(f"several HostedClusters are named {name}; give one as NAMESPACE/NAME: {known}")
+    return chosen
+
+
+def _sides(location: Layout) -> dict[str, tuple[Path, ...]]:
+    """Returns the files of a dump by the hosted cluster whose hosted side they are of; "" for the management side."""
+    sides: dict[str, list[Path]] = {"": []}
+    for file in location.files:
+        parts = file.relative_to(location.root).parts if file.is_relative_to(location.root) else file.parts
+        side = next((part.removeprefix(HOSTED_SIDE) for part in parts[:-1] if part.startswith(HOSTED_SIDE)), "")
+        sides.setdefault(side, []).append(file)
+    return {side: tuple(files) for side, files in sides.items()}
+
+
+def _operators(location: Layout, notes: list[str]) -> tuple[ClusterOperator, ...] | None:
+    """Returns the ClusterOperators of a hosted side, None if the dump has none."""
+    from runup.dump import dump_files, load
+
+    try:
+        hosted = load.load(location, only={resource_of(ClusterOperator).plural}, of_a_part=True)
+    except dump_files.BadDump as error:
+        notes.append(f"warning: the hosted side could not be read: {error.message}\n")
+        return None
+    return DumpObjects(hosted, notes).of(ClusterOperator) or None
+
+
+def _of_dump(
+    cluster: HostedCluster, objects: DumpObjects, operators: tuple[ClusterOperator, ...] | None
+) -> HostedSnapshot:
+    namespace = cluster.control_plane_namespace
+
+    def own(kind: type[K]) -> Answer[K]:
+        known = objects.known(kind)
+        if isinstance(known, Unreadable):
+            return known
+        return tuple(obj for obj in known if obj.metadata.namespace == namespace)
+
+    return HostedSnapshot(
+        cluster=cluster,
+        pools=objects.known(HostedNodePool),
+        machines=own(ClusterMachine),
+        # Older releases have no such kind, so that its absence proves nothing.
+        components=objects.of(ControlPlaneComponent) and own(ControlPlaneComponent),
+        pods=own(Pod),
+        operators=operators,
+    )
+
+
+def _newest_change(clusters: Iterable[HostedCluster], recorded_ns: int, management: Dump) -> int:
+    """Returns the recorded time of a dump; if none is recorded, that of the newest change of its hosted clusters."""
+    if management.now is not None:
+        return recorded_ns
+    moments = [
+        to_ns(condition.last_transition_time)
+        for cluster in clusters
+        for condition in cluster.status.conditions
+        if condition.last_transition_time
+    ]
+    return max([recorded_ns, *moments])
+
+
+def reading_of(snapshot: HostedSnapshot, now_ns: int, notes: tuple[str, ...] = ()) -> StatusReading:
+    """Returns the status of a hosted cluster as an object of its name."""
+    metadata, resource = snapshot.cluster.metadata, resource_of(HostedClusterUpdateStatus)
+    return StatusReading(
+        obj={
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"namespace": metadata.namespace, "name": metadata.name},
+            "spec": {},
+            "status": status_json(snapshot, now_ns),
+        },
+        now_ns=now_ns,
+        notes=notes,
+        cluster=f"{metadata.namespace}/{metadata.name}",
+    )
+
+
+def as_list(readings: Sequence[StatusReading]) -> JSON:
+    """Returns the objects of several clusters as one list of the API."""
+    return {"apiVersion": "v1", "kind": "List", "items": [reading.obj for reading in readings]}
