@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire
-from runup.api import update_v1alpha1
+from runup.api import update_policy_v1alpha1, update_v1alpha1
 
 JSON = dict[str, Any]
 # What every object has besides its own fields; the API server validates metadata itself.
@@ -30,6 +30,21 @@ def crd(source: JSON) -> JSON:
     _restrict(status["controlPlane"], source["insights"]["controlPlane"])
     _restrict(status["workerPools"]["items"], source["insights"]["workerPools"])
     found["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    return found
+
+
+def policy_crds(source: JSON) -> list[JSON]:
+    """The CRDs of update policies out of their source; raises KeyError for a field without an entry."""
+    found = []
+    for kind, head in source["kinds"].items():
+        schema = _struct(getattr(update_policy_v1alpha1, kind), source["types"])
+        version = {"name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}}}
+        version["schema"] = {"openAPIV3Schema": schema}
+        version["additionalPrinterColumns"] = head["additionalPrinterColumns"]
+        spec = {"group": source["group"], "names": head["names"], "scope": "Cluster", "versions": [version]}
+        metadata = {"name": f"{head['names']['plural']}.{source['group']}"}
+        identity = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
+        found.append({**identity, "spec": spec})
     return found
 
 

@@ -41,8 +41,14 @@ def _karpenter(kind: str, plural: str) -> Resource:
     return Resource(group="karpenter.sh", version="v1", kind=kind, plural=plural, namespaced=False)
 
 
+def _update_policy(kind: str, plural: str) -> Resource:
+    return Resource(group="update.runup.dev", version="v1alpha1", kind=kind, plural=plural, namespaced=False)
+
+
 RESOURCES.update(
     {
+        "runup.api.update_policy_v1alpha1.UpdateCalendar": _update_policy("UpdateCalendar", "updatecalendars"),
+        "runup.api.update_policy_v1alpha1.UpdatePolicy": _update_policy("UpdatePolicy", "updatepolicies"),
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),
         "runup.api.config_v1.ClusterVersion": _config("ClusterVersion", "clusterversions"),
         "runup.api.cluster_settings_v1.FeatureGate": _config("FeatureGate", "featuregates"),

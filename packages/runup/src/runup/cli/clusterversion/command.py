@@ -72,6 +72,8 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         # A forecast simulates drains: it stands above all other commands.
         "forecast": "runup.cli.rehearse.forecast_command:forecast",
         "status": "runup.cli.updatestatus.command:status",
+        "calendar": "runup.cli.rollout.calendar_command:calendar",
+        "gate": "runup.cli.rollout.gate_command:gate",
     },
     summaries={
         "recommend": "Displays cluster update recommendations.",
@@ -80,6 +82,8 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "accept": "Accept risks exposed to conditional updates.",
         "forecast": "How long an update takes, and whether it fits into a window.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
+        "calendar": "Show when the windows of update calendars open.",
+        "gate": "Evaluate the gates of an update policy.",
     },
     sections=(
         ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),

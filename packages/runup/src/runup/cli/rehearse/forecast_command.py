@@ -18,7 +18,11 @@ from runup.cli.rehearse.drain_command import WIDTH, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
+    from runup.rehearse.control.drain_source import DrainSource
+    from runup.rehearse.decide.drains.drain_result import DrainResult
+    from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
     from runup.rehearse.decide.update_forecast import Forecast, NodeProgress, Range, WindowFit
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
@@ -54,37 +58,14 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.cli.rehearse.drain_command import parse_times, read_source
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.decide import update_forecast
-    from runup.rehearse.decide.drain_inputs import drained_cluster
-    from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
-    from runup.rehearse.decide.drains.simulation import simulate
 
     hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
-    least_s = most_s = NODE_UPDATE_S
-    if node_minutes:
-        match = _MINUTES.fullmatch(node_minutes)
-        least_s, most_s = (int(match[1]) * 60, int(match[2] or match[1]) * 60) if match else (0, 0)
-        if not 0 < least_s <= most_s <= _MOST_MINUTES * 60:
-            text = f"--node-minutes {node_minutes}: give minutes such as 10, or the least and the most: 5-12"
-            raise CommandError(text)
+    node_s = parse_node_minutes(node_minutes)
     source = read_source(connection_of(ctx), dump)
-    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
-    if not cluster.nodes:
-        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
-    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     now = source.now or SystemClock().now()
-    version, no_version_reason = source.cluster_version, source.why_no_version
+    result, cluster, slow = forecast_of(source, now, node_s)
+    version = source.cluster_version
     history = version.status.history if version is not None else ()
-    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
-    result = update_forecast.forecast(
-        history if source.openshift else None,
-        cluster.pools,
-        nodes=cluster.nodes,
-        # At least: whoever has to delete a pod by hand does it at once.
-        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
-        slow=slow,
-        guessed=not node_minutes,
-        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
-    )
     under_way = update_forecast.nodes_under_way(
         cluster.pools, cluster.nodes, slow, now, history=history, openshift=source.openshift
     )
@@ -103,6 +84,51 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
         text = forecast_text(result, fit, zone, alone) + progress_text(under_way)
     write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
     return code
+
+
+def parse_node_minutes(text: str) -> tuple[int, int] | None:
+    """Returns the seconds that a node takes at least and at most, None without a text. Raises CommandError."""
+    if not text:
+        return None
+    match = _MINUTES.fullmatch(text)
+    least_s, most_s = (int(match[1]) * 60, int(match[2] or match[1]) * 60) if match else (0, 0)
+    if not 0 < least_s <= most_s <= _MOST_MINUTES * 60:
+        raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
+    return least_s, most_s
+
+
+def forecast_of(
+    source: DrainSource, now: datetime, node_s: tuple[int, int] | None
+) -> tuple[Forecast, DrainedCluster, DrainResult]:
+    """Returns the forecast of an update from `now` on, the cluster, and its slowest drains.
+
+    `node_s` are the seconds that a node takes at least and at most; None: they are guessed. Raises CommandError if the
+    cluster has no nodes.
+    """
+    from runup.rehearse.decide import update_forecast
+    from runup.rehearse.decide.drain_inputs import drained_cluster
+    from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
+    from runup.rehearse.decide.drains.simulation import simulate
+
+    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
+    if not cluster.nodes:
+        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
+    least_s, most_s = node_s or (NODE_UPDATE_S, NODE_UPDATE_S)
+    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
+    version, no_version_reason = source.cluster_version, source.why_no_version
+    history = version.status.history if version is not None else ()
+    result = update_forecast.forecast(
+        history if source.openshift else None,
+        cluster.pools,
+        nodes=cluster.nodes,
+        # At least: a pod that somebody has to delete is deleted at once.
+        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        slow=slow,
+        guessed=node_s is None,
+        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
+    )
+    return result, cluster, slow
 
 
 def exit_code(result: Forecast, fit: WindowFit | None) -> int:

@@ -1,0 +1,117 @@
+"""`update.runup.dev/v1alpha1`: UpdateCalendar and UpdatePolicy, the objects that decide when an update may start.
+
+Durations and times without an offset are text here, as in the API; `runup.rollout.decide` parses them. A field that
+this version does not know is an error, because it may be a gate.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from kubekit.api.meta_v1 import Object, Wire
+
+GROUP = "update.runup.dev"
+API_VERSION = f"{GROUP}/v1alpha1"
+POLICY_NAME = "cluster"
+# The name in `spec.calendars` that stands for no restriction.
+ALWAYS = "Always"
+
+Severity = Literal["info", "warning", "critical"]
+Follow = Literal["Patch", "Minor", "Exact"]
+
+
+class CalendarWindow(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A window that opens at the times of a cron expression and stays open for an elapsed time."""
+
+    opens: str
+    for_: str = msgspec.field(name="for")
+    min_remaining: str = "0s"
+
+
+class CalendarFreeze(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A period without starts, `[from, to)`, in dates or times of the calendar's zone."""
+
+    from_: str = msgspec.field(name="from")
+    to: str
+    reason: str = ""
+
+
+class UpdateCalendarSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of an UpdateCalendar; `time_zone` is an IANA name and has no default."""
+
+    time_zone: str
+    windows: tuple[CalendarWindow, ...]
+    freezes: tuple[CalendarFreeze, ...] = ()
+
+
+class UpdateCalendar(Object, frozen=True, kw_only=True):
+    """The windows in which updates may start, and the freezes in which they may not."""
+
+    spec: UpdateCalendarSpec
+
+
+class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The releases that a policy may update to."""
+
+    follow: Follow = "Patch"
+    version: str = ""
+    image: str = ""
+    block_versions: tuple[str, ...] = ()
+
+
+class PreflightGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How old a preflight may be, and which severity of a risk that applies closes the gate. Unknown always does."""
+
+    max_age: str = "1h"
+    fail_on: Severity = "warning"
+
+
+class HealthGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long the cluster must have been healthy before a start."""
+
+    settle: str = "10m"
+
+
+class AlertGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The alerts that close the gate once they have fired for `for_`."""
+
+    severities: tuple[str, ...] = ("critical",)
+    except_: tuple[str, ...] = msgspec.field(default=(), name="except")
+    for_: str = msgspec.field(default="5m", name="for")
+
+
+class ApprovalGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An approval by name: how many people must give it, for how long it counts, and whether the requester may."""
+
+    name: str
+    count: int = 1
+    expires: str = "7d"
+    four_eyes: bool = True
+
+
+class PolicyGates(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The gates of a policy."""
+
+    preflight: PreflightGate = PreflightGate()
+    forecast: Literal["Fits", "NotTooLong", "Ignore"] = "Fits"
+    health: HealthGate = HealthGate()
+    alerts: AlertGate = AlertGate()
+    approvals: tuple[ApprovalGate, ...] = ()
+
+
+class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of UpdatePolicy. Without calendars no update starts."""
+
+    paused: bool = False
+    paused_until: datetime | None = None
+    pause_reason: str = ""
+    target: PolicyTarget = PolicyTarget()
+    gates: PolicyGates = PolicyGates()
+    calendars: tuple[str, ...] = ()
+
+
+class UpdatePolicy(Object, frozen=True, kw_only=True):
+    """The singleton `cluster`: which updates may start without a person, and behind which gates."""
+
+    spec: UpdatePolicySpec = UpdatePolicySpec()

@@ -1,0 +1,1 @@
+"""Reads what the gates are evaluated on, and carries out what was decided."""

@@ -1,0 +1,31 @@
+"""Reads the policy and the calendars of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubekit.error_types import InputError
+from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
+from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateCalendar, UpdatePolicy
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+
+NOT_INSTALLED = "the cluster has no kind UpdateCalendar: `runup upgrade calendar -f FILE` reads a file instead"
+
+
+def calendars(client: SyncClient) -> tuple[UpdateCalendar, ...]:
+    """Returns all UpdateCalendars of the cluster. Raises InputError if it does not serve them."""
+    try:
+        return tuple(client.list_all(UpdateCalendar)[0])
+    except NotFound as error:
+        raise InputError(NOT_INSTALLED) from error
+
+
+def policy(client: SyncClient) -> UpdatePolicy | None:
+    """Returns the cluster's UpdatePolicy; None if it has none. Raises KubeError or DecodeError."""
+    try:
+        return client.send(calls.get(UpdatePolicy, POLICY_NAME))
+    except NotFound:
+        return None

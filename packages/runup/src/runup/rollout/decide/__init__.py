@@ -1,0 +1,1 @@
+"""Decides on values alone: calendars, gates, and the steps of a run."""

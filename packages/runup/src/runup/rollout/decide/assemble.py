@@ -1,0 +1,122 @@
+"""Assembles what the gates are evaluated on from the objects of a cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.error_types import InputError
+from kubekit.lang.oc_pull_spec import is_same_image
+from runup.advice.decide.acceptance import Accepted
+from runup.advice.decide.update_in_progress import pending_update
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.update_policy_v1alpha1 import ALWAYS, UpdateCalendar, UpdatePolicySpec
+from runup.preflight.decide.findings import findings_of_target, report_of
+from runup.preflight.decide.stored_reports import History
+from runup.rehearse.decide.update_forecast import Forecast
+from runup.rollout.decide import calendar
+from runup.rollout.decide.calendar import Calendar
+from runup.rollout.decide.gates.cluster import health_of
+from runup.rollout.decide.gates.observed import Approvals, Health, Holds, Observed, Offer, Wanted
+from runup.updatestatus.decide.alerts import Alert, Unreadable
+
+# The update service may fail to answer for this long before its last answer stops counting.
+GRAPH_COUNTS_FOR = timedelta(hours=1)
+NO_APPROVALS = Approvals(unverified="approvals need the update policy controller, which is not installed")
+
+
+class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of one cluster; `unreadable` says which of them could not be read, and why."""
+
+    cluster: ClusterVersion
+    history: History = History()
+    accepted: Accepted | None = None
+    operators: Sequence[ClusterOperator] = ()
+    pools: Sequence[MachineConfigPool] = ()
+    nodes: Sequence[Node] = ()
+    alerts: tuple[Alert, ...] | Unreadable
+    forecast: Forecast | str
+    unreadable: tuple[str, ...] = ()
+
+
+def read_calendars(
+    names: Sequence[str], sources: Sequence[UpdateCalendar]
+) -> tuple[tuple[Calendar, ...], tuple[str, ...]]:
+    """Returns the calendars that a policy names, and why others of them cannot be used."""
+    by_name = {source.metadata.name: source for source in sources}
+    calendars, errors = [], []
+    for name in names:
+        if name == ALWAYS:
+            if len(names) > 1:
+                errors.append(f"{ALWAYS} must be the only entry of spec.calendars")
+        elif name not in by_name:
+            errors.append(f"calendar {name} does not exist")
+        else:
+            try:
+                calendars.append(calendar.read(by_name[name]))
+            except InputError as error:
+                errors.append(error.message)
+    return tuple(calendars), tuple(errors)
+
+
+def offer_of(cluster: ClusterVersion, version: str, now: datetime) -> Offer:
+    """Returns whether the update service offers `version`, and as which image."""
+    listed = [release for release in cluster.status.listed_updates() if release.version == version]
+    retrieved = find(cluster.status.conditions, "RetrievedUpdates")
+    answers = retrieved is not None and retrieved.status == "True"
+    since = retrieved.last_transition_time if retrieved is not None else None
+    if not answers and (since is None or now - since > GRAPH_COUNTS_FOR):
+        why = retrieved.message if retrieved is not None and retrieved.message else "no answer is known"
+        return Offer(why_unknown=why)
+    if cluster.status.available_updates is None and not listed:
+        return Offer(why_unknown="the update service has not answered yet")
+    return Offer(image=listed[0].image if listed else "")
+
+
+def observe(
+    objects: ClusterObjects,
+    policy: UpdatePolicySpec,
+    calendars: Sequence[UpdateCalendar],
+    now: datetime,
+    *,
+    version: str,
+    approvals: Approvals = NO_APPROVALS,
+) -> Observed:
+    """Returns the values on which the gates of an update to `version` are evaluated."""
+    cluster = objects.cluster
+    offer = offer_of(cluster, version, now)
+    image = policy.target.image if policy.target.follow == "Exact" and policy.target.image else offer.image
+    source = cluster.status.desired.version
+    report = report_of(objects.history, source, version, image)
+    findings = findings_of_target(cluster, objects.history, version, image, accepted=objects.accepted)
+    parsed, errors = read_calendars(policy.calendars, calendars)
+    health: Health | str = health_of(cluster, objects.operators, objects.pools, objects.nodes)
+    if objects.unreadable:
+        health = "; ".join(objects.unreadable)
+    pending = pending_update(cluster)
+    return Observed(
+        wanted=Wanted(version=version, image=image, source=source),
+        gates=policy.gates,
+        target=policy.target,
+        offer=offer,
+        findings=findings if findings.known else None,
+        report_image=report.target_image if report is not None else "",
+        health=health,
+        alerts=objects.alerts,
+        forecast=objects.forecast,
+        approvals=approvals,
+        holds=Holds(
+            paused=policy.paused,
+            paused_until=policy.paused_until,
+            pause_reason=policy.pause_reason,
+            other_request="" if pending in ("", version) or is_same_image(pending, image) else pending,
+        ),
+        calendar_names=policy.calendars,
+        calendars=parsed,
+        calendar_errors=errors,
+    )

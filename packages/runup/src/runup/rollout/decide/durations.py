@@ -1,0 +1,21 @@
+"""Parses the durations of policies and calendars: `15m`, `6h`, `7d`, `1h30m`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from kubekit.error_types import InputError
+
+PATTERN = r"^([0-9]{1,4}d)?([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,5}s)?$"
+_DURATION = re.compile(PATTERN)
+_UNITS_S = (86400, 3600, 60, 1)
+
+
+def parse(text: str, field: str) -> timedelta:
+    """Returns the duration that `field` holds. Raises InputError if `text` is not one."""
+    match = _DURATION.fullmatch(text) if text.isascii() else None
+    if match is None or not text:
+        raise InputError(f"{field} {text!r} must be a duration such as 15m, 6h, 1h30m or 7d")
+    seconds = sum(int(part[:-1]) * unit_s for part, unit_s in zip(match.groups(), _UNITS_S, strict=True) if part)
+    return timedelta(seconds=seconds)

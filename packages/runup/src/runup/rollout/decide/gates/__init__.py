@@ -1,0 +1,1 @@
+"""The gates of an update: one module for each group, and the conjunction of all."""

@@ -1,0 +1,102 @@
+"""The values on which gates are evaluated: everything that a decision about a start needs besides the time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from runup.api.update_policy_v1alpha1 import PolicyGates, PolicyTarget
+from runup.preflight.decide.findings import Findings
+from runup.rehearse.decide.update_forecast import Forecast
+from runup.rollout.decide.calendar import Calendar
+from runup.updatestatus.decide.alerts import Alert, Unreadable
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The release to which the cluster is to be updated, and the release that runs."""
+
+    version: str
+    image: str
+    source: str
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the update service says about a release: the image that it offers, empty if the release is not offered.
+
+    `recommended` is None if it is not known whether the update is recommended. `why_unknown` says why the service
+    gave no answer.
+    """
+
+    image: str = ""
+    recommended: bool | None = None
+    why_unknown: str = ""
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What is unhealthy in the cluster, what could not be read, and since when neither was the case."""
+
+    problems: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    healthy_since: datetime | None = None
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """An approval whose author admission verified."""
+
+    gate: str
+    approved_by: str
+    created: datetime
+    not_after: datetime | None = None
+    image_digests: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Approvals(msgspec.Struct, frozen=True, kw_only=True):
+    """All approvals of an update; `unverified` says why their authors are not known to be true."""
+
+    given: tuple[Approval, ...] = ()
+    requested_by: str = ""
+    unverified: str = ""
+
+
+class Holds(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds starts back besides the gates about the cluster."""
+
+    paused: bool = False
+    paused_until: datetime | None = None
+    pause_reason: str = ""
+    control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
+    permit_until: datetime | None = None
+    older_run: str = ""
+    other_request: str = ""
+    clock_skew_until: datetime | None = None
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the gates of one update are evaluated on.
+
+    `findings` is None if there is no preflight of the release. `report_image` is the image that the stored report is
+    about. `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names`
+    are those of the policy, `calendar_errors` says why some of them cannot be used.
+    """
+
+    wanted: Wanted
+    gates: PolicyGates = PolicyGates()
+    target: PolicyTarget = PolicyTarget()
+    offer: Offer
+    findings: Findings | None = None
+    report_image: str = ""
+    health: Health | str
+    alerts: tuple[Alert, ...] | Unreadable
+    forecast: Forecast | str
+    approvals: Approvals = Approvals()
+    holds: Holds = Holds()
+    calendar_names: tuple[str, ...] = ()
+    calendars: tuple[Calendar, ...] = ()
+    calendar_errors: tuple[str, ...] = ()
+
+
+# Times of the cluster that are further in the future than this are not believed.
+CLOCK_TOLERANCE = timedelta(seconds=60)

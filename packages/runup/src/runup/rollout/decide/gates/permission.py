@@ -1,0 +1,151 @@
+"""The gates of people and time: approvals, pauses, the forecast, and the windows of calendars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from kubekit.lang.text import timestamp
+from runup.api.update_policy_v1alpha1 import ALWAYS, ApprovalGate
+from runup.rehearse.decide.update_forecast import Forecast, Range
+from runup.rollout.decide.calendar import opening_at
+from runup.rollout.decide.durations import parse
+from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate
+from runup.rollout.decide.gates.observed import CLOCK_TOLERANCE, Observed
+
+
+def evaluate_approvals(observed: Observed, now: datetime) -> Iterable[Gate]:
+    """Yields a gate for each approval that the policy names."""
+    for setting in observed.gates.approvals:
+        yield _approval(setting, observed, now)
+
+
+def _approval(setting: ApprovalGate, observed: Observed, now: datetime) -> Gate:
+    """Returns the gate of one named approval. Each approver counts once."""
+    name, approvals = f"approval {setting.name}", observed.approvals
+    if approvals.unverified:
+        text = f"The authors of approvals are not verified: {approvals.unverified}."
+        return Gate(name=name, state=UNKNOWN, reason="ApproverUnverified", message=text)
+    digest = observed.wanted.image.partition("@")[2]
+    lifetime = parse(setting.expires, "spec.gates.approvals.expires")
+    counting: dict[str, datetime] = {}
+    ended = False
+    for approval in approvals.given:
+        if approval.gate != setting.name or not digest or digest not in approval.image_digests:
+            continue
+        if approval.created > now + CLOCK_TOLERANCE:
+            continue
+        if setting.four_eyes and approval.approved_by == approvals.requested_by:
+            continue
+        end = min(filter(None, (approval.created + lifetime, approval.not_after)))
+        if now >= end:
+            ended = True
+            continue
+        counting[approval.approved_by] = max(end, counting.get(approval.approved_by, end))
+    if len(counting) >= setting.count:
+        # The gate closes when so many have ended that too few are left.
+        until = sorted(counting.values(), reverse=True)[setting.count - 1]
+        text = f"Approved by {', '.join(sorted(counting))}, until {timestamp(until)}."
+        return Gate(name=name, state=OPEN, reason="Approved", message=text, until=until)
+    reason = "ApprovalEnded" if ended else "ApprovalMissing"
+    given = f"{len(counting)} of {setting.count} given"
+    text = f"Approval {setting.name} of {observed.wanted.version} is missing: {given}."
+    return Gate(name=name, state=CLOSED, reason=reason, message=text)
+
+
+def evaluate_holds(observed: Observed, now: datetime) -> Gate:
+    """Returns the gate of pauses, permits, other runs, other requests, and the clock."""
+    holds = observed.holds
+    why = reason = ""
+    until = None
+    if holds.clock_skew_until is not None and now < holds.clock_skew_until:
+        reason, why, until = "ClockSkew", "The cluster's clock jumped.", holds.clock_skew_until
+    elif holds.other_request:
+        reason, why = "OtherUpdate", f"Somebody else requested {holds.other_request}."
+    elif holds.older_run:
+        reason, why = "AnotherRun", f"Run {holds.older_run} is not finished."
+    elif holds.control != "Run":
+        reason, why = "Held", f"spec.control is {holds.control}."
+    elif holds.permit_until is not None and now >= holds.permit_until:
+        reason, why = "PermitEnded", f"The permit ended at {timestamp(holds.permit_until)}."
+    elif holds.paused or (holds.paused_until is not None and now < holds.paused_until):
+        # `paused` has no end, whatever `pausedUntil` says.
+        until = None if holds.paused else holds.paused_until
+        reason, why = "Held", f"The policy is paused{f' until {timestamp(until)}' if until else ''}"
+        why += f": {holds.pause_reason}." if holds.pause_reason else "."
+    if reason:
+        return Gate(name="hold", state=CLOSED, reason=reason, message=why, until=until)
+    # A permit that ends later closes the gate then.
+    return Gate(
+        name="hold", state=OPEN, reason="NotHeld", message="Nothing holds the update back.", until=holds.permit_until
+    )
+
+
+def evaluate_window(observed: Observed, now: datetime) -> Gate:
+    """Returns the gate of the calendars: all have an open window and none a freeze."""
+    if observed.calendar_errors:
+        text = "; ".join(observed.calendar_errors)
+        return Gate(name="window", state=UNKNOWN, reason="InvalidCalendar", message=f"{text}.")
+    if not observed.calendar_names:
+        text = "The policy has no calendar, so nothing starts: add one to spec.calendars, or Always."
+        return Gate(name="window", state=CLOSED, reason="NoCalendar", message=text)
+    if _is_unrestricted(observed):
+        return Gate(name="window", state=OPEN, reason="Always", message="Updates may start at any time.")
+    opening = opening_at(observed.calendars, now)
+    if opening.period is not None:
+        text = f"Open from {timestamp(opening.period.start)} to {timestamp(opening.period.end)}."
+        return Gate(name="window", state=OPEN, reason="InWindow", message=text, until=opening.period.end)
+    later = f"next opening {timestamp(opening.next_opening)}" if opening.next_opening else "no opening in 92 days"
+    if opening.frozen is not None:
+        because = f" ({opening.frozen.reason})" if opening.frozen.reason else ""
+        text = f"Calendar {opening.closed_by} is frozen until {timestamp(opening.frozen.end)}{because}; {later}."
+        return Gate(name="window", state=CLOSED, reason="Frozen", message=text, until=opening.frozen.end)
+    text = f"No window of calendar {opening.closed_by} is open; {later}."
+    return Gate(name="window", state=CLOSED, reason="OutsideWindow", message=text, until=opening.next_opening)
+
+
+def evaluate_forecast(observed: Observed, now: datetime) -> Gate | None:
+    """Returns the gate of the forecast: the update ends before the window does. None if it does not apply."""
+    mode = observed.gates.forecast
+    if mode == "Ignore" or (_is_unrestricted(observed) and not observed.calendar_errors):
+        return None
+    period = opening_at(observed.calendars, now).period if not observed.calendar_errors else None
+    if period is None:
+        text = "No window is open, so there is no time to compare the forecast with."
+        return Gate(name="forecast", state=CLOSED, reason="OutsideWindow", message=text)
+    if isinstance(observed.forecast, str):
+        text = f"Could not determine how long the update takes: {observed.forecast}."
+        return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=text)
+    return _fit(observed.forecast, period.end - now, fits=mode == "Fits", until=period.end, now=now)
+
+
+def _fit(forecast: Forecast, left: timedelta, *, fits: bool, until: datetime, now: datetime) -> Gate:
+    """Returns the gate from a forecast and the time that is left of the window."""
+    total: Range = forecast.total
+    left_text = f"the window has {_minutes(left)} min left"
+    if total.low_s > left.total_seconds():
+        text = f"The update takes at least {-(-total.low_s // 60)} min; {left_text}."
+        return Gate(name="forecast", state=CLOSED, reason="DoesNotFit", message=text)
+    if not fits:
+        text = f"The update takes at least {-(-total.low_s // 60)} min; {left_text}."
+        return Gate(name="forecast", state=OPEN, reason="NotTooLong", message=text, until=until)
+    if forecast.needs_help:
+        text = f"The update does not finish without help: {'; '.join(forecast.needs_help[:3])}."
+        return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=text)
+    if total.high_s is None or forecast.guessed:
+        why = "is partly a guess" if forecast.guessed else "has no upper limit"
+        return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=f"The forecast {why}; {left_text}.")
+    if total.high_s > left.total_seconds():
+        text = f"The update takes up to {-(-total.high_s // 60)} min; {left_text}."
+        return Gate(name="forecast", state=CLOSED, reason="DoesNotFit", message=text)
+    latest = now + left - timedelta(seconds=total.high_s)
+    text = f"The update takes up to {-(-total.high_s // 60)} min; {left_text}."
+    return Gate(name="forecast", state=OPEN, reason="Fits", message=text, until=latest)
+
+
+def _is_unrestricted(observed: Observed) -> bool:
+    return observed.calendar_names == (ALWAYS,)
+
+
+def _minutes(left: timedelta) -> int:
+    return int(left.total_seconds() // 60)
