@@ -4,7 +4,7 @@ Source: Go module github.com/openshift/hypershift/api v0.0.0-20250331115040-26fc
 """
 
 from kubekit.api.meta_v1 import Condition, Object, Wire
-from runup.api.config_v1 import ConditionalUpdate, Release, UpdateHistory
+from runup.api.config_v1 import Release, UpdateHistory
 
 REPLACE, IN_PLACE = "Replace", "InPlace"
 
@@ -30,7 +30,6 @@ class HostedVersion(Wire, frozen=True, kw_only=True):
     history: tuple[UpdateHistory, ...] = ()
     observed_generation: int = 0
     available_updates: tuple[Release, ...] | None = None
-    conditional_updates: tuple[ConditionalUpdate, ...] = ()
 
 
 class HostedClusterStatus(Wire, frozen=True, kw_only=True):
