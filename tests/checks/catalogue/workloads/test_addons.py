@@ -263,7 +263,6 @@ EKS = {"eks.amazonaws.com/nodegroup": "web"}
         pytest.param((), "1.35", "", id="an empty cluster"),
         pytest.param((on_image("Talos (v1.11.2)"),), "1.34", "", id="in Talos' matrix"),
         pytest.param((on_image("Talos (v1.11.2)"),), "1.35", "Talos 1.11 is for Kubernetes up to 1.34", id="behind it"),
-        pytest.param((on_image("Talos (v1.30.0)"),), "1.35", "", id="newer than its table, whose last fits"),
         pytest.param((on_image("Talos (v1.9.4)"),), "1.33", "Talos 1.9 is for Kubernetes up to 1.32", id="of 1.9"),
         pytest.param((on_image("Talos (v1.0.1)"),), "1.26", "Talos 1.0 is for Kubernetes up to 1.25", id="before all"),
         pytest.param((on_image("Rocky Linux 8.10 (Green Obsidian)"),), "1.35", "cgroup v1 unless", id="Rocky 8"),
@@ -295,9 +294,63 @@ def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
 
 
 def test_a_newer_image_than_the_table_has_is_unknown() -> None:
-    """For a target that its newest release does not take."""
-    (found,) = outcome("NodeImageTooOld", "1.38", on_image("Talos (v1.30.0)")).findings
-    assert (found.name, found.applies.value) == ("NodeImageTooOldUnknown", "Unknown")
+    """Also for a target that its newest release takes: a newer one may no longer take it."""
+    for target in ("1.35", "1.38"):
+        (found,) = outcome("NodeImageTooOld", target, on_image("Talos (v1.30.0)")).findings
+        assert (found.name, found.applies.value) == ("NodeImageTooOldUnknown", "Unknown")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "target", "expected"),
+    [
+        pytest.param("10.0.14393.7336", "1.33", ["NodeImageTooOld warning"], id="before Windows Server 2019"),
+        pytest.param("10.0.17763.5820", "1.36", [], id="Windows Server 2019"),
+        pytest.param("10.0.19041.1415", "1.35", ["NodeImageTooOld warning"], id="2004 counts as 1903"),
+        pytest.param("10.0.19042.1889", "1.35", ["NodeImageTooOld warning"], id="20H2"),
+        pytest.param("10.0.20348.2402", "1.36", [], id="Windows Server 2022"),
+        pytest.param("10.0.26100.1742", "1.35", ["NodeImageTooOldUnknown warning"], id="newer than the table"),
+    ],
+)
+def test_windows_builds(kernel: str, target: str, expected: list[str]) -> None:
+    """CHANGELOG-1.24 and 1.26; https://kubernetes.io/docs/concepts/windows/intro/#windows-os-version-support."""
+    on_windows = node(
+        info={"operatingSystem": "windows", "osImage": "Windows Server Datacenter", "kernelVersion": kernel}
+    )
+    findings = outcome("NodeImageTooOld", target, on_windows).findings
+    assert [f"{each.name} {each.severity}" for each in findings] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "expected"), [("2019", "1.32", 0), ("2019", "1.33", 1), ("2022", "1.36", 0), ("2022", "1.37", 1)]
+)
+def test_windows_on_aks(name: str, target: str, expected: int) -> None:
+    """https://github.com/Azure/AKS/releases/tag/2026-05-29 and 2026-06-19."""
+    info = {"operatingSystem": "windows", "osImage": f"Windows Server {name} Datacenter", "kernelVersion": "10.0.20348"}
+    on_aks = node(info=info, labels={"kubernetes.azure.com/agentpool": "win"})
+    assert len(outcome("NodeImageTooOld", target, on_aks).findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kernel", "expected"),
+    [
+        pytest.param("1.32.3", "1.33", "4.18.0-553.el8_10.x86_64", ["NodeImageTooOld-Kernel warning"], id="refused"),
+        pytest.param("1.32.3", "1.34", "4.18.0-553.el8_10.x86_64", ["NodeImageTooOld-Kernel warning"], id="on the way"),
+        pytest.param("1.31.3", "1.32", "4.18.0-553.el8_10.x86_64", [], id="before it is verified"),
+        pytest.param("1.32.3", "1.33", "4.19.0-26-amd64", [], id="the oldest that 1.33 takes"),
+        pytest.param("1.33.3", "1.34", "4.19.0-26-amd64", ["NodeImageTooOld-Kernel info"], id="a warning of kubeadm"),
+        pytest.param("1.33.3", "1.34", "5.15.0-91-generic", [], id="new enough"),
+        pytest.param("1.33.3", "1.34", "", ["NodeImageTooOldUnknown warning"], id="none is reported"),
+    ],
+)
+def test_kernels_that_kubeadm_takes(source: str, target: str, kernel: str, expected: list[str]) -> None:
+    """k8s.io/system-validators v1.9.2 (1.33) and v1.10.2 (1.34), validators/types_unix.go."""
+    of_kubeadm = node(
+        info={"osImage": "Debian GNU/Linux 12 (bookworm)", "kernelVersion": kernel},
+        annotations={"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///run/containerd/containerd.sock"},
+    )
+    update = with_fields(context(source, f"{target}.0", f"{target}.0"), cluster=ClusterKind.KUBERNETES)
+    findings = run_check(BY_NAME["NodeImageTooOld"], snapshot(of_kubeadm), update).findings
+    assert [f"{each.name} {each.severity}" for each in findings] == expected
 
 
 @pytest.mark.parametrize(

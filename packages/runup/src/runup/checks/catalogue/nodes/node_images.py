@@ -1,10 +1,12 @@
 """The image of some nodes is not made for the target's Kubernetes.
 
 Applies when a node's operating system, as its kubelet reports it, is one whose publisher has no image for the target:
-Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. A release between two that the table
-has counts as the older one; a newer one than the table has is Unknown, and so is a node that reports no operating
-system. It also applies when an EC2NodeClass of Karpenter selects images of Amazon Linux 2. For a target of 1.35 or
-later it also applies to an operating system that starts with cgroup v1 by default (RHEL 8 and older with their
+Talos by its own support matrix, Amazon Linux 2 on EKS, which ended with 1.32, Windows Server 2019 and 2022 on AKS, and
+Windows builds for which Kubernetes has no images. A release between two that the table has counts as the older one; a
+newer one than the table has is Unknown, and so is a node that reports no operating system. It also applies when kubeadm
+does not take the kernel: kubeadm 1.33 refuses to update a node with a kernel before 4.19, and later ones warn about
+kernels before 5.4. It also applies when an EC2NodeClass of Karpenter selects images of Amazon Linux 2. For a target of
+1.35 or later it also applies to an operating system that starts with cgroup v1 by default (RHEL 8 and older with their
 derivatives such as Rocky Linux, AlmaLinux and Oracle Linux, Ubuntu 21.04, Debian 10, Fedora 30 and older, Amazon Linux
 2): a node does not report which version it runs. An operating system that the table does not have, such as Flatcar or
 SLES, is Unknown then. If any kubelet is reported `failCgroupV1: false`, cgroup v1 is a decision, and nothing is
@@ -32,6 +34,8 @@ from runup.api.platform_v1 import EC2NodeClass
 from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS, FIELD, FLAG, settings_of_kubelets
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor, target_unknown
 from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.addon_images import version_number
+from runup.checks.decide.removal_tables import document
 from runup.checks.writing import (
     DEFINITIONS,
     Context,
@@ -49,6 +53,8 @@ from runup.checks.writing import (
 from runup.rules.distributions import distribution_of, table
 
 NAME = "NodeImageTooOld"
+# The first kubeadm whose update verifies the kernel.
+_KERNELS_VERIFIED = 33
 EXAMPLE = """
 apiVersion: v1
 kind: Node
@@ -74,25 +80,33 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
     else:
         yield from _of_nodes(snapshot, nodes, target=target, distribution=distribution)
+    if distribution == "kubeadm":
+        yield from _of_kernels(nodes, context.source.minor, target)
 
 
 def _of_nodes(snapshot: Snapshot, nodes: Sequence[Node], *, target: int, distribution: str) -> Findings:
     """Yields the findings of the images that nodes run."""
     listed_names: set[str] = set()
+    reported_names: set[str] = set()
     for row in table()["images"]:
         if row.get("only", distribution) != distribution:
             continue
         nodes_by_last: dict[tuple[str, int], list[Node]] = {}
         newer: list[Node] = []
         for node in nodes:
-            match = re.search(row["osImage"], node.status.node_info.os_image)
-            if match is None:
+            info = node.status.node_info
+            match = re.search(row["kernel"], info.kernel_version) if "kernel" in row else None
+            match = re.search(row["osImage"], info.os_image) if "osImage" in row else match
+            if match is None or node.metadata.name in reported_names:
                 continue
             listed_names.add(node.metadata.name)
             name, last, known = _last_kubernetes(row, match)
-            if target > last:
-                (nodes_by_last.setdefault((name, last), []) if known else newer).append(node)
+            if not known:
+                newer.append(node)
+            elif target > last:
+                nodes_by_last.setdefault((name, last), []).append(node)
         for (name, last), nodes_of_image in nodes_by_last.items():
+            reported_names |= {node.metadata.name for node in nodes_of_image}
             yield _image_finding(nodes_of_image, name, last, row)
         if newer:
             why = f"{row['name']} of {names_of(newer)} is newer than the table ({row['source']}, as of {row['date']})"
@@ -148,6 +162,35 @@ def _image_finding(nodes: Sequence[Node], name: str, last: int, row: Mapping[str
     )
 
 
+def _of_kernels(nodes: Sequence[Node], source: int, target: int) -> Findings:
+    """Yields the findings of nodes with a Linux kernel that a kubeadm on the way to the target does not take."""
+    on_linux = [node for node in nodes if node.status.node_info.operating_system != "windows"]
+    kernels = {node.metadata.name: version_number(node.status.node_info.kernel_version) for node in on_linux}
+    for row in document("minimums")["kernel"]:
+        minor, least = int(row["kubernetes"].partition(".")[2]), tuple(map(int, row["atLeast"].split(".")))
+        old = [node for node in on_linux if (kernel := kernels[node.metadata.name]) and kernel < least]
+        is_refusal = row["effect"] == "refuses"
+        if not old or target < minor or (is_refusal and source >= minor):
+            continue
+        versions = names(sorted({node.status.node_info.kernel_version for node in old}))
+        yield risk(
+            f"{NAME}-Kernel",
+            f"{count(len(old), 'node')} ({names_of(old)}) {'has' if len(old) == 1 else 'have'} kernel {versions}: "
+            f"kubeadm {row['kubernetes']} {'refuses' if is_refusal else 'and later warn about'} kernels "
+            f"before {row['atLeast']} ({row['source']}).",
+            old,
+            severity="warning" if is_refusal else "info",
+            fix="Update the operating system of these nodes first, or give kubeadm "
+            "`--ignore-preflight-errors=SystemVerification`.",
+        )
+        break
+    if target < _KERNELS_VERIFIED:
+        return
+    if unclear := [node for node in on_linux if not kernels[node.metadata.name]]:
+        why = f"{names_of(unclear)} {'does' if len(unclear) == 1 else 'do'} not report the kernel"
+        yield unknown(NAME, why, unclear, fix="See `uname -r` on these nodes.")
+
+
 def _of_node_classes(snapshot: Snapshot, target: int) -> Findings:
     """Yields a risk for the classes of which Karpenter makes nodes of images that EKS does not publish any more."""
     row = next(row for row in table()["images"] if row.get("alias"))
@@ -173,7 +216,7 @@ def _last_kubernetes(row: Mapping[str, Any], match: re.Match[str]) -> tuple[str,
     """Returns the name of an image, the last minor version of Kubernetes for it, and whether the table reaches it."""
     if "releases" not in row:
         return row["name"], row["last"], True
-    releases = {tuple(map(int, release.split("."))): last for release, last in row["releases"].items()}
+    releases = {tuple(map(int, str(release).split("."))): last for release, last in row["releases"].items()}
     release = tuple(map(int, match.groups()))
     # A release between two that are listed counts as the older one, and one before all of them as the first.
     listed = max((each for each in releases if each <= release), default=min(releases))
