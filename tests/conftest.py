@@ -66,7 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What is in these folders is slow, whether or not it says so."""
+    """Marks every test in these folders as slow."""
     if is_slow(item.path):
         item.add_marker(pytest.mark.slow)
         limit = item.get_closest_marker("timeout")
@@ -76,7 +76,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """What is collected stays: a tenth of the time of each worker went into looking for garbage among it."""
+    """Freezes collected objects: garbage collection took a tenth of each worker's time."""
     gc.disable()
     try:
         return (yield)
@@ -100,7 +100,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What needs a real server or cluster runs only where one was asked for, even if its programs are at hand."""
+    """Skips tests that need a real server or cluster unless one was requested."""
     unasked = [marker for marker, asked in ASKED_BY.items() if not os.environ.get(asked)]
     left_out = {item for item in items if any(item.get_closest_marker(marker) for marker in unasked)}
     if left_out:

@@ -18,12 +18,12 @@ class Worker:
     def __init__(self, name: str) -> None:
         self.gateway = self
         self.id = name
-        self.told: list[int] = []
+        self.notified: list[int] = []
         self.shutting_down = False
 
     def send_runtest_some(self, places: list[int]) -> None:
         """See `WorkerController`."""
-        self.told += places
+        self.notified += places
 
     def shutdown(self) -> None:
         """See `WorkerController`."""
@@ -40,11 +40,11 @@ def spread(config: pytest.Config, scheduling: type[LoadFileScheduling], dies_aft
         scheduler.add_node_collection(worker, TESTS)
     scheduler.schedule()
     done: dict[str, list[int]] = {worker.id: [] for worker in workers}
-    while any(len(done[worker.id]) < len(worker.told) for worker in workers):
+    while any(len(done[worker.id]) < len(worker.notified) for worker in workers):
         # The first is twice as quick.
         for worker in [workers[0], *workers]:
-            if len(done[worker.id]) < len(worker.told):
-                done[worker.id].append(worker.told[len(done[worker.id])])
+            if len(done[worker.id]) < len(worker.notified):
+                done[worker.id].append(worker.notified[len(done[worker.id])])
                 scheduler.mark_test_complete(worker, done[worker.id][-1])
         if len(workers) == 3 and len(done["c"]) >= dies_after:
             scheduler.remove_node(workers.pop())

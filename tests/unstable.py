@@ -112,9 +112,9 @@ class Again:
         for nodeid, test in self.failed.items():
             name, group = split(nodeid)
             self._alone(name, group or self.groups.get(name, ""), test)
-        self._judge(session)
+        self._evaluate(session)
 
-    def _judge(self, session: pytest.Session) -> None:
+    def _evaluate(self, session: pytest.Session) -> None:
         unstable = [test for test in self.failed.values() if test.passed]
         if len(unstable) > MOST_UNSTABLE:
             return

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.rehearse.judge.beside_the_scheduler import RESOURCES, Agreement, Beside
-from tests.rehearse.judge.real_scheduler import real_scheduler
-from tests.rehearse.judge.seeded_cluster import FIXED, SeededCluster
+from tests.rehearse.reference.beside_the_scheduler import RESOURCES, Agreement, Beside
+from tests.rehearse.reference.real_scheduler import real_scheduler
+from tests.rehearse.reference.seeded_cluster import FIXED, SeededCluster
 
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient

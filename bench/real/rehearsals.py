@@ -15,8 +15,8 @@ from typing import Any
 
 from tests.controlplane import build
 from tests.controlplane.plane import ControlPlane
-from tests.rehearse.judge.beside_the_server import Agreement, compare
-from tests.rehearse.judge.seeded_release import seeded_release
+from tests.rehearse.reference.beside_the_server import Agreement, compare
+from tests.rehearse.reference.seeded_release import seeded_release
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, populated
 
 from kubekit.kube import calls

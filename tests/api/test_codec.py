@@ -39,7 +39,7 @@ def test_null_means_left_out(body: bytes) -> None:
 
 
 def test_available_updates_keep_null_apart_from_empty() -> None:
-    """Null says the advice is not known yet; an empty list says that there is none."""
+    """Null means that the advice is unknown; an empty list means that no updates exist."""
     assert codec.decode(ClusterVersion, b'{"status":{"availableUpdates":null}}').status.available_updates is None
     assert codec.decode(ClusterVersion, b'{"status":{"availableUpdates":[]}}').status.available_updates == ()
 
@@ -171,7 +171,7 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
     ],
 )
 def test_what_nobody_can_decode_is_a_decode_error(body: bytes | str) -> None:
-    """Whoever reads other people's JSON catches one error: another would end what reads it."""
+    """A reader of untrusted JSON catches one error type; another type would end the reader."""
     with pytest.raises(codec.DecodeError):
         codec.decode(ClusterVersion, body)
 

@@ -1,7 +1,7 @@
-"""A real browser for the pages, where there is one: Chromium without a window, and axe-core, which npm fetches once.
+"""Draws pages in a real browser if one is installed: headless Chromium and axe-core, which npm fetches once.
 
-Neither comes with Python, and Chromium is large, so whoever needs them skips with what is missing. In goes a page as
-text, out comes what axe-core finds in it as it is drawn.
+Neither comes with Python, and Chromium is large, so tests that need them are skipped with the missing program's name.
+The input is a page as text, the output what axe-core finds in it.
 """
 
 from __future__ import annotations

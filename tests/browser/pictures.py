@@ -58,7 +58,7 @@ class Browser:
         return self.run("return document.body.innerText")
 
     def run(self, script: str) -> str:
-        """What a script of ours returns."""
+        """Returns the result of a script."""
         return str(self._ask("POST", f"{self._session}/execute/sync", {"script": script, "args": []}))
 
     def look(self, *, width: int = WIDTH, height: int, dark: bool = False) -> None:

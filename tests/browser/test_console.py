@@ -30,7 +30,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import CSS, SCRIPT
 from runup.console.control.cluster_actions import ClusterActions
-from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.evaluation_process import EvaluationProcess
 from runup.console.control.login import Logins
 from runup.process.connection import Connection
 
@@ -99,7 +99,7 @@ def _is_undecided(found: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_moves_sideways(name: str, width: int, tmp_path: Path) -> None:
-    """Long names are folded; tables and drawings move in frames of their own."""
+    """Long names are folded; tables and drawings scroll in separate frames."""
     browser.chromium()
     assert browser.moved_sideways(_as_file(ALL[name]), tmp_path, width=width) == 0
 
@@ -158,7 +158,7 @@ RENEWED = """new Promise(done => {
 
 
 def test_an_update_is_renewed(tmp_path: Path) -> None:
-    """What was open stays open, and the focus stays where it was; the end of the stream is reported."""
+    """Opened sections stay open and the focus stays in place; the end of the stream is reported."""
     browser.chromium()
     page = _as_file(ALL["an update under way"]).replace("</body>", f"{STREAM}<script>{SCRIPT}</script></body>")
     shown = browser.asked(page, tmp_path, RENEWED, width=1280)
@@ -186,7 +186,7 @@ if (token && !document.getElementById("problem")) { token.value = "t0k3n"; token
 async def test_a_login(tmp_path: Path) -> None:
     """The form goes through in a browser, with the headers that it sends, and leads to the page that was asked for."""
     browser.chromium()
-    pages, process = Typing(max_age=timedelta(hours=24)), JudgingProcess({}, parallel=1)
+    pages, process = Typing(max_age=timedelta(hours=24)), EvaluationProcess({}, parallel=1)
     try:
         async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
             reviews = Reviews(api)
@@ -202,7 +202,7 @@ async def test_a_login(tmp_path: Path) -> None:
 async def test_a_sibling_host_shadows_no_cookie(tmp_path: Path) -> None:
     """Chromium takes a cookie with the prefix from the console's own host only (RFC 6265bis, 4.1.3.2)."""
     browser.chromium()
-    process = JudgingProcess({}, parallel=1)
+    process = EvaluationProcess({}, parallel=1)
     sent: list[str] = []
     try:
         async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
@@ -271,7 +271,7 @@ async def test_an_action(tmp_path: Path, server: Server) -> None:
     """From the printed address to the confirmation, with the cookie and the headers that a browser sends."""
     browser.chromium()
     server.set_cluster_version(status=STATUS)
-    pages, process = Confirming(max_age=timedelta(hours=24), site=boards.SITE), JudgingProcess({}, parallel=1)
+    pages, process = Confirming(max_age=timedelta(hours=24), site=boards.SITE), EvaluationProcess({}, parallel=1)
     actions = ClusterActions(Connection())
     try:
         async with served(process, tmp_path, pages=pages, actions=actions, kubeconfig=server.kubeconfig) as world:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_writes_a_check_that_applies_to_its_example_and_its_rows() -> None:
-    """What is written needs no other registration."""
+    """The new check needs no further registration."""
     files = built_in_files(ROOT, "OldNodes", "nodes", "machine-config")
     module, *rows = files
     assert module.name == "old_nodes.py"

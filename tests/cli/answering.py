@@ -1,4 +1,4 @@
-"""A server that answers what a test says, for what no API server of ours says: refusals, and objects that are none."""
+"""A server with scripted answers that our API server never gives: refusals and invalid objects."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_the_operators_commands_too(words: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["version"], ["--help"], ["completion", "bash"]], ids=" ".join)
 @pytest.mark.parametrize("unbuffered", ["1", ""], ids=["line by line", "at the end"])
 def test_output_that_finds_no_room(words: list[str], unbuffered: str) -> None:
-    """What could not be written is an error, as a script that keeps the output has to know."""
+    """A failed write is an error, because a script that stores the output must know."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

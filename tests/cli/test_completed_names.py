@@ -1,4 +1,4 @@
-"""What a shell is offered while one types: what the cluster knows, and nothing at all where that goes wrong."""
+"""A shell completes names that the cluster knows, and nothing after an error."""
 
 from __future__ import annotations
 

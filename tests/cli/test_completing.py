@@ -42,7 +42,7 @@ def test_every_command_is_a_candidate(run: Run) -> None:
 
 
 def test_contexts_are_those_of_the_kubeconfig_that_was_named(run: Run, tmp_path: Path) -> None:
-    """Wherever it stands; without one there are none, and no error."""
+    """Completes at any position; without a cluster it offers nothing, and no error."""
     config = tmp_path / "config"
     config.write_text('{"contexts": [{"name": "here"}, {"name": "there"}, {"name": "home"}]}')
     words = ("completion", "candidates", "--", "--kubeconfig", config, "--context", "h")

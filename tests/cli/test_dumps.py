@@ -200,7 +200,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read or done is one error."""
+    """A file that cannot be read is one error."""
     words, text = REFUSED[name]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.tar.gz").write_bytes(b"nothing")
@@ -286,7 +286,7 @@ def test_a_file_alone(run: Run, tmp_path: Path) -> None:
 def test_what_a_dump_tells_of_preflights(
     run: Run, tmp_path: Path, spec: dict[str, Any], status: dict[str, Any], said: str
 ) -> None:
-    """As on the cluster; a program gets it under names of its own."""
+    """Texts are as on the cluster; programs get separate field names."""
     document = {**VERSION, "spec": {**VERSION["spec"], **spec}, "status": {**VERSION["status"], **status}}
     _write(tmp_path / "cv.json", document)
     ran = run("upgrade", "--dump", tmp_path / "cv.json")
@@ -369,7 +369,7 @@ def test_alerts_that_are_no_json(tmp_path: Path, name: str) -> None:
 
 
 def test_alerts_that_go_too_deep(tmp_path: Path) -> None:
-    """Could not tell, whatever Python calls it."""
+    """The error is a plain sentence, not Python's."""
     _flat(tmp_path)
     (tmp_path / "alerts.json").write_text(200_000 * "[")
     assert clusterversion_files.dump(str(tmp_path), alerts=True).problem.startswith("parsing alerts: ")

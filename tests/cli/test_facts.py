@@ -1,4 +1,4 @@
-"""What advice reads of a ClusterVersion's JSON: each field, and that what is not as it should be counts as absent."""
+"""Tests the fields that advice reads from a ClusterVersion's JSON; invalid fields count as absent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_of_several_conditions_the_first_counts() -> None:
 
 
 def test_what_is_not_recommended() -> None:
-    """What says nothing, or says that it is, is none of them."""
+    """An entry without an answer, or one that is positive, is not listed."""
     assert [(update.release.version, said.status) for update, said in read(WHOLE).not_recommended] == [
         ("5.1.0", "False"),
         ("5.3.0", "Unknown"),
@@ -75,7 +75,7 @@ def test_so_does_a_part_of_it(field: str, odd: Any) -> None:
 
 
 def test_a_condition_without_a_status_is_unknown() -> None:
-    """And one without a type has none."""
+    """An entry without a type is ignored."""
     assert conditions_of({"conditions": [{"type": "A"}, {"status": "True", "reason": 7}]}) == (
         Condition("A", "Unknown"),
         Condition("", "True"),

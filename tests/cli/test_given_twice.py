@@ -26,7 +26,7 @@ TWICE: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize(("words", "said"), TWICE.values(), ids=list(TWICE))
 def test_what_is_given_twice_is_refused(words: tuple[str, ...], said: str, run: Run) -> None:
-    """Not the last one wins: whoever names two clusters means both."""
+    """Two clusters on the command line are an error; the last one does not win."""
     assert (run(*words).code, run(*words).err) == (1, f"error: {said}\n")
 
 

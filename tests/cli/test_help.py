@@ -1,4 +1,4 @@
-"""What `-h` says: examples that can be typed, by the name that was called, flags by what they do."""
+"""Tests the help: examples that can be typed, under the called name, flags by purpose."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_help_about_an_unknown_command_is_an_error(run: Run) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
 def test_a_plugin_s_help_is_by_its_name(words: tuple[str, ...], run: Run) -> None:
-    """Whoever typed `kubectl runup` may have no `runup`."""
+    """A user of `kubectl runup` may not have `runup` on the path."""
     shown = run(*words, "-h", prog="kubectl runup").out
     assert re.findall(r"(?<!kubectl )\brunup [a-z][^\n]*", shown) == []
     assert f"Usage: {' '.join(('kubectl runup', *words))} " in shown
 
 
 def test_flags_of_upgrade_are_grouped_by_what_they_do(run: Run) -> None:
-    """Checking comes before updating, the dangerous ones stand together, where the cluster is comes last."""
+    """Checks come before updates, dangerous flags are together, and cluster flags come last."""
     shown = run("upgrade", "-h").out
     titles = re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE)
     assert titles == ["Check first", "Update", "Go on in spite of", "Show", "Options", "Cluster", "Commands"]

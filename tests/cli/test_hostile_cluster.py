@@ -363,7 +363,7 @@ def test_a_log_line_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_colours_of_our_own_pass() -> None:
-    """What draws goes past the escaping; what writes does not."""
+    """Drawing functions bypass the escaping; writing functions do not."""
     stream = io.StringIO()
     front: Any = Printable(stream)
     front.write("\x1b[1m")

@@ -23,7 +23,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, machine_now
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
 from runup.console.control import worker_tasks
-from runup.console.decide.judgement import is_old
+from runup.console.decide.board import is_old
 from runup.evaluation.request import RequestedUpdate
 from runup.fleet.control.cluster_sources import members_of_hub
 from runup.fleet.decide.members import Member
@@ -164,11 +164,11 @@ def test_the_next_window_is_the_clusters(kubernetes: Server, run: Run) -> None:
 
 
 def test_the_console_counts_ages_by_its_own_clock(openshift: Server) -> None:
-    """What it has just found is new, though the cluster's time is years ago."""
+    """A fresh result is new, even if the cluster's clock is years behind."""
     member = Member(name="past", kubeconfig=str(openshift.kubeconfig))
-    judged = worker_tasks.judge(member, connection=Connection(), requested_update=RequestedUpdate())
-    assert judged.findings.completed
-    assert not is_old(judged.findings, machine_now(), timedelta(hours=1))
+    evaluated = worker_tasks.evaluate(member, connection=Connection(), requested_update=RequestedUpdate())
+    assert evaluated.findings.completed
+    assert not is_old(evaluated.findings, machine_now(), timedelta(hours=1))
 
 
 def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None:
@@ -181,11 +181,11 @@ def test_reports_of_a_hub_are_as_old_as_the_hub_says(kubernetes: Server) -> None
     client.send(calls.create(clusters, named))
     times: list[datetime] = []
 
-    def judge(clusters: Sequence[ManagedCluster], _works: object, now: datetime, **_more: object) -> list[Member]:
+    def evaluate(clusters: Sequence[ManagedCluster], _works: object, now: datetime, **_more: object) -> list[Member]:
         times.append(now)
         return [Member(name=cluster.metadata.name) for cluster in clusters]
 
     # A new client, which has not heard of any time.
-    members, _ = members_of_hub(SyncClient(config.load(str(kubernetes.kubeconfig))), "hub", "", judge)
+    members, _ = members_of_hub(SyncClient(config.load(str(kubernetes.kubeconfig))), "hub", "", evaluate)
     assert [member.name for member in members] == ["a"]
     assert [f"{now:%Y-%m-%d}" for now in times] == [TODAY]

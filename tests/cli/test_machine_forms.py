@@ -66,7 +66,7 @@ def test_forms(name: str, run: Run, server: Server) -> None:
 
 
 def test_what_recommend_tells_programs_of_each_update(run: Run, tmp_path: Path) -> None:
-    """What speaks against it, and what was accepted; of one update where one is named."""
+    """Shows the objections and the accepted risks, of one update if it is named."""
     said = {"type": "Recommended", "status": "False", "reason": "Risky", "message": "Why.", "lastTransitionTime": SINCE}
     other = {**CARRIED, "name": "RiskB"}
     offer = {**OFFER, "risks": [CARRIED, other], "conditions": [said]}
@@ -107,7 +107,7 @@ def test_what_recommend_tells_programs_of_each_update(run: Run, tmp_path: Path) 
 
 
 def test_alerts_that_cannot_be_read_are_told_to_programs(run: Run, tmp_path: Path) -> None:
-    """Why there are no prechecks, next to that there are none."""
+    """Shows the reason why there are no prechecks."""
     document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "status": STATUS}
     (tmp_path / "cv.json").write_text(json.dumps(document))
     (tmp_path / "alerts.json").write_text("{")
@@ -145,7 +145,7 @@ def test_preflights_are_told_with_source_time_and_completeness(run: Run, server:
 
 
 def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> None:
-    """It has its time, counts what it knew, and says that nobody looks any more; another source's is not told."""
+    """Shows its time and counts, and that it is no longer renewed; another source's is not shown."""
     outdated = {**APPLIES, "status": "Unknown", "reason": "PreflightOutdated", "lastTransitionTime": SINCE}
     offer = {**OFFER, "risks": [{**RISK, "conditions": [outdated]}], "riskNames": ["RiskA"]}
     document = {
@@ -188,7 +188,7 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_preflight_that_nobody_can_read_is_an_error(run: Run, tmp_path: Path) -> None:
-    """What is asked for is not what the API has: nothing is made up about it."""
+    """A requested update that the API lacks gets no invented details."""
     spec = {"desiredUpdate": {"mode": "Preflight", "version": 7}}
     document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": spec, "status": STATUS}
     (tmp_path / "cv.json").write_text(json.dumps(document))

@@ -26,7 +26,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("words", ROWS.values(), ids=list(ROWS))
 def test_a_file_without_end(words: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read up to a bound, and told."""
+    """The file is read up to a limit, and the cut is reported."""
     monkeypatch.chdir(tmp_path)
     manifests = tmp_path / "r" / "manifests"
     manifests.mkdir(parents=True)

@@ -67,7 +67,7 @@ def test_bad_versions(text: str, message: str) -> None:
     ],
 )
 def test_good_versions(text: str) -> None:
-    """What oc takes is taken."""
+    """Accepts the pull specs that oc accepts."""
     assert str(parse_as_oc(text)) == text
 
 

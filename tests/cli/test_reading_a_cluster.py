@@ -98,7 +98,7 @@ NAMED = {
     ],
 )
 def test_the_name_of_a_cluster(answers: dict[str, Any], name: str, tmp_path: Path) -> None:
-    """What cannot be read names nothing, and is no error: whoever reads the page sees what was meant."""
+    """An unreadable entry names nothing and is not an error; the page's reader sees the text."""
     with answering(tmp_path, answers) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
         assert clusters.name_of(client) == name
 

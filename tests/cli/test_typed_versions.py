@@ -83,6 +83,6 @@ def test_a_version_is_taken_without_a_v(words: str, param: click.Parameter, type
     ],
 )
 def test_a_minor_version_is_refused_at_once(words: tuple[str, ...], text: str, run: Run) -> None:
-    """One sentence, and nothing is asked of a cluster: there is none here."""
+    """Prints one sentence, and queries no cluster."""
     ran = run(*words, "5.1")
     assert (ran.code, ran.err.startswith(f"error: {text}"), ran.err.count("\n")) == (1, True, 1), ran.err

@@ -65,7 +65,7 @@ def test_names_the_extra_that_a_command_needs(command: str, words: tuple[str, ..
     ),
 )
 def test_other_commands_need_no_sandbox(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
-    """What looks like a rehearsal may be arithmetic."""
+    """Some commands of `rehearse` only compute and need no sandbox."""
     done = run_without("from runup.cli.main import main; sys.exit(main())", *words, home=tmp_path)
     assert (done.returncode, done.stderr) == (code, ""), done.stderr
 

@@ -17,14 +17,14 @@ from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, ClusterState, RequestedAction, asked_of
-from runup.console.decide.judgement import (
+from runup.console.decide.board import (
     Board,
+    Evaluation,
     Evidence,
-    Judgement,
     Offered,
     failed_findings,
-    unknown_judgement,
-    with_judgement,
+    unknown_evaluation,
+    with_evaluation,
     with_members,
 )
 from runup.fleet.decide.members import Member
@@ -56,33 +56,33 @@ MEMBERS = (
     Member(name="ruin", problem="no such file"),
 )
 OLD = replace(samples.CLEAR, observed=NOW - timedelta(days=2))
-TO_COME = Judgement(findings=replace(samples.CLEAR, observed=NOW + timedelta(days=2)))
+TO_COME = Evaluation(findings=replace(samples.CLEAR, observed=NOW + timedelta(days=2)))
 
 
-def _judgements() -> dict[str, Judgement]:
+def _evaluations() -> dict[str, Evaluation]:
     evidence = (
         Evidence("Node worker-0", ("MachineConfigPoolPaused-infra",), "kind: Node\nmetadata:\n  name: worker-0\n"),
         Evidence("Secret apps/db", ("DualStackIncompatible",), why="Secrets are never shown."),
     )
     return {
-        "harbour": Judgement(
+        "harbour": Evaluation(
             findings=samples.FOUND,
             notes=("a note",),
             offered=Offered(origin="5.0.0", channel="stable-5"),
             evidence=evidence,
             steps=STEPS,
         ),
-        "lighthouse": Judgement(findings=replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
-        "orchard": Judgement(findings=OLD),
-        "ruin": Judgement(findings=failed_findings("no such file")),
+        "lighthouse": Evaluation(findings=replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
+        "orchard": Evaluation(findings=OLD),
+        "ruin": Evaluation(findings=failed_findings("no such file")),
     }
 
 
-def board(**more: Judgement) -> Board:
+def board(**more: Evaluation) -> Board:
     """Every state: risks, clear, too old, not evaluated yet, could not be evaluated."""
     made = with_members(Board(), MEMBERS, ("context b leads to the server of a",))
-    for name, judged in {**_judgements(), **more}.items():
-        made = with_judgement(made, name, judged=judged, size=1000, now=NOW)
+    for name, evaluated in {**_evaluations(), **more}.items():
+        made = with_evaluation(made, name, evaluated=evaluated, size=1000, now=NOW)
     return made
 
 
@@ -93,7 +93,7 @@ def hostile() -> tuple[Board, str]:
         f"R{EVIL}", EVIL, fix=EVIL, because=EVIL, url=f"javascript:{EVIL}", resources=(_resource(),), reason=EVIL
     )
     found = replace(samples.FOUND, risks=(risk,), source=EVIL, target=EVIL, image=EVIL)
-    judged = Judgement(
+    evaluated = Evaluation(
         findings=found,
         notes=(EVIL,),
         collect=EVIL,
@@ -117,8 +117,8 @@ def hostile() -> tuple[Board, str]:
     made = with_members(
         Board(), (Member(name=name, context=EVIL, kubeconfig=EVIL), Member(name="other", problem=EVIL)), (EVIL,)
     )
-    made = with_judgement(made, name, judged=judged, size=100, now=NOW)
-    return with_judgement(made, "other", judged=Judgement(findings=failed_findings(EVIL)), size=100, now=NOW), name
+    made = with_evaluation(made, name, evaluated=evaluated, size=100, now=NOW)
+    return with_evaluation(made, "other", evaluated=Evaluation(findings=failed_findings(EVIL)), size=100, now=NOW), name
 
 
 def _resource() -> Any:
@@ -131,7 +131,7 @@ def reading(**changes: Any) -> StatusReading:
     return StatusReading(obj=status, now_ns=to_ns(STATUS_NOW), **changes)
 
 
-MANY = Judgement(
+MANY = Evaluation(
     findings=samples.CLEAR,
     steps=tuple(
         ReportStep(cluster="harbour", observed=NOW - timedelta(days=day), target="5.2.0", completed=True)
@@ -179,7 +179,9 @@ def pages() -> dict[str, str]:
         "a cluster that was not evaluated yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
         "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),
         "a cluster that could be judged before": PAGES.cluster(
-            with_judgement(whole, "harbour", judged=Judgement(findings=failed_findings("no route")), size=5, now=NOW),
+            with_evaluation(
+                whole, "harbour", evaluated=Evaluation(findings=failed_findings("no route")), size=5, now=NOW
+            ),
             "harbour",
             NOW,
         ),
@@ -203,7 +205,7 @@ def pages() -> dict[str, str]:
         "a fleet of no cluster yet": PAGES.fleet(Board(), NOW),
         "a history of an empty store": PAGES.history(replace(whole, notes=()), "orchard", NOW, weeks=False),
         "a history that is lost": PAGES.history(
-            board(harbour=unknown_judgement("no route"), ruin=unknown_judgement("no route")), "", NOW, weeks=False
+            board(harbour=unknown_evaluation("no route"), ruin=unknown_evaluation("no route")), "", NOW, weeks=False
         ),
         "a history of many reports": PAGES.history(board(harbour=MANY), "harbour", NOW, weeks=False),
         "a history of many days": PAGES.history(board(harbour=MANY), "", NOW, weeks=False),

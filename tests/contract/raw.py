@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What servers must agree on; `message` is for people, `body` the JSON of a success."""
+    """The parts of an answer on which servers must agree; `message` is for people, `body` the JSON of a success."""
 
     code: int
     reason: str = ""

@@ -95,7 +95,7 @@ def test_a_write_keeps_the_defaults(api: Api, defaulted: str) -> None:
 
 
 def test_a_write_of_nothing_is_one_where_a_default_is_missing(api: Api, defaulted: str) -> None:
-    """What is stored changes by it."""
+    """Changes how objects are stored."""
     before = api.get(f"{defaulted}/old").ok()
     after = api.merge(f"{defaulted}/old", {}).ok()
     assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]

@@ -162,7 +162,7 @@ def test_an_attempt_is_answered_in_its_version(widgets: Widgets) -> None:
 
 
 def test_a_watch_is_in_its_version(widgets: Widgets) -> None:
-    """What is there, what comes, changes and goes."""
+    """Lists the objects, then watches additions, changes and deletions."""
     widgets.create("v1", "a").ok()
     seen: list[JSON] = []
     done = threading.Event()

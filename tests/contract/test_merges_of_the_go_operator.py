@@ -198,11 +198,11 @@ async def merged(client: Client, resource: Resource, pair: JSON, *, applied_firs
 
 
 def _heard(_warnings: Sequence[str]) -> None:
-    """What the server says about fields is no part of these pairs."""
+    """The server's notes about fields are not compared."""
 
 
 async def insisting(attempt: Callable[[], Awaitable[T]]) -> T:
-    """What the attempt returns once nobody writes at the same time, as a server does that establishes a definition."""
+    """Returns the attempt's result after conflicts, such as those while a server establishes a definition."""
     for _ in range(50):
         with suppress(Conflict):
             return await attempt()
@@ -215,7 +215,7 @@ def written(obj: JSON) -> Any:
 
 
 def sent(wanted: JSON, live: JSON) -> JSON:
-    """What the Go operator sends, with what a server gave the live object when it was made."""
+    """Returns the object that the Go operator sends, with the fields that a server set at creation."""
     obj = copy.deepcopy(wanted)
     obj["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
     if obj["kind"] == "Service":

@@ -252,7 +252,7 @@ def test_an_update_uses_what_it_adds(api: Api, namespace: str) -> None:
 
 
 def test_every_quota_of_a_namespace_counts(api: Api, namespace: str) -> None:
-    """What one of them refuses is charged to none."""
+    """A request that one quota refuses is charged to none."""
     roomy = quota(api, namespace, {"pods": "5"}, {"pods": "0"})
     quota(api, namespace, {"pods": "1"}, {"pods": "1"}, name="tight", mark="endpoints")
     refused = create(api, namespace, "pods", pod_of())

@@ -14,7 +14,7 @@ DIFFERENCES = Path(__file__).parents[2] / "docs" / "reference" / "sandbox-differ
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.title)
 def test_row(api: Api, widgets: str, namespace: str, row: Row) -> None:
-    """What is sent, and what must come back."""
+    """A request, and the answer that must come back."""
     answer = run(api, row, namespace)
     if row.differs and api.name == "sandbox":
         assert answer != row.then, "the sandbox does as the real server: take `differs` out of the row"

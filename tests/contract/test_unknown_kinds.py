@@ -1,4 +1,4 @@
-"""What kubectl says about a kind that the server does not have; it asks for discovery and for OpenAPI first."""
+"""Tests kubectl's messages about a kind that the server lacks; kubectl reads discovery and OpenAPI first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_MATCH = (
 
 
 def _kubectl(api: Api, home: Path, command: str, sent: str = "") -> str:
-    """What it prints on stderr, without klog's lines; it must fail."""
+    """Returns kubectl's stderr without klog's lines; kubectl must fail."""
     environ = {"PATH": os.environ["PATH"], "KUBECONFIG": api.kubeconfig, "HOME": str(home)}
     done = subprocess.run(
         [KUBECTL, *command.split()], env=environ, input=sent, capture_output=True, text=True, timeout=60, check=False

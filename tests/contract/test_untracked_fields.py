@@ -42,7 +42,7 @@ def test_writes_of_the_status_do_not_bring_them_back(api: Api) -> None:
 
 
 def test_an_apply_to_an_untracked_status_owns_its_own_items_alone(api: Api) -> None:
-    """What was there gets an owner by name, through the status as through the object: nobody takes it unasked."""
+    """Untracked fields get an owner, through the status as through the object, so that nobody takes them silently."""
     items = {"type": "object", "required": ["name"]}
     items["properties"] = {"name": {"type": "string"}, "value": {"type": "integer"}}  # type: ignore[assignment]
     keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}

@@ -86,7 +86,7 @@ def mod_file(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def others() -> tuple[str, ...]:
-    """What RUNUP_KUBERNETES may name next to the versions of `go.mod`: `1.29`, `newest`."""
+    """Returns the values of RUNUP_KUBERNETES in addition to the versions of `go.mod`: `1.29`, `newest`."""
     return tuple(sorted(file.stem for file in HERE.glob("*.mod") if file.stem != PINNED))
 
 

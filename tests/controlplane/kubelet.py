@@ -51,7 +51,7 @@ class Kubelet:
         self.config.write_text(json.dumps(config))
 
     def answering(self) -> ThreadingHTTPServer:
-        """What connections to the port get; the certificate is the server's own, which nobody checks of a kubelet."""
+        """Answers connections to the port; the certificate is the server's own, because nobody verifies a kubelet's."""
         logs = ThreadingHTTPServer(("127.0.0.1", 0), type("Logs", (_Logs,), {"pods": self._data / "pods"}))
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(self._data / "pki" / "server.crt", self._data / "pki" / "server.key")

@@ -66,7 +66,7 @@ def test_every_alert_has_a_runbook(rule: dict[str, Any]) -> None:
 
 
 def test_every_runbook_is_an_alerts() -> None:
-    """What is no alert any more has none."""
+    """A runbook section without an alert is an error."""
     assert set(re.findall(r"^### (\w+)$", RUNBOOKS, re.MULTILINE)) == {rule["alert"] for rule in alerts()}
 
 
@@ -115,7 +115,7 @@ def test_prometheus_reads_the_dashboards(tmp_path: Path) -> None:
 
 
 def test_dashboards_can_be_imported() -> None:
-    """What Grafana wants: panels with numbers of their own that do not lie upon each other, any Prometheus."""
+    """Grafana's requirements: unique panel numbers, no overlap, any Prometheus."""
     for path in DASHBOARDS:
         dashboard = json.loads(path.read_text())
         every = dashboard["panels"]

@@ -138,7 +138,7 @@ def test_reasons_are_found() -> None:
 
 
 def test_every_runbook_says_what_to_do() -> None:
-    """What it means, where to look, what to do."""
+    """Each section has a meaning, a place to look, and an action."""
     parts = re.split(r"^### ", TROUBLESHOOTING, flags=re.MULTILINE)[1:]
     # One that only leads to another has nothing to say.
     shown = [part for part in parts if "**Means**" in part or not part.split("\n", 1)[1].strip().startswith("See [")]

@@ -56,7 +56,7 @@ def test_a_folder_without_yaml_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_dump_is_cleaned_of_its_server() -> None:
-    """What only the old server could mean is gone, owners and times stay; list items know what they are."""
+    """Fields of the old server are removed, owners and times stay; list items have their kinds."""
     dump = load.load(dump_files.find(SAMPLES / "inspect"))
     assert {obj["kind"] for obj in dump.objects} == {"ClusterVersion", "Pod"}
     assert dump.cluster_version["metadata"] == {"name": "version", "ownerReferences": [{"name": "x"}]}

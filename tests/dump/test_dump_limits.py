@@ -273,7 +273,7 @@ def test_archives(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
 def test_packed_in_each_way(tmp_path: Path, suffix: str) -> None:
-    """What tar writes is read, whatever packs it."""
+    """Archives that tar writes are read, whatever the compression."""
     write(tmp_path / "dump")
     subprocess.run(["tar", "-caf", f"dump.tar.{suffix}", "dump"], cwd=tmp_path, check=True)
     assert load.read(tmp_path / f"dump.tar.{suffix}").one("config.openshift.io", "ClusterVersion", "version")

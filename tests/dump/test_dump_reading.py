@@ -203,7 +203,7 @@ def test_what_wrote_an_object_stays(tmp_path: Path) -> None:
 
 
 def test_packages_are_read(tmp_path: Path) -> None:
-    """What catalogs offer; a sandbox does not have the server that computes them."""
+    """Reads the catalogs' packages; a sandbox lacks the server that computes them."""
     package = {"apiVersion": "packages.operators.coreos.com/v1", "kind": "PackageManifest"}
     package["metadata"] = {"name": "logging", "namespace": "openshift-logging"}
     (tmp_path / "package.json").write_text(json.dumps(package))

@@ -78,7 +78,7 @@ LINKS: dict[str, tuple[Callable[[Path], None], bool]] = {
 
 @pytest.mark.parametrize(("link", "followed"), LINKS.values(), ids=LINKS)
 def test_a_link_in_a_folder(link: Callable[[Path], None], followed: bool, folder: Path) -> None:
-    """What it leads to counts only if it is in the dump; otherwise the nodes are not known, and the file is named."""
+    """A link's target counts only inside the dump; otherwise the nodes are unknown, and the file is named."""
     link(folder)
     dump = load.read(folder)
     assert bool(dump.one("", "Node", "worker-0")) == followed

@@ -1,4 +1,4 @@
-"""What the pure rooms load: a dump is evaluated without the network, an event loop, or the command line."""
+"""The pure packages evaluate a dump without importing the network, an event loop, or the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What refuses an update whatever is accepted, and that no gate, suppression or baseline hides it."""
+"""Refusals of an update cannot be accepted, and no gate, suppression or baseline hides them."""
 
 from __future__ import annotations
 

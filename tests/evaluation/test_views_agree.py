@@ -51,8 +51,8 @@ class Situation(NamedTuple):
     known: tuple[str, ...]
 
 
-class Told(NamedTuple):
-    """What a view says about one cluster; None represents what the view does not show."""
+class View(NamedTuple):
+    """One cluster as a view shows it; None for a part that the view omits."""
 
     states: Mapping[str, str] | None = None
     severities: Mapping[str, str] | None = None
@@ -110,7 +110,7 @@ def results_of(situations: tuple[Situation, ...], fail_on: str) -> list[ClusterR
     return results.results_of(evaluated, rules, baseline, NOW, fail_on=fail_on)[0]
 
 
-def truth(situation: Situation, fail_on: str) -> Told:
+def truth(situation: Situation, fail_on: str) -> View:
     """What the rules come to, written a second time and only in terms of the situation."""
     states, severities = dict[str, str](), dict[str, str]()
     for risk in situation.risks:
@@ -136,13 +136,13 @@ def truth(situation: Situation, fail_on: str) -> Told:
         code = 2 if grave else 3 if still_open else 0
     else:
         code = 2 if any(order.index(severity) <= order.index(fail_on) for severity in grave) else 0
-    return Told(states, severities, frozenset(refused), code)
+    return View(states, severities, frozenset(refused), code)
 
 
 # Each view of one cluster.
 
 
-def _of_data(data: Mapping[str, Any]) -> Told:
+def _of_data(data: Mapping[str, Any]) -> View:
     risks = data["risks"]
     lifted = {risk["name"]: risk["acceptable"] for risk in risks}
     assert {name for name, acceptable in lifted.items() if not acceptable} == {
@@ -150,26 +150,26 @@ def _of_data(data: Mapping[str, Any]) -> Told:
     }
     refused = frozenset(f"{name}=True" if name == "Failing" else name for name in data["refusedWhile"])
     states, severities = ({risk["name"]: risk[key] for risk in risks} for key in ("state", "severity"))
-    return Told(states, severities, refused, data["exitCode"])
+    return View(states, severities, refused, data["exitCode"])
 
 
-def _json(result: ClusterResult) -> Told:
+def _json(result: ClusterResult) -> View:
     return _of_data(json.loads(output_formats.as_json(Shown(results=[result]))))
 
 
-def _yaml(result: ClusterResult) -> Told:
+def _yaml(result: ClusterResult) -> View:
     return _of_data(kyaml.load(output_formats.as_yaml(Shown(results=[result])), name="y"))
 
 
-def _split(found: Mapping[str, str], severities: Mapping[str, str] | None = None) -> Told:
+def _split(found: Mapping[str, str], severities: Mapping[str, str] | None = None) -> View:
     """What a view that lists guards among the risks says."""
     refused = frozenset(name for name, state in found.items() if state == "refuses")
     states = {name: state for name, state in found.items() if name != "Failing=True"}
     kept = severities and {name: severity for name, severity in severities.items() if name in states}
-    return Told(states, kept, refused)
+    return View(states, kept, refused)
 
 
-def _junit(result: ClusterResult) -> Told:
+def _junit(result: ClusterResult) -> View:
     suite = ElementTree.fromstring("".join(output_formats.junit([result])))[0]
     found = {}
     for case in suite:
@@ -181,7 +181,7 @@ def _junit(result: ClusterResult) -> Told:
     return _split(found)
 
 
-def _sarif(result: ClusterResult) -> Told:
+def _sarif(result: ClusterResult) -> View:
     (run,) = json.loads("".join(output_formats.as_sarif(Shown(results=[result]))))["runs"]
     found = {each["ruleId"]: each["properties"]["state"] for each in run["results"]}
     assert {each["ruleId"] for each in run["results"] if "suppressions" in each} == {
@@ -195,7 +195,7 @@ def _sarif(result: ClusterResult) -> Told:
 _ITEM = re.compile(r"^ *- \[([ x])\] \*\*(\S+)\*\* \((\w+), (\w+)\)", re.MULTILINE)
 
 
-def _markdown(result: ClusterResult) -> Told:
+def _markdown(result: ClusterResult) -> View:
     text = output_formats.markdown([result])
     items = _ITEM.findall(text)
     assert all((box == "x") is (state == "accepted") for box, *_, state in items)
@@ -211,7 +211,7 @@ def _markdown(result: ClusterResult) -> Told:
 _ROW = re.compile(r"^(critical|warning|info) +(refuses|applies|unknown|accepted) +(\S+) ", re.MULTILINE)
 
 
-def _text(result: ClusterResult) -> Told:
+def _text(result: ClusterResult) -> View:
     rows = _ROW.findall(output_formats.text(result, whole=True))
     text, *command = verdict_parts(result.findings)
     states = {name: state for _, state, name in rows}
@@ -227,25 +227,25 @@ def _text(result: ClusterResult) -> Told:
         refuses or "Failing=True" in text or {"applies", "unknown"} & set(states.values())
     )
     refused = refuses | ({"Failing=True"} if "Failing=True" in text else set())
-    return Told(states, {name: severity for severity, _, name in rows}, frozenset(refused))
+    return View(states, {name: severity for severity, _, name in rows}, frozenset(refused))
 
 
-def _html(result: ClusterResult) -> Told:
+def _html(result: ClusterResult) -> View:
     text = page(result.findings, NOW, explain=lambda _: "")
     row = re.search(r"<dt>Refused while</dt><dd>(.*?)</dd>", text)
     severities = {risk.name for risk in result.findings.risks if risk.applies != "False"}
     assert all(name in text for name in severities)
     assert text.count("Accepting it does not lift it.") == sum(not risk.acceptable for risk in result.findings.risks)
     assert result.findings.result.title in text
-    return Told(refused=frozenset(row[1].split(", ") if row else ()))
+    return View(refused=frozenset(row[1].split(", ") if row else ()))
 
 
-def _parquet(result: ClusterResult) -> Told:
+def _parquet(result: ClusterResult) -> View:
     rows = [row for row in parquet_file.rows([result]) if row["risk"]]
-    return Told({row["risk"]: row["state"] for row in rows}, {row["risk"]: row["severity"] for row in rows})
+    return View({row["risk"]: row["state"] for row in rows}, {row["risk"]: row["severity"] for row in rows})
 
 
-VIEWS: dict[str, Callable[[ClusterResult], Told]] = {
+VIEWS: dict[str, Callable[[ClusterResult], View]] = {
     "json": _json,
     "yaml": _yaml,
     "junit": _junit,
@@ -257,12 +257,12 @@ VIEWS: dict[str, Callable[[ClusterResult], Told]] = {
 }
 
 
-def _agrees(view: str, shown: Told, expected: Told) -> None:
-    for field, said, right in zip(Told._fields, shown, expected, strict=True):
+def _agrees(view: str, shown: View, expected: View) -> None:
+    for field, said, right in zip(View._fields, shown, expected, strict=True):
         assert said is None or said == right, (view, field)
 
 
-def _fleet_agrees(found: list[ClusterResult], expected: list[Told]) -> None:
+def _fleet_agrees(found: list[ClusterResult], expected: list[View]) -> None:
     """In a fleet each risk is named once for all clusters."""
     table = matrix([(result.name, result.findings) for result in found])
     code = worst_code(result.findings.exit_code for result in found)
@@ -321,7 +321,7 @@ def test_a_refusal_is_in_every_view(fail_on: str) -> None:
     risk = ReportedRisk(name=REFUSING[0], message="It is so.", severity="info")
     situation = Situation((risk,), minor=True, upgradeable=True, failing=True, suppressed="*", known=REFUSING)
     (result,) = results_of((situation,), fail_on)
-    right = Told({REFUSING[0]: "refuses"}, {REFUSING[0]: "critical"}, frozenset({REFUSING[0], "Failing=True"}), 2)
+    right = View({REFUSING[0]: "refuses"}, {REFUSING[0]: "critical"}, frozenset({REFUSING[0], "Failing=True"}), 2)
     assert truth(situation, fail_on) == right
     for view, render in VIEWS.items():
         _agrees(view, render(result), right)

@@ -470,7 +470,7 @@ def control_plane(
 
 
 def estimated(share: float, to_last: int, elapsed: int, history: list[Obj]) -> int:
-    """What is left, by how long other updates took to come as far."""
+    """Returns the remaining time, estimated from other updates."""
     baseline = HOUR
     if len(history) >= 3:
         for one in history[1:-1]:

@@ -230,7 +230,7 @@ def test_details_that_are_none(tmp_path: Path) -> None:
 
 
 def difference(seed: int, examples: list[dict[str, Any]], folder: Path) -> str:
-    """What is not the same for a seed, as a diff from the oracle to the command; empty if nothing."""
+    """Returns the diff for a seed from the oracle to the command, or ""."""
     details = random.Random(-seed).choice((*oracle.DETAILS, "all", "none"))
     files = clusters.cluster(seed, examples, datetime.now(UTC))
     path = clusters.write(files, folder, seed)

@@ -181,7 +181,7 @@ def test_the_dashboard(kube_api_factory: KubeApiFactory, tmp_path: Path) -> None
 
 
 def _furnish(folder: Path, mirror: str, key: SigningKey) -> None:
-    """What the page's reader has: the contents of a release, mirror sets, graph data."""
+    """Creates the reader's files: the contents of a release, mirror sets, graph data."""
     (folder / "key.asc").write_bytes(key.secret)
     manifests = folder / "release" / "release-manifests"
     manifests.mkdir(parents=True)

@@ -73,15 +73,15 @@ def test_a_risk(cluster: str, plant: Plant) -> None:
         # A name with what it is about in it is enough.
         assert name in {risk.name for risk in applying if "-" in risk.name or names_plant(risk, plant)}
     else:
-        told = {risk.name for risk in applying if is_about(risk, plant)}
-        assert told == set(expected["beside"].get(plant["id"], ()))
+        reported = {risk.name for risk in applying if is_about(risk, plant)}
+        assert reported == set(expected["beside"].get(plant["id"], ()))
 
 
 @pytest.mark.parametrize(("cluster", "plant"), rows("lookalike"))
 def test_a_lookalike(cluster: str, plant: Plant) -> None:
     """Nothing is told of it, or for a reason."""
-    told = {risk.name for risk in findings_of(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
-    assert told == set(read(cluster, "expected.yaml")["told"].get(plant["id"], {}))
+    reported = {risk.name for risk in findings_of(cluster).risks if risk.applies == "True" and is_about(risk, plant)}
+    assert reported == set(read(cluster, "expected.yaml")["told"].get(plant["id"], {}))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)

@@ -169,9 +169,9 @@ async def test_how_long_an_answer_of_prometheus_may_be(
     [
         pytest.param((200,), 200, True, id="well"),
         pytest.param((200,), 422, False, id="a refusal that is not wanted"),
-        pytest.param(prometheus.TOLD, 422, True, id="one that says what is wrong with a query"),
-        pytest.param(prometheus.TOLD, 400, True, id="another one"),
-        pytest.param(prometheus.TOLD, 401, False, id="who asks"),
+        pytest.param(prometheus.ANSWERED, 422, True, id="one that says what is wrong with a query"),
+        pytest.param(prometheus.ANSWERED, 400, True, id="another one"),
+        pytest.param(prometheus.ANSWERED, 401, False, id="who asks"),
     ],
 )
 async def test_which_answers_of_prometheus_are_read(
@@ -238,13 +238,13 @@ async def test_how_long_a_graph_may_be(
 async def test_how_often_alerts_are_asked_for(alert_age_s: int, again: bool) -> None:
     """By the clock on the wall; one that was set back is no reason to wait."""
     async with asking() as (_played, asks, clock, _changed):
-        told = []
+        answered = []
         for passed_s in (0.0, alert_age_s, -alert_age_s - 1):
             clock.jump(passed_s)
             asks.want([])
-            told.append(len(rounds()))
+            answered.append(len(rounds()))
             await until(quiet)
-        assert told == [1, 1 if again else 0, 1]
+        assert answered == [1, 1 if again else 0, 1]
         without = Prometheus("http://127.0.0.1:9", Static(), clock, lambda: None, alerts=False)
         without.want([])
         assert rounds() == []
@@ -660,8 +660,8 @@ def test_what_is_said_of_what_is_no_report(tmp_path: Path, make: Any, said: str)
 
 async def test_a_report_that_is_followed_is_looked_at_25_times_a_second(tmp_path: Path) -> None:
     """Waiters hear of a new one, and of no other look."""
-    clock, told = ManualClock(), list[float]()
-    reader = ReportReader(tmp_path, clock, lambda: told.append(clock.monotonic()))
+    clock, answered = ManualClock(), list[float]()
+    reader = ReportReader(tmp_path, clock, lambda: answered.append(clock.monotonic()))
     reader.follow("id")
     running = asyncio.create_task(reader.run())
     await clock.advance(0.1)
@@ -669,7 +669,7 @@ async def test_a_report_that_is_followed_is_looked_at_25_times_a_second(tmp_path
     (tmp_path / "id" / "report.json").write_bytes(b"{}")
     await clock.advance(1)
     running.cancel()
-    assert told == [pytest.approx(0.12)]
+    assert answered == [pytest.approx(0.12)]
     assert not reader.poll()
     reader.follow("")
     assert not reader.poll()

@@ -23,8 +23,8 @@ from typing import Any
 from tests.applying.control.release_folders import write_release
 from tests.realcluster.cluster import RealCluster
 from tests.realcluster.kube import Kube
-from tests.rehearse.judge.beside_the_server import Answer, applied_object, install_before
-from tests.rehearse.judge.seeded_release import SeededRelease, seeded_release
+from tests.rehearse.reference.beside_the_server import Answer, applied_object, install_before
+from tests.rehearse.reference.seeded_release import SeededRelease, seeded_release
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, TARGET, World, definitions, populated, release_files
 
 from kubekit.kube import calls

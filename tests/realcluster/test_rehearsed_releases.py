@@ -7,7 +7,7 @@ from tests.realcluster import release_truth
 from tests.realcluster.cluster import RealCluster
 from tests.realcluster.kube import Kube
 from tests.realcluster.release_truth import Agreement
-from tests.rehearse.judge.seeded_release import seeded_release
+from tests.rehearse.reference.seeded_release import seeded_release
 
 SEEDS = (1,)
 

@@ -105,7 +105,7 @@ async def test_what_is_closed_in_the_middle_asks_no_more() -> None:
 
 
 async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
-    """What applies is asked again after half a minute, what does not after five; what is not wanted is forgotten."""
+    """Asks again after 30 s if a rule applies and after 5 minutes if not; unused queries are dropped."""
     async with asking() as (played, asks, clock, _changed):
         played.go.set()
         for _ in range(3):
@@ -151,7 +151,7 @@ async def test_what_has_waited_longest_is_asked_first(monkeypatch: pytest.Monkey
     ids=["many clusters share it", "it is the cluster's own"],
 )
 async def test_a_query_names_the_cluster(hosted: bool, asked: str) -> None:
-    """What is known is kept under the query as the update service wrote it."""
+    """Results are cached under the query as the update service wrote it."""
     query = 'max(a{_id=""} * b{_id="",c=""})'
     async with asking(hosted=hosted) as (played, asks, _clock, _changed):
         played.go.set()

@@ -66,7 +66,7 @@ def versions(state: ServiceState) -> list[str]:
 
 
 async def test_the_late_answer_to_a_superseded_question_is_not_heard(api: ScriptedApi) -> None:
-    """What counts is the answer to the question asked last, whatever comes after it."""
+    """The answer to the latest question counts, even if older answers arrive later."""
     late = asyncio.Event()
     heard: list[list[str]] = []
     answered = asyncio.Event()
@@ -188,7 +188,7 @@ async def test_an_answer_that_cannot_be_used_replaces_none_that_can(
 
 
 async def test_a_graph_without_the_current_release_is_one(api: ScriptedApi) -> None:
-    """What follows from that is decided by anybody who reads it."""
+    """The reader of the answer decides its consequences."""
     service = UpdateService(SystemClock(), lambda: None)
     api.answers(graph("5.0.3"))
     service.ask(query(api, "5.0.0"))

@@ -62,7 +62,7 @@ def test_a_record_alone_accepts_nothing() -> None:
 
 
 def test_the_next_end_is_the_soonest_that_is_to_come() -> None:
-    """What has ended, or is not accepted, wakes nobody."""
+    """An acceptance that ended, or is absent, starts no pass."""
     ends = {"A": NOW - timedelta(hours=1), "B": NOW + timedelta(hours=2), "C": NOW + timedelta(hours=1), "D": None}
     records = {name: Acceptance(name=name, until=end) for name, end in ends.items()}
     assert acceptance.next_end("ABD", records, NOW) == NOW + timedelta(hours=2)

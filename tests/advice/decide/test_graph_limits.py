@@ -31,7 +31,7 @@ def nodes(count: int) -> list[JSON]:
 
 
 def risks(count: int, message: str = "m", rules: int = 1, prefix: str = "R") -> list[JSON]:
-    """So many risks, each with rules of queries of its own."""
+    """Returns as many risks, each with its own query rules."""
     return [
         {
             "name": f"{prefix}{number}",
@@ -91,7 +91,7 @@ TOO_MANY: dict[str, tuple[JSON, str]] = {
 
 
 def read(document: JSON) -> None:
-    """What is made of an answer before a pass may use it."""
+    """Returns an answer as a pass may use it."""
     derive_advice(parse_graph(json.dumps(document).encode()), current=Version(HERE), channel="c")
 
 

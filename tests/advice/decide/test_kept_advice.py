@@ -15,7 +15,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.candidates import (
     ALWAYS,
     Candidate,
-    JudgedRisk,
+    EvaluatedRisk,
     add_risks,
     by_name,
     join,
@@ -45,12 +45,12 @@ HERE = Release(version="5.0.0", image="i@sha256:0")
 QUERY = query_for(SPEC, HERE, configured_url="", architecture="amd64")
 
 
-def judged_risk(name: str, status: Any = "True", message: str = "m", **changes: Any) -> JudgedRisk:
+def evaluated_risk(name: str, status: Any = "True", message: str = "m", **changes: Any) -> EvaluatedRisk:
     """A risk with its verdict."""
     rules = changes.pop("rules", ALWAYS)
     reason = changes.pop("reason", "Match")
     risk = ConditionalUpdateRisk(name=name, message=message, url=f"https://{name}/", matching_rules=rules)
-    return JudgedRisk(
+    return EvaluatedRisk(
         risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"), **changes
     )
 
@@ -67,21 +67,21 @@ def judged_risk(name: str, status: Any = "True", message: str = "m", **changes: 
 def test_of_two_verdicts_the_worse_counts(one: str, other: str, status: str) -> None:
     """Whichever comes first."""
     for first, second in ((one, other), (other, one)):
-        assert join(judged_risk("R", first), judged_risk("R", second)).applies.status == status
+        assert join(evaluated_risk("R", first), evaluated_risk("R", second)).applies.status == status
 
 
 def test_of_two_alike_the_first_verdict_counts() -> None:
     """Its words are those that were shown before."""
-    first, second = judged_risk("R", reason="A"), judged_risk("R", reason="B")
+    first, second = evaluated_risk("R", reason="A"), evaluated_risk("R", reason="B")
     assert join(first, second).applies.reason == "A"
 
 
 def test_two_risks_of_one_name_are_one() -> None:
     """Each line of their messages once; the link of the first, and its rules where it has any."""
     moon = (MatchingRule(type="Moon"),)
-    lines = join(judged_risk("R", message="a\nb", rules=moon), judged_risk("R", message="c\na")).risk
+    lines = join(evaluated_risk("R", message="a\nb", rules=moon), evaluated_risk("R", message="c\na")).risk
     assert (lines.message, lines.matching_rules, lines.url) == ("a\nb\nc", moon, "https://R/")
-    assert join(judged_risk("R", rules=()), judged_risk("R", rules=moon)).risk.matching_rules == ALWAYS
+    assert join(evaluated_risk("R", rules=()), evaluated_risk("R", rules=moon)).risk.matching_rules == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,10 @@ def test_two_risks_of_one_name_are_one() -> None:
 )
 def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bool, expected: bool) -> None:
     """The service's stays when the preflight goes."""
-    assert join(judged_risk("R", from_preflight=one), judged_risk("R", from_preflight=other)).from_preflight is expected
+    assert (
+        join(evaluated_risk("R", from_preflight=one), evaluated_risk("R", from_preflight=other)).from_preflight
+        is expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,18 +111,18 @@ def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bo
 )
 def test_what_holds_an_update_up(one: tuple[str, bool], other: tuple[str, bool], expected: bool) -> None:
     """A risk that applies or is unknown, and is no mere information."""
-    first, second = (judged_risk("R", status, holds_up=holds) for status, holds in (one, other))
+    first, second = (evaluated_risk("R", status, holds_up=holds) for status, holds in (one, other))
     assert join(first, second).holds_up is expected
     assert join(second, first).holds_up is expected
 
 
-def update(version: str, *risks: JudgedRisk) -> Candidate:
+def update(version: str, *risks: EvaluatedRisk) -> Candidate:
     """A release."""
     return Candidate(Release(version=version, image=f"i@{version}"), risks)
 
 
 def test_the_newest_comes_first() -> None:
-    """By what versions mean, not by how they are written; what is none comes last."""
+    """Sorts by version order, not by text; invalid versions come last."""
     found = newest_first([update("5.0.9"), update("five"), update("5.0.10"), update("5.1.0-rc.1"), update("5.1.0")])
     assert [each.release.version for each in found] == ["5.1.0", "5.1.0-rc.1", "5.0.10", "5.0.9", "five"]
 
@@ -127,13 +130,13 @@ def test_the_newest_comes_first() -> None:
 def test_risks_are_in_the_order_of_their_names() -> None:
     """Those that are added among those that are there, each name once."""
     found = add_risks(
-        update("5.1.0", judged_risk("C"), judged_risk("A", "False")), [judged_risk("B"), judged_risk("A")]
+        update("5.1.0", evaluated_risk("C"), evaluated_risk("A", "False")), [evaluated_risk("B"), evaluated_risk("A")]
     )
     assert [(risk.name, risk.applies.status) for risk in found.risks] == [("A", "True"), ("B", "True"), ("C", "True")]
     every = by_name(
         [
-            update("5.2.0", judged_risk("B", message="x")),
-            update("5.1.0", judged_risk("B", message="y"), judged_risk("A")),
+            update("5.2.0", evaluated_risk("B", message="x")),
+            update("5.1.0", evaluated_risk("B", message="y"), evaluated_risk("A")),
         ]
     )
     assert [(risk.name, risk.risk.message) for risk in every] == [("A", "m"), ("B", "x\ny")]
@@ -141,33 +144,33 @@ def test_risks_are_in_the_order_of_their_names() -> None:
 
 def test_what_only_informs_is_left_out() -> None:
     """Of what an update waits for."""
-    found = only_holding_risks(update("5.1.0", judged_risk("A", holds_up=False), judged_risk("B")))
+    found = only_holding_risks(update("5.1.0", evaluated_risk("A", holds_up=False), evaluated_risk("B")))
     assert [risk.name for risk in found.risks] == ["B"]
 
 
 @pytest.mark.parametrize(
     ("risk", "accepted", "expected"),
     [
-        pytest.param(judged_risk("A"), (), ("A",), id="it applies"),
-        pytest.param(judged_risk("A", "Unknown"), (), ("A",), id="nobody can tell"),
-        pytest.param(judged_risk("A", "False"), (), (), id="it does not apply"),
-        pytest.param(judged_risk("A", holds_up=False), (), (), id="it only informs"),
-        pytest.param(judged_risk("A"), ("A",), (), id="it is accepted"),
-        pytest.param(judged_risk("A"), ("B",), ("A",), id="another is accepted"),
+        pytest.param(evaluated_risk("A"), (), ("A",), id="it applies"),
+        pytest.param(evaluated_risk("A", "Unknown"), (), ("A",), id="nobody can tell"),
+        pytest.param(evaluated_risk("A", "False"), (), (), id="it does not apply"),
+        pytest.param(evaluated_risk("A", holds_up=False), (), (), id="it only informs"),
+        pytest.param(evaluated_risk("A"), ("A",), (), id="it is accepted"),
+        pytest.param(evaluated_risk("A"), ("B",), ("A",), id="another is accepted"),
     ],
 )
-def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def test_what_nobody_has_accepted(risk: EvaluatedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """By name; what must be accepted is what holds the update up."""
     assert unaccepted_names(update("5.1.0", risk), accepted) == expected
 
 
 EVALUATION = "EvaluationFailed"
-ONE, TWO = judged_risk("B-b"), judged_risk("C-c")
-UNTOLD = judged_risk("U", "Unknown", reason=EVALUATION)
-FOLDS: dict[str, tuple[tuple[JudgedRisk, ...], tuple[str, ...], tuple[str, str, str]]] = {
+ONE, TWO = evaluated_risk("B-b"), evaluated_risk("C-c")
+UNTOLD = evaluated_risk("U", "Unknown", reason=EVALUATION)
+FOLDS: dict[str, tuple[tuple[EvaluatedRisk, ...], tuple[str, ...], tuple[str, str, str]]] = {
     "no risk": ((), (), ("True", "NotExposedToRisks", "The update is recommended, because none of")),
     "accepted, then one that does not apply": (
-        (ONE, judged_risk("N", "False")),
+        (ONE, evaluated_risk("N", "False")),
         ("B-b",),
         ("True", "AllExposedRisksAccepted", "The update is recommended, because either"),
     ),
@@ -179,19 +182,23 @@ FOLDS: dict[str, tuple[tuple[JudgedRisk, ...], tuple[str, ...], tuple[str, str, 
     "two of no reason's name": ((ONE, TWO), (), ("False", "ExposedToRisks", "m https://B-b/\n\nm https://C-c/")),
     "exposed, then unknown": ((ONE, UNTOLD), (), ("False", "ExposedToRisks", "m https://B-b/\n\nU?")),
     "unknown for another reason, then exposed": (
-        (judged_risk("U", "Unknown", reason="Stale"), ONE),
+        (evaluated_risk("U", "Unknown", reason="Stale"), ONE),
         (),
         ("False", "MultipleReasons", "U?\n\nm https://B-b/"),
     ),
-    "unknown for no reason": ((judged_risk("U", "Unknown", reason=""),), (), ("Unknown", EVALUATION, "U?")),
-    "two unknown": ((UNTOLD, judged_risk("V", "Unknown", reason=EVALUATION)), (), ("Unknown", EVALUATION, "U?\n\nV?")),
+    "unknown for no reason": ((evaluated_risk("U", "Unknown", reason=""),), (), ("Unknown", EVALUATION, "U?")),
+    "two unknown": (
+        (UNTOLD, evaluated_risk("V", "Unknown", reason=EVALUATION)),
+        (),
+        ("Unknown", EVALUATION, "U?\n\nV?"),
+    ),
     "unknown, then accepted": ((UNTOLD, TWO), ("C-c",), ("Unknown", EVALUATION, "U?")),
 }
 
 
 @pytest.mark.parametrize(("risks", "accepted", "expected"), FOLDS.values(), ids=FOLDS.keys())
 def test_what_risks_come_to(
-    risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str, str]
+    risks: tuple[EvaluatedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str, str]
 ) -> None:
     """Status, reason and words, whichever risk comes first."""
     found = recommended_condition(update("5.1.0", *risks), accepted)
@@ -233,7 +240,7 @@ def conditional(version: str, *risks: ConditionalUpdateRisk) -> ConditionalUpdat
 
 
 def advised(status: ClusterVersionStatus, *, reason: str = "", current: Release = HERE) -> CurrentAdvice:
-    """What is advised where the service was not heard yet, or failed for that reason."""
+    """Returns the advice before the first answer of the service, or after a failed request."""
     query = query_for(SPEC, current, configured_url="", architecture="amd64")
     failure = Failure(reason, "m") if reason else None
     state = ServiceState(query=query, failure=failure, attempted_at=NOW)
@@ -257,7 +264,7 @@ REASONS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid", "VersionNotFound
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_failed_query_without_an_answer_leaves_no_update(reason: str) -> None:
-    """The condition says why. What ClusterVersion has may be the answer to another query."""
+    """The condition gives the reason. The updates in ClusterVersion may answer another query."""
     found = advised(EARLIER, reason=reason)
     assert (found.candidates, found.settled) == ((), True)
     assert found.condition is not None
@@ -265,7 +272,7 @@ def test_a_failed_query_without_an_answer_leaves_no_update(reason: str) -> None:
 
 
 def test_a_restarted_operator_keeps_the_offers_until_the_first_answer() -> None:
-    """What was offered stays with its own risks; what others added goes."""
+    """Offered updates keep their own risks; risks that others added are removed."""
     found = advised(EARLIER)
     assert [(each.release.version, [r.name for r in each.risks]) for each in found.candidates] == KEPT
     assert (found.settled, found.condition) == (False, None)
@@ -355,7 +362,7 @@ def test_a_change_of_architecture_offers_the_release_itself(asked: str, current:
 
 
 def source_risk(name: str, unknown: str = "", *, everywhere: bool = False) -> SourceRisk:
-    """What the cluster has to say."""
+    """Returns the risks that the cluster's state causes."""
     return SourceRisk(name=name, message=f"{name}.", url="u", unknown=unknown, everywhere=everywhere)
 
 

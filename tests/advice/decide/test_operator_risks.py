@@ -16,7 +16,7 @@ def risk_texts(**changes: Any) -> list[tuple[str, str, str]]:
     """Names, messages and Applies of the risks, none of which acceptance lifts."""
     assert not any(each.acceptable for each in risks(Cluster(version=cluster_version(), **changes)))
     return [
-        (each.name, each.message, each.judged().applies.status)
+        (each.name, each.message, each.evaluated().applies.status)
         for each in risks(Cluster(version=cluster_version(), **changes))
     ]
 

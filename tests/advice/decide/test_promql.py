@@ -204,9 +204,9 @@ def test_alerts_are_risks_of_every_update(name: str) -> None:
     """By the alert's name, with its own words."""
     alert, message = ALERTS[name]
     (found,) = alert_risks.risks(AlertState(NOW, (alert,)), NOW)
-    judged = found.judged()
-    assert (found.everywhere, judged.risk.name) == (True, alert.labels["alertname"])
-    assert judged.applies == Condition(
+    evaluated = found.evaluated()
+    assert (found.everywhere, evaluated.risk.name) == (True, alert.labels["alertname"])
+    assert evaluated.applies == Condition(
         type="Applies", status="True", reason="Alert:firing", message=message, last_transition_time=NOW
     )
 
@@ -232,10 +232,10 @@ def test_alerts_that_are_none_of_an_update_s_affair() -> None:
     ],
 )
 def test_an_alert_whose_name_is_no_name_of_a_risk_is_reported(alert: str, risk: str) -> None:
-    """Under a name that is made of its own. The texts have the alert's name, and acceptance names the risk."""
+    """Alerts become risks under a derived name. The texts contain the alert's name, and acceptance uses the risk's."""
     (found,) = alert_risks.risks(AlertState(NOW, (_alert(alert, severity="critical"),)), NOW)
     assert (found.name, found.everywhere, found.message) == (risk, True, f"{alert}.")
-    assert found.judged().applies.message.startswith(f"critical alert {alert} firing, ")
+    assert found.evaluated().applies.message.startswith(f"critical alert {alert} firing, ")
 
 
 def test_instances_are_joined() -> None:
@@ -253,10 +253,11 @@ def test_alerts_of_which_nothing_was_heard_since() -> None:
     known = AlertState(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
     unread, found = alert_risks.risks(known, NOW)
     assert unread.name == "AlertsUnknown"
-    judged = found.judged()
-    assert judged.applies.status == "Unknown"
+    evaluated = found.evaluated()
+    assert evaluated.applies.status == "Unknown"
     assert (
-        "the alert Bad was firing when Prometheus answered last, and now: connection refused" in judged.applies.message
+        "the alert Bad was firing when Prometheus answered last, and now: connection refused"
+        in evaluated.applies.message
     )
 
 
@@ -272,7 +273,7 @@ def test_alerts_of_which_nothing_was_heard_since() -> None:
 )
 def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: AlertState, said: str) -> None:
     """An alert that began to fire meanwhile must not look like none."""
-    found = [(risk.name, risk.everywhere, risk.judged().applies) for risk in alert_risks.risks(known, NOW)]
+    found = [(risk.name, risk.everywhere, risk.evaluated().applies) for risk in alert_risks.risks(known, NOW)]
     assert [(name, everywhere, applies.status) for name, everywhere, applies in found] == (
         [("AlertsUnknown", True, "Unknown")] if said else []
     )

@@ -59,8 +59,8 @@ def test_the_public_data_against_an_independent_count() -> None:
     order = {node["version"]: place for place, node in enumerate(built.document["nodes"])}
 
     @cache
-    def judged(old: str, new: str) -> set[str | None] | None:
-        """What is said about a hop; None where it is none."""
+    def evaluated(old: str, new: str) -> set[str | None] | None:
+        """Returns the evaluation of a hop, or None if the graph lacks it."""
         near = _key(old) in (_key(new), (_key(new)[0], _key(new)[1] - 1))
         if not (near and order[old] < order[new]) and (old, new) not in added:
             return None
@@ -70,7 +70,7 @@ def test_the_public_data_against_an_independent_count() -> None:
         free, risky, risks = 0, 0, set()
         for new in names:
             for old in names:
-                found = judged(old, new)
+                found = evaluated(old, new)
                 if found is None or None in found:
                     continue
                 risky += bool(found)

@@ -1,4 +1,4 @@
-"""What the cluster itself has to say against updates: acknowledgements and deletions, and whose risks these are."""
+"""The cluster's own risks: acknowledgements, deletions, and which source owns each risk."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_sources(name: str) -> None:
     for risk, text in expected.items():
         assert found[risk].message.endswith(text)
         assert not found[risk].everywhere
-        assert found[risk].judged().applies.status == "True"
+        assert found[risk].evaluated().applies.status == "True"
         assert not found[risk].acceptable
 
 
@@ -122,7 +122,7 @@ OWNED = {
 
 @pytest.mark.parametrize("name", OWNED)
 def test_whose_risk_it_is(name: str) -> None:
-    """What a source here says is never taken for the update service's once that is away."""
+    """A risk of another source never counts as the update service's when that service fails."""
     assert risks.is_from_source(_named(name)) is OWNED[name]
 
 
@@ -136,7 +136,7 @@ def test_an_alert_s_risk_is_known_by_its_reason() -> None:
     [pytest.param((), None, id="known to be gone"), pytest.param(("AdminAck",), "False", id="not")],
 )
 def test_what_is_not_known_stays(not_known: tuple[str, ...], status: str | None) -> None:
-    """An operator that cannot tell leaves the condition as it found it."""
+    """If the operator cannot determine it, the condition stays unchanged."""
     found = Condition(type="Upgradeable", status="False", reason="AdminAckRequired", message="m")
     condition = upgradeable([], found, not_known=not_known)
     assert (condition.status if condition else None) == status

@@ -10,7 +10,7 @@ from tests.factories import NOW
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
-from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, recommended_condition
+from runup.advice.decide.candidates import ALWAYS, Candidate, EvaluatedRisk, recommended_condition
 from runup.advice.decide.graph import BadGraph, advice, parse_graph, reachable
 from runup.advice.decide.promql import NOTHING, evaluate_rules
 from runup.advice.decide.service import NotAsked, query_for
@@ -146,7 +146,7 @@ MAZE = {
     ],
 )
 def test_only_what_begins_here_is_offered(current: str, updates: list[str], conditional: dict[str, list[str]]) -> None:
-    """Of a graph with hops from releases before and behind this one, and risks told in several places."""
+    """A graph with hops from earlier and later releases, and risks defined in several places."""
     found = advice(parse_graph(json.dumps(MAZE).encode()), current=Version(current), channel="c")
     assert [release.version for release in found.updates] == updates
     assert {each.release.version: [risk.name for risk in each.risks] for each in found.conditional} == conditional
@@ -266,14 +266,14 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     assert evaluate_rules(both, NOTHING, NOW).status == "True"
 
 
-def judged_risk(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
+def evaluated_risk(name: str, status: Any, reason: str = "Match") -> EvaluatedRisk:
     """A risk with its verdict."""
     risk = ConditionalUpdateRisk(name=name, message=f"{name}.", url="https://e/", matching_rules=ALWAYS)
-    return JudgedRisk(risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
+    return EvaluatedRisk(risk=risk, applies=Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
 
 
-A, B, C = judged_risk("A", "True"), judged_risk("B-b", "True"), judged_risk("C", "True")
-NO, UNKNOWN = judged_risk("N", "False"), judged_risk("U", "Unknown", "EvaluationFailed")
+A, B, C = evaluated_risk("A", "True"), evaluated_risk("B-b", "True"), evaluated_risk("C", "True")
+NO, UNKNOWN = evaluated_risk("N", "False"), evaluated_risk("U", "Unknown", "EvaluationFailed")
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ NO, UNKNOWN = judged_risk("N", "False"), judged_risk("U", "Unknown", "Evaluation
         pytest.param((UNKNOWN, A), (), ("False", "MultipleReasons"), id="unknown and exposed by name"),
     ],
 )
-def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
+def test_recommended(risks: tuple[EvaluatedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
     """The fold of docs/reference/upstream.md 7.5."""
     found = recommended_condition(Candidate(Release(version="5.1.0"), risks), accepted)
     assert (found.status, found.reason) == expected

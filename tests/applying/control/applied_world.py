@@ -47,7 +47,7 @@ def first(version: str, **changed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 async def operator_is_at(world: Cluster, name: str, version: str, **conditions: str) -> None:
-    """What a component's operator says about itself, once there is something to say it on."""
+    """Sets the status of a component's ClusterOperator once the object exists."""
     wanted = {"Available": "True", "Progressing": "False", "Degraded": "False"} | conditions
     said = [
         {"type": type_, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
@@ -102,7 +102,7 @@ def state(found: ClusterVersion, type_: str) -> tuple[str, str]:
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], what: str) -> Any:
-    """What `look` gives as soon as that is true; fails after a deadline."""
+    """Returns the result of `look` as soon as it is true; fails after a deadline."""
     try:
         async with asyncio.timeout(DEADLINE_S):
             while not (found := await look()):  # noqa: ASYNC110 -- asked of the API server, as a person would

@@ -138,7 +138,7 @@ HISTORY = {
 
 
 async def _waiting(world: Cluster, why: str) -> str:
-    """What Progressing says about an update that is not completed, once it says that."""
+    """Returns the message of Progressing once it describes the unfinished update."""
     found = await world.until(lambda found: message(found, "Progressing").endswith(why))
     assert [entry.state for entry in found.status.history][:1] == ["Partial"]
     return message(found, "Progressing")

@@ -40,7 +40,7 @@ def test_numbers_and_sizes_are_a_real_releases(first: dict[str, bytes]) -> None:
 
 
 def test_two_writings_are_the_same_bytes(first: dict[str, bytes]) -> None:
-    """What is measured today can be measured again."""
+    """A measurement can be repeated."""
     assert release_payload.payload(FIRST) == first
 
 

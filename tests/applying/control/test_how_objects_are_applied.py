@@ -1,4 +1,4 @@
-"""What is written, when, and what is waited for: barriers, adoption, deletion, create-only, what the cluster gives."""
+"""Tests what is written, when, and which waits occur: barriers, adoption, deletion, create-only, cluster values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def job_says(world: Cluster, name: str, **status: Any) -> None:
 
 
 async def test_a_job_is_waited_for(tmp_path: Path) -> None:
-    """What comes after it is not touched while it runs, nor after it failed; nothing before it is done again."""
+    """Later tasks do not start while a barrier runs or after it failed; earlier tasks are not repeated."""
     files = FIRST | {
         "release-manifests/0000_20_a_01_before.yaml": [config_map("before", {})],
         "release-manifests/0000_20_a_02_job.yaml": [job("migrate")],
@@ -379,7 +379,7 @@ def _proxy_definition() -> dict[str, Any]:
 
 
 async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) -> None:
-    """A kind that nobody defines is told after a few attempts; all else is applied, and it is as soon as it can be."""
+    """An undefined kind is reported after a few attempts; all other objects are applied, and this one when possible."""
     files = FIRST | {
         "release-manifests/0000_20_a_01_x.yaml": [manifest("example.org/v1", "Widget", "w", NAMESPACE, spec={})],
         "release-manifests/0000_20_b_01_x.yaml": [config_map("b", {"k": "v"})],

@@ -34,7 +34,7 @@ async def api() -> AsyncIterator[ScriptedApi]:
 
 
 async def test_a_kind_is_asked_for_once_however_many_want_to_know(api: ScriptedApi) -> None:
-    """With whether its objects are in namespaces; subresources are none. `forget` asks again."""
+    """Resolves a kind and whether its objects have namespaces; ignores subresources. `forget` queries again."""
     async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)
         several = await asyncio.gather(*(kinds.resource("v1", kind) for kind in ("ConfigMap", "Namespace", "Other")))
@@ -61,7 +61,7 @@ async def test_a_group_that_nobody_serves_has_no_kinds(api: ScriptedApi) -> None
 
 
 async def test_a_server_that_could_not_say_is_asked_again(api: ScriptedApi) -> None:
-    """The failure is whoever asked's, and not remembered."""
+    """The failure is the caller's, and not remembered."""
     api.answers(failure(403, "Forbidden"), reply({"resources": None}), reply({"resources": CORE}))
     async with Client(ClusterConfig(server=api.url)) as client:
         kinds = ResourceDiscovery(client)

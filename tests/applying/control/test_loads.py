@@ -1,4 +1,4 @@
-"""Releases at hand: loaded once, told why not, and few of them kept."""
+"""Tests loaded releases: each is loaded once, failures are reported, and few are kept."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_release_is_loaded_once() -> None:
     ],
 )
 async def test_why_a_release_is_not_loaded(error: Exception, reason: str, said: str, logged: tuple[str, str]) -> None:
-    """Told with when that was, still while it is tried again, and until it is loaded."""
+    """The failure is reported with its time, during retries and until the release is loaded."""
     at = Scene()
     at.source.error = error
     await at.clock.advance(60)

@@ -1,4 +1,4 @@
-"""What is known of an object from its watch and from having put it: whether it is in place, has drifted, hands over."""
+"""Tests how watches and writes decide whether an object is in place, has drifted, or has another owner."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 def seen(name: str = "a", *, label: str = DIGEST, version: str = "7", fields: Any = None, **metadata: Any) -> Owned:
-    """An object of ours as its watch reports it."""
+    """Returns an applied object as its watch reports it."""
     entries = (
         (
             ManagedFields(
@@ -175,7 +175,7 @@ async def test_what_is_only_created_is_in_place_whatever_it_holds(scene: Scene) 
 async def test_whether_an_object_that_is_not_seen_is_gone(
     scene: Scene, put_at: int | None, listed_at: str, ready: bool, gone: bool
 ) -> None:
-    """Only a watch that is past our write can tell."""
+    """Only a watch that is past our write shows it."""
     cache = scene.followed()
     cache.replace([], listed_at)
     if not ready:
@@ -359,7 +359,7 @@ class Server:
 
     @property
     def asked(self) -> list[str]:
-        """What was asked for besides lists."""
+        """Returns the requests other than lists."""
         return [target for target in self.api.targets if "configmaps?" not in target]
 
 
@@ -381,7 +381,7 @@ async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> N
                 await puts.apply_or_delete(TASK)
         server.serves = True
         for _ in range(2):
-            await puts.apply_or_delete(TASK, anew=True)
+            await puts.apply_or_delete(TASK, reapply=True)
         await tracking.close()
     assert [target.partition("?")[0] for target in server.asked] == [
         *["GET /api/v1"] * 3,
@@ -411,7 +411,7 @@ async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any
 
 
 async def test_what_the_server_refuses_and_does_not_have_is_told_as_refused(tmp_path: Path) -> None:
-    """Whether what others added excludes it is asked of the object; that there is none is not what is wrong."""
+    """The object shows whether a foreign field excludes ours; an absent field is not the error."""
     odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Not_A_Name", "namespace": "default"}}
     async with ApiServer(tmp_path / "apiserver") as api, Client(config.load(str(api.kubeconfig))) as client:
         with pytest.raises(Invalid, match="Not_A_Name"):
@@ -463,7 +463,7 @@ async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         memory = Memory(finished_jobs={TASK.identity})
         puts = applier(client, tracking, (TASK,), memory)
-        await puts.apply_or_delete(TASK, anew=True)
+        await puts.apply_or_delete(TASK, reapply=True)
         assert server.api.targets == []
         await puts.apply_or_delete(TASK)
         assert memory.finished_jobs == set()

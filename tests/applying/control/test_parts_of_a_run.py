@@ -57,7 +57,7 @@ class Parts:
 
     client: Client
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
-    told: list[bool] = field(default_factory=list)
+    reported: list[bool] = field(default_factory=list)
     operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator))
     since: dict[str, datetime] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Parts:
         # Watches have a separate clock: who sleeps on ours is what a test looks at.
         tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
         puts = applier(self.client, tracking, found, Memory(), self.operators)
-        return RunProgress(found, state, applier=puts, clock=self.clock, on_result=self.told.append)
+        return RunProgress(found, state, applier=puts, clock=self.clock, on_result=self.reported.append)
 
     def retrier(self, progress: RunProgress) -> TaskRetrier:
         """What tries again."""
@@ -81,7 +81,7 @@ class Parts:
         return Contention(self.clock, progress.applier.tell_contested)
 
     def drift_repair(self, progress: RunProgress) -> DriftRepairer:
-        """What keeps what is applied."""
+        """Returns the repairer of drifted objects."""
         return DriftRepairer(progress, self.retrier(progress), self.health_checker(progress), self.contention(progress))
 
 
@@ -102,7 +102,7 @@ DOWN = Problem(reason="ClusterOperatorNotAvailable", message="etcd", effect=Effe
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "reported"),
     [
         pytest.param([None], [], id="nothing as before"),
         pytest.param([WAITS], [False], id="it waits"),
@@ -118,18 +118,18 @@ DOWN = Problem(reason="ClusterOperatorNotAvailable", message="etcd", effect=Effe
         pytest.param([SOON, DOWN], [False, True], id="it waited long enough to fail, for the same reason"),
     ],
 )
-async def test_which_news_of_a_task_cannot_wait(parts: Parts, said: list[Problem | None], told: list[bool]) -> None:
+async def test_which_news_of_a_task_cannot_wait(parts: Parts, said: list[Problem | None], reported: list[bool]) -> None:
     """A failure that comes, changes its reason or goes; mere words and waiting can."""
     (task,) = tasks(config_map("a", {}))
     progress = parts.progress(task)
     for problem in said:
-        progress.tell(task, problem)
-    assert parts.told == told
+        progress.record(task, problem)
+    assert parts.reported == reported
     assert progress.problems == ({} if said[-1] is None else {task.index: said[-1]})
 
 
 async def test_what_a_task_waits_for_and_what_waits_for_it(parts: Parts) -> None:
-    """What it needs is needed until it is done; what comes later, in its node or after it, is never waited for."""
+    """A condition stays required until its task is done; a task never waits for later ones, or for its own node."""
     space, gadget, gadgets, job, widget, widgets = found = tasks(
         namespace(),
         manifest("example.org/v1", "Gadget", "g", NAMESPACE),
@@ -273,21 +273,21 @@ async def test_after_how_many_attempts_a_failure_is_told(
     """And that it is over, as soon as one succeeds; each that failed is counted."""
     parts, server = served
     (task,) = tasks(config_map("a", {}))
-    progress, failed, told = parts.progress(task), list[int](), list[int]()
+    progress, failed, reported = parts.progress(task), list[int](), list[int]()
     server.refusal = FORBIDDEN
     with capture_logs() as logs:
         going = asyncio.create_task(TaskRetrier(progress, lambda: failed.append(1)).apply_until_done(task))
         for _ in range(attempts):
             await parts.clock.until_sleeping(deadline_s=90)
-            told += [len(failed)] if progress.problems else []
+            reported += [len(failed)] if progress.problems else []
             server.refusal = None if len(failed) == attempts else FORBIDDEN
             await parts.clock.advance(parts.clock.sleeping[0])
         assert await going
     said = [line["attempts"] for line in logs if line["event"] == "could not be applied"]
     assert said == list(range(1, attempts + 1))
-    assert (told[:1], len(failed)) == ([] if told_at is None else [told_at], attempts)
+    assert (reported[:1], len(failed)) == ([] if told_at is None else [told_at], attempts)
     assert progress.problems == {}
-    assert parts.told == ([] if told_at is None else [True, True])
+    assert parts.reported == ([] if told_at is None else [True, True])
 
 
 async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served: tuple[Parts, Server]) -> None:
@@ -305,7 +305,7 @@ async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served
     await eventually(lambda: parts.clock.sleeping == (15,))
     progress.finish(space)
     assert await going
-    assert (progress.problems, parts.told, failed) == ({}, [False, False], [])
+    assert (progress.problems, parts.reported, failed) == ({}, [False, False], [])
 
 
 async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:
@@ -321,16 +321,16 @@ async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:
 
 @pytest.mark.parametrize("state", list(ApplyReason))
 async def test_only_an_update_removes(served: tuple[Parts, Server], state: ApplyReason) -> None:
-    """Whoever installs or keeps a release leaves alone what it removes; nothing that succeeds at once is reported."""
+    """Installing and keeping a release delete nothing; repairs that succeed at once are not reported."""
     parts, server = served
     (task,) = tasks(config_map("a", {}, annotations=GONE))
     server.refusal = (404, "NotFound", {"name": "a"})
     await parts.retrier(parts.progress(task, state=state)).apply_until_done(task)
-    assert (parts.told, server.deletions) == ([], 1 if state is ApplyReason.UPDATING else 0)
+    assert (parts.reported, server.deletions) == ([], 1 if state is ApplyReason.UPDATING else 0)
 
 
 def repairs(contention: Contention, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
-    """What is said to each of several repairs, so long after the one before."""
+    """Returns the lines that several repairs log, each so long after the one before."""
     found = []
     for seconds in after_s:
         clock.jump(seconds)
@@ -476,14 +476,14 @@ async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Part
 
 
 @pytest.mark.parametrize(
-    ("pauses", "told"),
+    ("pauses", "reported"),
     [
         pytest.param(4, 0, id="a few times in a row"),
         pytest.param(5, 1, id="five times in a quarter of a minute"),
         pytest.param(7, 3, id="each time after that"),
     ],
 )
-async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pauses: int, told: int) -> None:
+async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pauses: int, reported: int) -> None:
     """Before the pause of eight seconds; the listener decides how often that is news."""
     (task,) = tasks(config_map("a", {}))
     heard: list[Task] = []
@@ -498,11 +498,11 @@ async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pause
         for pause in parts.clock.sleeping:
             await parts.clock.advance(pause)
         await waiting
-    assert heard == [task] * told
+    assert heard == [task] * reported
 
 
 async def test_an_object_that_is_waited_for_is_put_back_ever_later_too(served: tuple[Parts, Server]) -> None:
-    """Whoever changes it all the time does not make us write all the time."""
+    """A writer that changes the object constantly does not cause constant writes."""
     parts, server = served
     (task,) = tasks(manifest("v1", "ConfigMap", "a", NAMESPACE))
     progress = parts.progress(task)
@@ -538,12 +538,12 @@ async def test_how_often_the_same_is_told(again_after_s: float, stored: int) -> 
         api.answers(_stored)
         async with Client(ClusterConfig(server=api.url)) as client:
             notices = Notices(client, clock)
-            await notices.tell(contested_notice(one, ""))
+            await notices.emit(contested_notice(one, ""))
             clock.jump(again_after_s)
-            await notices.tell(contested_notice(one, "x"))
+            await notices.emit(contested_notice(one, "x"))
             assert len(api.targets) == stored
-            await notices.tell(contested_notice(other, ""))
-            await notices.tell(dropped_notice(one, ["w"]))
+            await notices.emit(contested_notice(other, ""))
+            await notices.emit(dropped_notice(one, ["w"]))
             assert len(api.targets) == stored + 2
             assert [json.loads(body)["type"] for body in api.bodies] == ["Warning"] * (stored + 2)
 
@@ -556,5 +556,5 @@ async def test_an_event_that_cannot_be_stored_ends_nothing(parts: Parts) -> None
     """There is no server."""
     (task,) = tasks(config_map("a", {}))
     with capture_logs() as logs:
-        await Notices(parts.client, parts.clock).tell(contested_notice(task, ""))
-    assert [line["event"] for line in logs] == ["told", "an event could not be stored"]
+        await Notices(parts.client, parts.clock).emit(contested_notice(task, ""))
+    assert [line["event"] for line in logs] == ["notice", "an event could not be stored"]

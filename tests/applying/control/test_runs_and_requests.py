@@ -166,7 +166,7 @@ class Scene:
     applier: ObjectApplier
     clock: ManualClock
     served: list[tuple[str, str]]
-    told: list[bool]
+    notified: list[bool]
 
 
 def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOperator], **changes: Any) -> Scene:
@@ -190,17 +190,17 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         image="registry.example/release:own",
     )
     served: list[tuple[str, str]] = []
-    told: list[bool] = []
+    notified: list[bool] = []
     run = Run(
         found,
         changes.pop("state", ApplyReason.UPDATING),
         applier=puts,
         clock=clock,
         since={},
-        on_result=told.append,
+        on_result=notified.append,
         served=lambda *kind: served.append(kind),
     )
-    return Scene(run, puts, clock, served, told)
+    return Scene(run, puts, clock, served, notified)
 
 
 async def test_what_a_list_says_of_a_workload_counts() -> None:
@@ -245,7 +245,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
         await eventually(lambda: "PATCH deployments/own" in server.writes)
         if waits:
             await eventually(lambda: at.clock.sleeping == (120,))
-            assert at.told[-1]
+            assert at.notified[-1]
             assert "PATCH configmaps/after" not in server.writes
             await at.clock.advance(119)
             assert "PATCH configmaps/after" not in server.writes
@@ -292,7 +292,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
     async with Client(ClusterConfig(server=server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         for task in reversed(found):
-            at.run.progress.tell(task, Problem(reason="R", message=task.identity.name, effect=Effect.NONE))
+            at.run.progress.record(task, Problem(reason="R", message=task.identity.name, effect=Effect.NONE))
         assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
         assert (at.run.done, at.run.completed, at.run.state) == (0, False, ApplyReason.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.
@@ -308,7 +308,7 @@ async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> N
         at = scene(client, (), Cache(ClusterOperator))
         going = asyncio.create_task(at.run.go())
         await at.clock.advance(0)
-        assert (at.run.completed, at.clock.sleeping, at.told) == (True, (24 * 3600,), [True])
+        assert (at.run.completed, at.clock.sleeping, at.notified) == (True, (24 * 3600,), [True])
         await cancel([going])
 
 

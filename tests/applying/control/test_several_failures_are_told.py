@@ -41,7 +41,7 @@ def failing(found: ClusterVersion, reason: str) -> bool:
 
 
 async def test_components_that_fail_side_by_side(tmp_path: Path) -> None:
-    """Each failure once, in the order of the alphabet; what only waits is none; nothing of a later level is touched."""
+    """Each failure is listed once, alphabetically; waits are not failures; later levels are not started."""
     own = files("5.0.0", **{"20_d_01_run": [deployment("d", "registry.example/d:1")]})
     target = files(
         "5.0.3",

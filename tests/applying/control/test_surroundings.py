@@ -1,4 +1,4 @@
-"""What the cluster gives to objects: nothing before anybody has asked for any of it, then what it says, and no more."""
+"""Values from the cluster are read only when needed, then used exactly as the cluster reports them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def payload_with(folder: Path, files_: dict[str, list[dict[str, Any]]]) -> Path:
 
 
 async def test_an_update_is_applied(tmp_path: Path) -> None:
-    """Accepted once it is loaded, told while it continues, level by level, and Completed."""
+    """An update is accepted once loaded, reported level by level, and Completed."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
         before = await world.version()
         await world.ask({"version": "5.0.3"})
@@ -99,7 +99,7 @@ async def test_an_update_is_applied(tmp_path: Path) -> None:
 
 
 async def test_an_update_is_taken_back_and_everything_with_it(tmp_path: Path) -> None:
-    """What was applied of it already is as it was, and history says that it was never done."""
+    """Objects that were already applied stay unchanged, and the history shows the update as never completed."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
         await world.ask({"version": "5.0.3"})
         await until_equal(world, "a", {"version": "5.0.3"})

@@ -125,7 +125,7 @@ def test_an_answer_is_told_by_its_class(error: Exception, reason: str, cause: st
     ],
 )
 def test_what_else_can_go_wrong(error: Exception, reason: str, message: str) -> None:
-    """What is not of the object itself says what it is of."""
+    """An error that does not concern the object itself names its subject."""
     problem = problem_of(task("c"), error)
     assert problem.reason == reason
     assert problem.message.removeprefix('Could not update configmap "ns/c" (1 of 1)').lstrip(": ") == message

@@ -63,7 +63,7 @@ class Server:
 
     @property
     def deletions(self) -> list[str]:
-        """What was asked to go."""
+        """Returns the deletion requests."""
         return [target.rpartition("/")[2] for target in self.api.targets if target.startswith("DELETE")]
 
     @staticmethod

@@ -244,7 +244,7 @@ async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path) ->
 
 
 async def test_an_update_to_another_major_version(tmp_path: Path) -> None:
-    """What is for that one only comes with it; what was for the old one only is left where it is, and kept no more."""
+    """Manifests for the new feature set are applied; those for the old one stay in the cluster, unmanaged."""
 
     def files(version: str) -> dict[str, list[dict[str, Any]]]:
         kinds = (("Old", "5"), ("New", "6"), ("Both", "5,6"))

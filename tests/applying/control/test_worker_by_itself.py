@@ -1,4 +1,4 @@
-"""The worker without a cluster: what it is asked for, when it says what is new, and what becomes of a bug of ours."""
+"""Tests the worker without a cluster: its requests, its notifications, and its handling of bugs."""
 
 from __future__ import annotations
 
@@ -102,29 +102,29 @@ async def test_why_a_release_is_applied(scene: Scene, states: list[ApplyReason],
 async def test_when_it_says_what_is_new(scene: Scene) -> None:
     """At once after a quiet time; mere numbers after three seconds; at once where it cannot wait; never twice."""
     worker, clock, woken = scene.worker, scene.clock, scene.woken
-    telling = asyncio.create_task(worker.publish())
+    publishing = asyncio.create_task(worker.publish())
 
-    async def tell(done: int, *, urgent: bool) -> int:
+    async def notify(done: int, *, urgent: bool) -> int:
         worker.latest = replace(worker.latest, done=done)
-        worker.tell(urgent)
+        worker.notify(urgent)
         await clock.advance(0)
         return len(woken)
 
-    assert await tell(1, urgent=False) == 1
-    assert await tell(2, urgent=False) == 1
+    assert await notify(1, urgent=False) == 1
+    assert await notify(2, urgent=False) == 1
     await clock.advance(2.5)
-    assert await tell(3, urgent=False) == 1
+    assert await notify(3, urgent=False) == 1
     await clock.advance(0.5)
     assert [each.done for each in woken] == [1, 3]
-    assert await tell(4, urgent=True) == 3
-    assert await tell(5, urgent=False) == 3
-    assert await tell(5, urgent=True) == 4
+    assert await notify(4, urgent=True) == 3
+    assert await notify(5, urgent=False) == 3
+    assert await notify(5, urgent=True) == 4
     await clock.advance(3)
-    await tell(5, urgent=True)
+    await notify(5, urgent=True)
     await clock.advance(10)
     assert [each.done for each in woken] == [1, 3, 4, 5]
     assert clock.sleeping == ()
-    await cancel([telling])
+    await cancel([publishing])
 
 
 async def test_a_bug_of_ours_starts_it_again(scene: Scene) -> None:
@@ -208,7 +208,7 @@ def names(chosen: tuple[Manifest, ...]) -> list[tuple[str, str]]:
 
 
 def test_which_objects_of_a_release_are_applied() -> None:
-    """What is in it twice counts as it was last; an unknown capability is left out of the operator's own release."""
+    """The last of two equal manifests counts; an unknown capability is left out of the operator's own release."""
     one, again = config_map("a", {"k": "1"}), config_map("a", {"k": "2"})
     unknown = config_map("b", {}, annotations={CAPABILITY: "Nobody"})
     off = config_map("c", {}, annotations={CAPABILITY: "Console"})

@@ -1,4 +1,4 @@
-"""Who keeps changing an object, as far as its managedFields tell."""
+"""Finds the writer that keeps changing an object, from managedFields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update turns on by itself: of objects that the cluster has, never of what is new."""
+"""An update enables capabilities of objects that the cluster has, never those of new objects."""
 
 from __future__ import annotations
 

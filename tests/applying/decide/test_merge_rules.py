@@ -1,4 +1,4 @@
-"""What becomes of what others added, by kind and field, and which writes of others are looked at at all."""
+"""Tests how additions by others are merged, by kind and field, and which foreign writes are examined."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
-from runup.applying.decide.failure_summary import Verdict, judge_problem, summarize, summary_of, without_progress
+from runup.applying.decide.failure_summary import Verdict, evaluate_problem, summarize, summary_of, without_progress
 from runup.applying.decide.health import operator_problem
 from runup.applying.decide.progress import ApplyReason, Effect, Problem
 
@@ -210,7 +210,7 @@ def test_what_waiting_means(problems: list[Problem], text: str, progressing: boo
     """Progress for a while, then slow or a failure; the words name who is late."""
     summary = summarize(problems)
     assert summary is not None
-    verdict = judge_problem(summary.problem, now=NOW)
+    verdict = evaluate_problem(summary.problem, now=NOW)
     assert (verdict.text, verdict.progressing, verdict.slow) == (text, progressing, slow)
 
 
@@ -218,7 +218,7 @@ def test_time_alone_brings_the_next_verdict() -> None:
     """Nothing need change for a wait to become too long: it says when."""
     summary = summarize([waiting("a", 10)])
     assert summary is not None
-    assert judge_problem(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
+    assert evaluate_problem(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_when_to_look_again(problems: list[Problem], minutes: int | None) -> Non
     summary = summarize(problems)
     assert summary is not None
     expected = None if minutes is None else NOW + timedelta(minutes=minutes)
-    assert judge_problem(summary.problem, now=NOW).next_look == expected
+    assert evaluate_problem(summary.problem, now=NOW).next_look == expected
 
 
 EFFECTS = [
@@ -265,7 +265,7 @@ def test_the_effect_of_several_problems(
         )
         same = summarize(
             [
-                Problem(reason="A", message=n, effect=each, names=(n,), plural="As", told="are")
+                Problem(reason="A", message=n, effect=each, names=(n,), plural="As", predicate="are")
                 for n, each in (("a", first), ("b", second))
             ]
         )
@@ -313,11 +313,11 @@ def test_several_problems_are_told_together() -> None:
     left = without_progress(summary)
     assert left is not None
     assert left.problem == FAILED
-    assert judge_problem(left.problem, now=NOW) == Verdict(False)
+    assert evaluate_problem(left.problem, now=NOW) == Verdict(False)
 
 
 def test_only_progress_leaves_no_failure() -> None:
-    """What is filtered out may be all there is."""
+    """A filter may remove every problem."""
     summary = summarize([waiting("a", 1), Problem(reason="X", message="x", effect=Effect.NONE, names=("x",))])
     assert summary is not None
     assert without_progress(summary) is None

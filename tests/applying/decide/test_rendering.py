@@ -64,13 +64,13 @@ def test_what_the_server_keeps_is_not_sent() -> None:
     ],
 )
 def test_rules_that_a_controller_makes_are_not_sent(role: dict[str, Any], sent: bool) -> None:
-    """An empty list of ours would undo its work."""
+    """Applying an empty list would undo the controller's work."""
     found = shown(task("a", "ClusterRole", "rbac.authorization.k8s.io", "r", **role))
     assert ("rules" in found) is sent
 
 
 def test_the_label_says_what_was_applied() -> None:
-    """The same for the same content, whoever renders it; another for another owner, value or injected value."""
+    """The hash is equal for equal content; it differs for another owner, value or injected value."""
     one = render(task("a", data={"k": "v"}), CLUSTER)
     assert one.object["metadata"]["labels"] == {LABEL: one.digest}
     assert render(task("a", data={"k": "v"}), CLUSTER).digest == one.digest
@@ -94,7 +94,7 @@ def env(obj: dict[str, Any], name: str) -> dict[str, str]:
 
 
 def test_the_proxy_goes_where_it_is_asked_for() -> None:
-    """What is set of it, in the containers that are named, in the place of what was there."""
+    """Given values replace the existing ones in the named containers."""
     obj = shown(workload(**{"config.openshift.io/inject-proxy": "a"}), proxy=Proxy("http://p", no_proxy="n"))
     assert env(obj, "a") == {"HTTP_PROXY": "http://p", "NO_PROXY": "n"}
     assert env(obj, "b") == {}
@@ -134,7 +134,7 @@ def test_a_bundle_that_somebody_injects_is_left_to_them() -> None:
     ],
 )
 def test_the_bundle_of_an_api_service_is_left_to_others(kind: str, left: dict[str, str]) -> None:
-    """Of that kind, whoever injects it writes it into the spec."""
+    """Both injectors of that kind write into the spec."""
     annotated = {"annotations": {"service.beta.openshift.io/inject-cabundle": "true"}}
     found = task("a", kind, "g", metadata=annotated, spec={"group": "g", "caBundle": "Cg=="})
     assert shown(found)["spec"] == left
@@ -165,7 +165,7 @@ def test_containers_that_run_first_get_the_proxy_as_well() -> None:
 
 
 def test_nobody_owns_what_has_no_cluster_yet() -> None:
-    """Without a uid there is nothing to refer to; a label that is none is replaced."""
+    """Without a uid no owner reference is possible; an invalid label is replaced."""
     found = task("a", metadata={"labels": "odd"})
     obj = render(found, ClusterValues()).object
     assert "ownerReferences" not in obj["metadata"]

@@ -203,7 +203,7 @@ def test_when_it_ended(found: dict[str, Any], error: str | None) -> None:
 
 
 def test_what_it_waits_for() -> None:
-    """What a time limit of ours tells."""
+    """Tests the messages of our time limit."""
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     assert waiting_text({"status": {"phase": "Pending", "conditions": [unscheduled]}}) == "Unschedulable: no room"
     scheduled = {"type": "PodScheduled", "status": "True", "reason": "Done", "message": "on a"}

@@ -52,5 +52,5 @@ def test_how_a_task_is_named() -> None:
     ],
 )
 def test_a_deletion_is_printed_as_the_go_operator_does(identity: Identity, text: str) -> None:
-    """Kinds that it deletes by functions of their own are in lower case (lib/resourcedelete); others as they are."""
+    """Kinds with special deletion functions are in lower case (lib/resourcedelete); others are unchanged."""
     assert deletion_text(identity) == text

@@ -29,7 +29,7 @@ BLOCK = "apiVersion: operator.openshift.io/v1alpha1\nkind: GenericOperatorConfig
     ],
 )
 def test_the_same_whatever_the_form(text: str, serving: dict[str, Any]) -> None:
-    """What was there before goes, what stands next to it stays."""
+    """Earlier TLS settings are replaced; neighbouring fields stay."""
     found = inject_profile({"config.yaml": text}, PROFILE)["config.yaml"]
     assert kyaml.load(found) == {**HEAD, "servingInfo": serving}
 

@@ -33,7 +33,7 @@ def problem(
     meta: dict[str, Any] | None = None,
     **status: Any,
 ) -> Asked:
-    """What is found of an object `x` of namespace `ns`, for anybody who asks."""
+    """Returns the problem of object `x` in namespace `ns`."""
     found = OwnedWorkload(
         metadata=ObjectMeta(name="x", namespace="ns", **{"generation": 2, **(meta or {})}),
         status=WorkloadStatus(conditions=conditions, **{"observed_generation": 2, **status}),
@@ -191,7 +191,7 @@ def rollout(
     generation: int = 2,
     **status: Any,
 ) -> Unfinished:
-    """What is said about the roll-out of `x`, of which the release says `wants`, for anybody who asks."""
+    """Returns the problem of the roll-out of `x`, which the release declares as `wants`."""
     found = OwnedWorkload(
         metadata=ObjectMeta(name="x", namespace="ns", generation=generation),
         spec=WorkloadSpec(paused=paused),
@@ -259,7 +259,7 @@ ONCE = {"release.openshift.io/create-only": "true"}
     ],
 )
 def test_what_a_release_is_not_complete_without(said: Unfinished, expected: str | None) -> None:
-    """Progress, not failure; what is not told is not fine."""
+    """A missing status is progress, neither a failure nor success."""
     assert said() == expected
 
 

@@ -1,4 +1,4 @@
-"""What a check says about a cluster that is given as JSON."""
+"""Runs a check on a cluster that is given as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY_NAME = {check.name: check for check in CHECKS}
 MANAGED, CONFIG = "openshift-config-managed", "openshift-config"
 JSON = dict[str, Any]
 # The risk, how grave, whether it applies, and the names of what it is about.
-Told = tuple[str, str, Applies, list[str]]
+Reported = tuple[str, str, Applies, list[str]]
 
 
 def messages_of(name: str, *objects: JSON, to: Context | None = None) -> list[str]:
@@ -25,7 +25,7 @@ def messages_of(name: str, *objects: JSON, to: Context | None = None) -> list[st
     return [found.message for found in run_check(check, snapshot_of(check.reads, objects), to or context()).findings]
 
 
-def findings(name: str, *objects: JSON, to: Context | None = None) -> list[Told]:
+def findings(name: str, *objects: JSON, to: Context | None = None) -> list[Reported]:
     """What a check finds in a cluster of these objects."""
     check = BY_NAME[name]
     found = run_check(check, snapshot_of(check.reads, objects), to or context()).findings

@@ -28,7 +28,7 @@ class Row(NamedTuple):
     unreadable: tuple[type[Object], ...] = ()
 
 
-def judge(row: Row) -> None:
+def evaluate(row: Row) -> None:
     """Run the row's check, and compare."""
     outcome = run_check(
         row.check, snapshot(*row.objects, unreadable=dict.fromkeys(row.unreadable, FORBIDDEN)), row.context

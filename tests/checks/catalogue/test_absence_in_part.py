@@ -1,4 +1,4 @@
-"""What a check concludes from an object that is not there holds only if all are known: in part it is Unknown."""
+"""A check that concludes from a missing object is Unknown if the kind is only partly known."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ ROWS: dict[str, tuple[str, str, str]] = {
 
 
 def outcome_of(name: str, text: str, partly: str = "", complete_in: str = "") -> CheckOutcome:
-    """What the check comes to where of the kind `partly` only a part is known."""
+    """Returns the check's outcome if only a part of the kind `partly` is known."""
     check = BY_NAME[name]
 
     def gap(resource: Resource) -> str:
@@ -105,7 +105,7 @@ def outcome_of(name: str, text: str, partly: str = "", complete_in: str = "") ->
 
 @pytest.mark.parametrize(("name", "text", "plural"), ROWS.values(), ids=list(ROWS))
 def test_what_is_missing_in_a_part_is_no_risk(name: str, text: str, plural: str) -> None:
-    """With all of the kind it applies, with a part of it nobody can tell."""
+    """With the whole kind the risk applies, with a part of it the risk is Unknown."""
     assert (outcome_of(name, text).result, outcome_of(name, text, plural).result) == ("Applies", "Unknown")
 
 

@@ -1,9 +1,9 @@
-"""The built-in checks: what each finds, what it must not find, and what it cannot tell."""
+"""Tests the findings of the built-in checks: present, absent and unknown."""
 
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.rows import MINOR, PATCH, SKIP, Row, judge
+from tests.checks.catalogue.rows import MINOR, PATCH, SKIP, Row, evaluate
 from tests.factories import (
     SINCE,
     cluster_operator,
@@ -528,8 +528,8 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_risks(row: Row) -> None:
-    """A check finds exactly the risks that the cluster has, and calls unknown what it could not tell."""
-    judge(row)
+    """A check finds exactly the cluster's risks, and reports the rest as Unknown."""
+    evaluate(row)
 
 
 MESSAGES = (
@@ -603,7 +603,7 @@ def test_allowed_kubelet_skew(version: str, limit: int) -> None:
 
 
 def test_every_check_has_a_name_that_can_stand_for_it() -> None:
-    """The risk of a check that could not tell must be acceptable by name, and names are unique."""
+    """The risk of a check without a result can be accepted by name, and names are unique."""
     names = [check.unknown_risk or check.name for check in CHECKS]
     assert len(set(names)) == len(names) == len(CHECKS)
     assert len(CHECKS) >= 45

@@ -1,7 +1,7 @@
-"""One random corruption of one object of a big cluster changes only the answers that concern it.
+"""One random corruption of one object of a big cluster changes only the answers about it.
 
-The cluster is one of JSON as a server sends it, in which things are wrong here and there; it is listed by the client's
-own reader. What is compared is the whole of what all built-in checks say.
+The cluster is JSON as a server sends it, with some problems, listed by the client's own reader. The test compares the
+complete answers of all built-in checks.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @cache
 def before() -> tuple[CheckOutcome, ...]:
-    """What is said about the cluster as it is."""
+    """Returns the findings about the unchanged cluster."""
     return evaluate(CHECKS, seen(listed()), context())
 
 

@@ -106,7 +106,7 @@ def managed(selection: str) -> str:
 
 
 def skew(enforcement: str) -> str:
-    """What comes before an example, for boot images whose version is watched."""
+    """Returns the objects before an example: boot images whose version is watched."""
     return f"{OPERATOR_CONFIGURATION}status: {{bootImageSkewEnforcementStatus: {{{enforcement}}}}}\n---\napiVersion"
 
 
@@ -137,7 +137,7 @@ def by_default(strategy: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def limit_range(kind: str) -> str:
-    """What comes before an example, for limits of what is of that kind."""
+    """Returns the objects before an example: limits for objects of that kind."""
     metadata = "metadata: {name: caps, namespace: shop}"
     spec = f"spec: {{limits: [{{type: {kind}, max: {{memory: 4Gi}}}}]}}"
     return f"\napiVersion: v1\nkind: LimitRange\n{metadata}\n{spec}\n---\napiVersion"
@@ -192,7 +192,7 @@ IN_ZONE = (
 
 
 def known_to_nodes(*validities: tuple[str, str]) -> str:
-    """What comes before an example, for certificates of one name that are valid from and to these moments."""
+    """Returns the objects before an example: certificates of one name with these validity periods."""
     made = [(int(datetime.fromisoformat(f"{begin}+00:00").timestamp()), end) for begin, end in validities]
     listed = ", ".join(f'{{subject: "CN=node-signer_@{at}", expiry: "{end}Z"}}' for at, end in made)
     head = "\napiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: worker}\n"
@@ -2739,8 +2739,8 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
 def finding_names(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says about its example."""
     snapshot, usual = check_page.example(check)
-    judged = with_fields(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
-    outcome = run_check(check, snapshot, judged)
+    evaluated = with_fields(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
+    outcome = run_check(check, snapshot, evaluated)
     assert "the check failed" not in outcome.message
     for finding in outcome.findings:
         assert NAME.fullmatch(finding.name)
@@ -2802,7 +2802,7 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("ZoneLockedVolumes", "Node"), ("SpreadOnOneNode", "Pod")])
 def test_a_list_that_is_not_whole_has_perhaps_another(name: str, kind: str) -> None:
-    """What is not in the list is not taken for missing; the engine says that the list is not whole."""
+    """An object that is absent from an incomplete list does not count as missing; the engine reports the gap."""
     check = BY_NAME[name]
     snapshot, given = check_page.example(check)
     cut = next(read for read in check.reads if read.kind == kind)

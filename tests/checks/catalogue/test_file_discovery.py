@@ -126,7 +126,7 @@ def test_a_module_that_is_not_as_the_others(add: Add, file: str, text: str, word
 
 
 def test_the_order_of_lists_and_reports_is_kept() -> None:
-    """Whoever reads the list of checks finds each where it was."""
+    """The list of checks keeps its order."""
     kept = ORDER.read_text().split()
     assert [each.name for each in CHECKS if each.name in kept] == kept
 

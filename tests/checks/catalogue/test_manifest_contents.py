@@ -1,4 +1,4 @@
-"""What manifests in files contain that the target does not take."""
+"""Finds fields in manifest files that the target does not accept."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def example_of(check: Check) -> tuple[Snapshot, Context]:
 
 
 def lacking(resource: Resource) -> str:
-    """What a client says about a kind that it may not list."""
+    """Returns the error of a client about a kind that it may not list."""
     where = f' in namespace "{namespace_of(resource)}"' if namespace_of(resource) else ""
     return f'not allowed to list {resource.plural} in API group "{resource.group}"{where}: forbidden'
 

@@ -127,7 +127,7 @@ def with_value(obj: JSON, path: Path, value: Any) -> JSON:
 
 
 def fault_of(place: Place, value: Any) -> str:
-    """What is wrong with the check's outcome, or an empty string."""
+    """Returns the error in the check's outcome, or an empty string."""
     check, index, path = place
     documents = list(objects_of(check))
     name = documents[index].get("metadata", {}).get("name")

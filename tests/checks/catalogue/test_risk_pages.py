@@ -63,7 +63,7 @@ def of_scenarios() -> Iterator[str]:
 
 
 def of_the_engine() -> Iterator[str]:
-    """What represents a check that could not tell, cannot be loaded, or cannot be named."""
+    """Returns the risks of checks without a result, checks that cannot be loaded, and checks without a valid name."""
     yield from (unknown_risk(check) for check in CHECKS)
     yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
     yield unknown_risk(unusable_check("x", ""))

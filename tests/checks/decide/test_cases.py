@@ -16,11 +16,11 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", **OFFERS}
 
 
 def problem(**case: Any) -> str:
-    """What is said about one case."""
+    """Returns the problem of one case."""
     document = kyaml.load(TEXT)
     file = {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "legacy-cipher"}
     whole = cases.parse({**file, "cases": [{"name": "c", "expect": "Applies", "objects": [CONFIG_MAP], **case}]})
-    return next(iter(cases.judge_cases(declared_check(document, file="x"), whole))).problem
+    return next(iter(cases.evaluate_cases(declared_check(document, file="x"), whole))).problem
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_query_is_judged_by_what_prometheus_says(samples: list[float] | None, 
     """As it would be in a cluster."""
     asked = case(expect, prometheus=None if samples is None else tuple(samples))
     file = cases.Cases(cases.API_VERSION, cases.KIND, "x", (asked,))
-    first = next(iter(cases.judge_cases(declared_check(kyaml.load(QUERY), file="x"), file)))
+    first = next(iter(cases.evaluate_cases(declared_check(kyaml.load(QUERY), file="x"), file)))
     assert first.problem.startswith(said)
     assert bool(first.problem) == bool(said)
 

@@ -63,7 +63,7 @@ def test_every_check_is_for_some_cluster() -> None:
     ],
 )
 def test_the_default_is_what_it_reads(reads: tuple[Resource, ...], clusters: Clusters) -> None:
-    """A check that cannot read anything of its own on Kubernetes is not for it."""
+    """A check whose kinds do not exist on Kubernetes does not run there."""
     assert clusters_by_reads(reads) == clusters
     check = Check(name="Mine", component="mine", reads=reads, run=lambda _snapshot, _context: ())
     assert clusters_of(check) == clusters
@@ -71,7 +71,7 @@ def test_the_default_is_what_it_reads(reads: tuple[Resource, ...], clusters: Clu
 
 
 def test_kinds_of_openshift_are_not_asked_for_elsewhere() -> None:
-    """Requests for them would be answered by 404, and told as kinds that lack."""
+    """Requests for these kinds would return 404 and be reported as missing kinds."""
     assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.KUBERNETES) == (NODES,)
     assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.OPENSHIFT) == (NODES, POOLS)
 
@@ -142,5 +142,5 @@ def test_commands(text: str, shown: str) -> None:
     ],
 )
 def test_paragraphs(paragraph: str, shown: str) -> None:
-    """What is about OpenShift alone is left out, and a paragraph that has nothing else."""
+    """Text about OpenShift alone is left out, with paragraphs that contain nothing else."""
     assert kubernetes_words.page_for_kubernetes(f"# A\n\n{paragraph}\n").strip() == f"# A\n\n{shown}".strip()

@@ -1,4 +1,4 @@
-"""What a component's container said, and what that is worth: a table of Pods and logs."""
+"""Tests how the output of a check's container is evaluated, as a table of Pods and logs."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_what_a_container_said(pod: Pod, said: bytes, result: str, risks: dict[s
     ],
 )
 def test_why_it_waits(pod: Pod | None, words: str) -> None:
-    """Said in the words of whoever keeps it waiting."""
+    """The message quotes the component that delays the container."""
     assert why_it_waits(pod) == words
 
 

@@ -69,7 +69,7 @@ def test_what_is_no_longer_covered(
 
 @pytest.mark.parametrize(("source", "target", "expected"), [("5.0.0", "5.1.0", True), ("5.0.0", "5.0.0", False)])
 def test_a_check_covers_updates_and_nothing_else(source: str, target: str, expected: bool) -> None:
-    """A release that is there already is none."""
+    """A release that already runs is not an update."""
     assert is_covered(check("A", "5.0.0"), Version(source), Version(target)) is expected
 
 

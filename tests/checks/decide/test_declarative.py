@@ -1,4 +1,4 @@
-"""PreflightCheck: what an expression sees, what its answers become, and what is wrong with a file that is none."""
+"""Tests PreflightCheck: the input of an expression, the use of its result, and the errors of invalid files."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ GREEDY = """  expression: "object.data['ciphers'].replace('a', object.data['ciph
 
 
 def test_an_object_that_costs_too_much_is_unknown() -> None:
-    """What is evaluated of the others stands."""
+    """The results for the other objects stay valid."""
     documents = (config_map("huge", {"ciphers": "a" * 20_000}), RC4, AES)
     found = findings(PLAIN.replace(EXPRESSION, GREEDY), *documents)
     shown = [(each.applies.value, [resource.name for resource in each.resources]) for each in found]
@@ -338,7 +338,7 @@ def test_a_risk_without_words_of_its_own_applies_all_the_same(words: str, messag
 
 
 def test_what_cannot_be_told_of_a_whole_list_names_no_object() -> None:
-    """Without `for` there is none that it would be about; an answer that is no verdict is Unknown."""
+    """Without `for` a finding has no object; a result that is not a boolean is Unknown."""
     text = PLAIN.replace(FOR + EXPRESSION, "  expression: routers[0].data['ciphers']\n")
     (found,) = findings(text, RC4)
     assert (found.applies.value, found.resources) == ("Unknown", ())
@@ -407,7 +407,7 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
     ids=lambda value: value[:60] if value.startswith("line") else "",
 )
 def test_errors_name_file_line_and_field(old: str, new: str, error: str) -> None:
-    """Whoever wrote the check sees where to look."""
+    """The check's author sees where to look."""
     assert old in TEXT
     text = TEXT.replace(old, new, 1)
     with pytest.raises(DeclarativeError) as caught:

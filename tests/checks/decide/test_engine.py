@@ -163,7 +163,7 @@ def test_outcomes(run: CheckFunction, result: str, risks: list[tuple[str, Applie
 
 
 def test_logs_the_traceback_of_a_check_that_raises(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever debugs a check sees where it failed; the others' tracebacks are not mixed with it."""
+    """The developer of a check sees where it failed; other checks' tracebacks are separate."""
     outcomes = [run_logged(check(run, name), snapshot(), context()) for run, name in ((_clear, "A"), (_crashes, "B"))]
     assert [outcome.result for outcome in outcomes] == ["Clear", "Unknown"]
     (record,) = caplog.records
@@ -180,7 +180,7 @@ def test_raises_what_a_check_raised_where_bugs_are_to_be_seen(monkeypatch: pytes
 
 
 def test_what_could_not_be_read_is_named() -> None:
-    """The risk that represents a check names the rule that would let it tell."""
+    """The check's Unknown risk names the missing rule."""
     lacking = "the service account needs get, list and watch on nodes"
     risk = run_check(
         check(lambda snapshot, _context: snapshot.all(Node)), snapshot(unreadable={Node: lacking}), context()
@@ -285,7 +285,7 @@ def _wants(name: str) -> CheckFunction:
     ],
 )  # fmt: skip
 def test_a_kind_that_is_known_in_part(run: CheckFunction, nodes: str, result: str, messages: list[str]) -> None:
-    """What it has counts, and whether there is more is Unknown, with the server's reason."""
+    """The objects that were read count; the rest is Unknown, with the server's reason."""
     reads = (resource_of(Node), resource_of(ClusterVersion))
     seen = snapshot(*(node(name) for name in nodes), incomplete={Node: PARTLY})
     outcome = run_check(

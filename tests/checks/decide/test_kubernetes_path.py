@@ -61,7 +61,7 @@ def test_versions(text: str, version: str | None) -> None:
     ],
 )
 def test_source_and_target(running: str, source: str, target: str, expected: tuple[str, str]) -> None:
-    """What is typed counts, else the server's own."""
+    """The version on the command line counts, otherwise the server's."""
     update = update_of_kubernetes(running, source, target)
     assert (str(update.source), str(update.target)) == expected
 
@@ -183,7 +183,7 @@ def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
 
 
 def test_what_only_a_step_in_between_meets_is_reported() -> None:
-    """Also if the last step could not tell; what the end of the way alone decides is left out."""
+    """The plan is shown even if the last step is Unknown; findings that only concern the target are left out."""
     whole = update("1.34.2", "1.36.0")
     (between,) = contexts_on_the_way(whole)
     unknown = Finding(name="AUnknown", message="m", applies=Applies.UNKNOWN)

@@ -42,7 +42,7 @@ def definition(plural: str, group: str) -> JSON:
 
 
 def test_a_namespace_is_a_list_of_its_own_and_only_what_is_asked_about_is_kept() -> None:
-    """Dashboards by the megabyte stand next to the gates."""
+    """ConfigMaps with megabytes of dashboards are next to the gates."""
     objects = [
         config_map_json("admin-gates", "openshift-config-managed", gate="x"),
         config_map_json("grafana-dashboard", "openshift-config-managed", json="x" * 1000),

@@ -40,11 +40,11 @@ def test_a_check_without_a_name_is_none(metadata: object) -> None:
 
 
 def test_the_file_of_cases_as_a_whole() -> None:
-    """After each of its cases, what it has none of."""
+    """Lists the missing kinds of cases after each case."""
     file = {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "c"}
     whole = cases.parse({**file, "cases": [{"name": "c", "expect": "Clear"}]})
     check = declared_check(kyaml.load(TEXT), file="x")
-    found = list(cases.judge_cases(check, whole))
+    found = list(cases.evaluate_cases(check, whole))
     assert (found[0].case, found[0].problem) == ("c", "")
     assert [(each.case, each.problem) for each in found[1:]] == [
         ("all cases", lack) for lack in cases.missing_kinds(check, whole.cases)
@@ -81,7 +81,7 @@ def test_a_file_of_another_ending_is_not_passed_over(path: str) -> None:
     ],
 )
 def test_the_url_of_a_release(url: object, read: str, problems: tuple[str, ...]) -> None:
-    """One that cannot be used is left out, and told."""
+    """An unusable check is omitted and reported."""
     document = {"kind": "cincinnati-metadata-v0", "version": "5.0.0", "metadata": {"url": url}}
     found = parse_release_metadata(json.dumps(document).encode())
     assert (found.url, tuple(found.problems)) == (read, problems)

@@ -100,7 +100,7 @@ def test_a_paragraph_that_is_missing_is_named(opening: str) -> None:
 
 
 def test_an_example_that_shows_nothing_is_told() -> None:
-    """A page without an answer is none."""
+    """A page without an answer is not complete."""
     check = next(each for each in CHECKS if each.name == "MachineFailed")
     assert list(check_page.problems(check)) == []
     silent = replace(check, example=check.example.replace("Failed", "Running"))

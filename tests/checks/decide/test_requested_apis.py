@@ -1,4 +1,4 @@
-"""What an API server's metrics say about versions that were asked for."""
+"""Reads requested API versions from an API server's metrics."""
 
 from __future__ import annotations
 

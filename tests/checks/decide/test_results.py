@@ -151,7 +151,7 @@ def _many(number: int) -> list[Finding]:
     ],
 )
 def test_at_most_200_risks(number: int, shown: int, applying: int, more: list[str]) -> None:
-    """What an update cannot carry is counted in one more risk; every second of these applies."""
+    """Risks that exceed the limit are counted in one additional risk; every second of these applies."""
     found = results.risks([outcome(*_many(number))])
     assert len(found) == shown
     assert [risk.message for risk in found if risk.name == "PreflightRisksOmitted"] == more
@@ -233,7 +233,7 @@ def test_how_many_of_the_rest_are_named(count: int, shown: str) -> None:
     ],
 )
 def test_how_much_of_a_text_is_told(length: int, end: str) -> None:
-    """What is cut off is counted."""
+    """Omitted entries are counted."""
     (only,) = results.completed_report(HEADER, [outcome(Finding(name="X", message="x" * length))], NOW).risks
     assert only.message.endswith(end)
     assert len(only.message) <= 4000
@@ -246,7 +246,7 @@ def test_durations_are_in_milliseconds() -> None:
 
 
 def test_only_printable_text_gets_out() -> None:
-    """A check's words end up in an API object and on a terminal: what acts there stands as an escape."""
+    """A check's text appears in an API object and on a terminal: control characters are escaped."""
     assert risk(Finding(name="X", message="a\x1b[31mb\x00c")).message != ""
     (only,) = results.completed_report(HEADER, [outcome(Finding(name="X", message="a\x1b[31mb\x00c\nd"))], NOW).risks
     assert only.message == "a\\x1b[31mb\\x00c\nd"
@@ -273,7 +273,7 @@ def test_three_states() -> None:
 
 
 def test_what_there_was_no_room_for_is_a_number() -> None:
-    """Whoever reads the report need not read its sentences."""
+    """Programs can read the report without parsing its sentences."""
     assert [
         results.completed_report(HEADER, [outcome(*_many(number))], NOW).risks_omitted for number in (200, 201, 300)
     ] == [

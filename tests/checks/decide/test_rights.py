@@ -1,4 +1,4 @@
-"""What a release says that its checks read: written when it is made, read back as somebody else's data."""
+"""A release declares the rights of its checks: written when it is built, read back as untrusted data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
 
 
 def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
-    """Whoever brings it knows better."""
+    """The declaration of the release takes precedence."""
     assert with_rights_file({READS_FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
 
 
@@ -124,7 +124,7 @@ BAD: list[Any] = [
 
 @pytest.mark.parametrize(("data", "words"), BAD)
 def test_a_file_that_cannot_be_used(data: bytes, words: str) -> None:
-    """It says why; whoever asked falls back."""
+    """The reader gets the reason and falls back."""
     with pytest.raises(rights.BadReads, match=words.replace("(", r"\(")):
         rights.rights_of_file(data)
 

@@ -94,7 +94,7 @@ def test_what_is_paused(made: PlacedPod, before: list[list[str]], after: list[li
 
 
 def test_what_a_dump_names_is_not_typed_into_a_shell() -> None:
-    """A name that no API server takes stands as a placeholder."""
+    """A name that no API server accepts is replaced by a placeholder."""
     _, nodes = steps(node(), addon(AUTOSCALER, "x;reboot-1", namespace="$(id)"))
     assert "kubectl scale deployment NAME --replicas=0 -n NAMESPACE" in nodes.before[0]
 

@@ -158,7 +158,7 @@ def test_releases_of_helm_for_a_target_whose_kubernetes_is_not_known() -> None:
     ],
 )
 def test_the_way_out_names_the_replacement(manifest: Manifest, replacement: str) -> None:
-    """The version that https://kubernetes.io/docs/reference/using-api/deprecation-guide/ tells to migrate to."""
+    """The replacement is the version in https://kubernetes.io/docs/reference/using-api/deprecation-guide/."""
     update = replace(context("1.35.0", "1.36.0", "1.36.0"), cluster=ClusterKind.KUBERNETES)
     (finding,) = run_check(file_check(Manifests((manifest,))), Snapshot(), update).findings
     assert replacement in finding.remediation

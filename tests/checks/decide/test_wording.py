@@ -91,7 +91,7 @@ def test_a_cause(reason: str, message: str, shown: str) -> None:
     ],
 )
 def test_how_grave(since: datetime | None, severity: str) -> None:
-    """What lasts is graver."""
+    """A lasting problem is more severe."""
     assert severity_after(since, NOW, patience=timedelta(minutes=10), before="warning", after="critical") == severity
 
 

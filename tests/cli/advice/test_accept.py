@@ -40,7 +40,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes(name: str) -> None:
-    """What stays keeps its order, what is new is sorted."""
+    """Existing names keep their order; new names are sorted."""
     words, replace, clear, before, after = CHANGES[name]
     assert parse_change(words, replace=replace, clear=clear).applied(before) == after
 
@@ -75,7 +75,7 @@ def test_a_name_that_an_update_carries_can_be_accepted_whatever_it_is() -> None:
 
 
 def test_unknown_names_get_the_nearest() -> None:
-    """A typo is reported with the name that was probably meant; a name that is accepted already is not told again."""
+    """A typo is reported with the most similar name; a name that is already accepted is not reported again."""
     change = parse_change(["Zzz,DualStackIncompatibel,Old"], replace=False, clear=False)
     said = list(unknown_names(change, ["Older", "Old"], ["DualStackIncompatible", "Other"]))
     assert said == [

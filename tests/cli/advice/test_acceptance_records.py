@@ -127,7 +127,7 @@ OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = 
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_a_record_keeps_what_the_risk_was_accepted_for(name: str) -> None:
-    """Whoever accepts, accepts what is there; an end that somebody gave is not lost by it."""
+    """Accepting again keeps the existing acceptance and its end."""
     found, objects, expected = OBJECTS[name]
     written = acceptance_change.plan_records(
         found, ["A"], Acceptance(name="", by="ann", at=NOW), now=NOW, objects={"A": objects}
@@ -138,7 +138,7 @@ def test_a_record_keeps_what_the_risk_was_accepted_for(name: str) -> None:
 
 @pytest.fixture
 def place(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server with an operator's namespace of its own, without records."""
+    """A server with a separate operator namespace, without records."""
     namespace = "records"
     monkeypatch.setenv("CVO_NAMESPACE", namespace)
     with contextlib.suppress(AlreadyExists):
@@ -253,7 +253,7 @@ def test_what_changes_and_what_is_recorded_are_told_apart(run: Run, place: Serve
 
 
 def test_the_length_of_a_reason(run: Run, place: Server) -> None:
-    """Blanks around it are none of it; one character more is refused, and nothing is accepted."""
+    """Surrounding blanks are removed; one character too many is refused, and nothing is accepted."""
     place.set_cluster_version()
     ran = run("upgrade", "accept", "A", "--reason", " " + 1025 * "x", "--kubeconfig", place.kubeconfig)
     assert (ran.code, ran.out) == (1, "")
@@ -346,7 +346,7 @@ def test_a_reason_needs_a_risk(run: Run) -> None:
 
 
 def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server) -> None:
-    """The operator watches what has its label: the end of an acceptance must not stand where nobody looks."""
+    """The operator watches labelled objects, so the end of an acceptance must be on a labelled object."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": acceptance.NAME, "namespace": "records"}}
     place.client.send(calls.create(resource_of(ConfigMap), body))
     place.set_cluster_version(status={"conditionalUpdates": [OFFER]})

@@ -11,7 +11,7 @@ from runup.checks.decide.cases import API_VERSION, UNCHANGED_MARK
 
 
 def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Run) -> None:
-    """Cases of a check that is called otherwise, and a check that has none."""
+    """Cases of a check with another name, and a check without cases."""
     words = ("--resource", "routes.v1.route.openshift.io", "--kind", "Route", "--in", tmp_path)
     assert run("checks", "new", "old-routes", *words).code == 0
     cases = tmp_path / "old-routes.test.yaml"

@@ -42,7 +42,7 @@ CHANNELS: dict[str, tuple[str, tuple[str, ...], str, bool, str, str, str | None]
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_channels(name: str) -> None:
-    """What is said on each stream, and the patch."""
+    """Returns the text of each stream, and the patch."""
     now, known, new, explicit, out, err, sent = CHANNELS[name]
     found = upgrade_request.plan_channel(_facts(now, known), new, explicit=explicit)
     assert "".join(text for stream, text in found.said if stream == "out") == out

@@ -1,4 +1,4 @@
-"""What the command says and sends while an update is under way, and of findings that are old."""
+"""Tests what `upgrade` prints and sends while an update is in progress, and how it treats old findings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | str | None, s
 
 @pytest.mark.parametrize("name", CLEARINGS)
 def test_what_clear_means_during_an_update(name: str) -> None:
-    """What is removed, and that the update continues in any case."""
+    """Shows what was removed, and that the update continues."""
     desired, sent, said = CLEARINGS[name]
     found = upgrade_request.plan_clearing(_cluster(desired))
     assert found.patch == (None if sent == UNCHANGED else {"spec": {"desiredUpdate": sent}})
@@ -184,9 +184,9 @@ ASKED: dict[str, tuple[dict[str, Any] | None, bool]] = {
 @pytest.mark.parametrize("name", ASKED)
 def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is reported wherever the spec does not ask for it."""
-    asked, told = ASKED[name]
+    asked, reported = ASKED[name]
     text = "\nThe update to 5.0.3 continues, whatever else is requested. Go back: runup upgrade --to=5.0.0\n"
-    assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
+    assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if reported else ())
     assert upgrade_request.unshown_update(_cluster(asked, history=[])) == ()
 
 
@@ -247,8 +247,8 @@ def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: st
 def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     """And is not taken back itself."""
     seen = _cluster({"version": "5.1.0", "mode": "Preflight"}, **WAY_BACK)
-    told = "\nThe way back to 5.0.0 continues, whatever else is requested. Follow it: runup upgrade status\n"
-    assert upgrade_request.unshown_update(seen) == (("out", told),)
+    reported = "\nThe way back to 5.0.0 continues, whatever else is requested. Follow it: runup upgrade status\n"
+    assert upgrade_request.unshown_update(seen) == (("out", reported),)
     text = "warning: the way back to 5.0.0 is under way and continues; new findings may differ when it is done"
     assert upgrade_request.before_a_preflight(seen) == (("err", f"{text}\n"),)
     assert upgrade_request.way_back(seen, version="5.0.0", image="") is None
@@ -353,7 +353,7 @@ def test_what_only_informs_is_a_warning(case: str, named: bool) -> None:
 
 
 def test_each_reason_is_one_warning_with_its_risks() -> None:
-    """What does not apply, and what was accepted, is not told."""
+    """Risks that do not apply, and accepted ones, are not shown."""
     verdicts = [
         ("A", "Unknown", "PreflightOutdated"),
         ("B", "Unknown", "PreflightRunning"),

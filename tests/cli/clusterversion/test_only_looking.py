@@ -1,4 +1,4 @@
-"""Whoever may read and not write: each command says what it was about, in the server's words, and nothing changed."""
+"""For a user without write access, each command names its request, quotes the server, and changes nothing."""
 
 from __future__ import annotations
 

@@ -527,7 +527,7 @@ def test_time_is_up(run: Run, server: Server) -> None:
 
 
 def test_the_section_after_oc(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`upgrade` adds what a preflight found after everything that oc prints; an acceptance that has ended is none."""
+    """`upgrade` prints a preflight's risks after all of oc's output; an expired acceptance does not count."""
     monkeypatch.setenv("CVO_NAMESPACE", "default")
     done = _conditions("True", "True", failed="False", reason="RisksFound", message="7 checks done")
     server.set_cluster_version(
@@ -586,7 +586,7 @@ def test_without_a_preflight_there_is_no_section(run: Run, server: Server) -> No
     ],
 )
 def test_force_is_never_silent(run: Run, server: Server, words: tuple[str, ...], warning: str) -> None:
-    """What it waives is reported where it is used, and nowhere else."""
+    """The flag's effect is reported where it is used, and nowhere else."""
     server.set_cluster_version(status=OFFERED)
     ran = _upgrade(run, server, *words)
     assert ran.code == 0, ran.err

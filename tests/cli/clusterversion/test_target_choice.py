@@ -480,5 +480,5 @@ def test_what_clear_says(desired: Update, text: str) -> None:
     ],
 )
 def test_what_clear_says_of_a_cluster_of_which_less_is_known(desired: Update, now: dict[str, str], text: str) -> None:
-    """What is missing on one side is not the same on both."""
+    """A value that one side lacks never compares equal."""
     assert cleared_text(desired, _cluster(desired=now)) == text

@@ -75,7 +75,7 @@ def test_what_a_pipe_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
 def test_the_region_fits(width: int) -> None:
-    """What continues first, how to leave last, the risks between, as many as there are lines for."""
+    """Shows progress first, then the risks that fit, and the hint how to leave last."""
     many = tuple(replace(samples.SERVICE, name=f"Risk{number}") for number in range(100))
     text = region(Progress(CHECKING, many, AWAY), Screen(width, 24))
     lines = text.splitlines()
@@ -299,7 +299,7 @@ UPDATE = {
 
 @pytest.mark.timeout(180)
 def test_a_terminal_shows_what_goes_on(offered: Server) -> None:
-    """What is read, then the risks as they are found, then the result below, with its exit code."""
+    """Shows the reads, then the risks as they are found, then the result with its exit code."""
     child = terminal(offered)
     child.expect_exact("take up")
     child.expect_exact(LEAVE)

@@ -19,7 +19,7 @@ from kubekit.kube.request import Request
 from runup.cli.clusterversion import actions
 from runup.cli.clusterversion.actions import UpgradeRequest as Asked
 from runup.clusterversion.control import upgrade_wait as wait
-from runup.clusterversion.control.upgrade_wait import State, judge_cluster, pod_state
+from runup.clusterversion.control.upgrade_wait import State, evaluate_cluster, pod_state
 from runup.clusterversion.decide.upgrade_target import Flags
 
 SINCE = "2026-01-14T09:30:00Z"
@@ -49,7 +49,7 @@ def seen(
 
 TAKING_UP = "waiting for the cluster-version operator to take up the request"
 REPLACED = "the preflight of 5.2.0 was replaced: somebody "
-JUDGED: dict[str, tuple[Any, State, str]] = {
+EVALUATED: dict[str, tuple[Any, State, str]] = {
     "nothing is shown yet": (seen(), State.WAITING, TAKING_UP),
     "what is shown is of an earlier request": (seen("True", observed=1), State.WAITING, TAKING_UP),
     "it goes on": (seen("True"), State.GOING, "m"),
@@ -88,17 +88,17 @@ JUDGED: dict[str, tuple[Any, State, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", EVALUATED)
 def test_what_a_cluster_version_says_of_a_request(name: str) -> None:
     """What the operator wrote before it saw the request says nothing of it."""
-    document, state, line = JUDGED[name]
-    found = judge_cluster(document, ("5.2.0", ""), 2)
+    document, state, line = EVALUATED[name]
+    found = evaluate_cluster(document, ("5.2.0", ""), 2)
     assert (found.state, found.line) == (state, line)
 
 
 def test_a_request_by_image_is_called_by_it() -> None:
     """It has no other name."""
-    assert judge_cluster(seen("True", asked=None), ("", IMAGE), 2).line == (
+    assert evaluate_cluster(seen("True", asked=None), ("", IMAGE), 2).line == (
         f"the preflight of {IMAGE} was replaced: somebody cleared the request"
     )
 
@@ -223,7 +223,7 @@ def test_time_that_is_up(steps: list[tuple[float, Any]], line: str) -> None:
 
 
 def test_a_result_at_the_last_moment_is_one() -> None:
-    """Whoever has waited so long has it."""
+    """The preflight has ended after the wait."""
     clock = ManualClock()
     assert played(Playing(clock, (10.0, seen("True", "True"))), timeout_s=10.0).completed
 
@@ -289,7 +289,7 @@ def test_a_bookmark_is_no_change() -> None:
 
 @pytest.mark.parametrize("why", [AWAY, codec.DecodeError("Pod ns/a cannot be read")], ids=["away", "odd"])
 def test_pods_that_cannot_be_listed(why: Exception, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whether there is an operator is unknown, which is not that there is none."""
+    """It is unknown whether an operator runs, which does not mean that none runs."""
     clock = ManualClock()
     client = Playing(clock, (8.0, seen()))
 

@@ -1,4 +1,4 @@
-"""What is done from the console: the same as the commands do, by the rights of whoever asks, and told as it is."""
+"""The console does the same as the commands, with the rights of the user, and reports the result unchanged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _asked(server: Server, action: str, target: str, **more: str) -> RequestedAc
 
 
 def _acted(actions: ClusterActions, asked: RequestedAction) -> ActionResult:
-    """What comes of an action that is confirmed as it is shown."""
+    """Returns the result of an action that is confirmed as shown."""
     looked = actions.look(asked)
     assert looked.truth is not None
     return actions.act(asked, seal(asked, looked.truth))
@@ -179,7 +179,7 @@ def test_what_was_not_confirmed(confirmed: str, server: Server) -> None:
 
 @pytest.mark.parametrize("risk", ["A,B", "A-", "-A"])
 def test_one_risk_at_a_time(risk: str, server: Server) -> None:
-    """What the command takes for several names or a removal is none of it here."""
+    """Flags for several names or a removal do not exist here."""
     server.set_cluster_version(status=STATUS)
     looked = _acted(ClusterActions(Connection()), _asked(server, ACCEPT, risk))
     assert "is not the name of one risk" in looked.refused
@@ -282,5 +282,5 @@ def test_no_token_is_printed(server: Server) -> None:
     ],
 )
 def test_the_command_beside_it(asked: dict[str, str], command: str) -> None:
-    """What does the same when it is typed, quoted as a shell needs it."""
+    """The shown command does the same when it is typed, with shell quoting."""
     assert command_of(RequestedAction(member=Member(name="a", context="a b"), **asked)) == command

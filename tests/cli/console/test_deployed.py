@@ -108,7 +108,7 @@ def _kubeconfig(server: Server, folder: Path) -> Path:
 
 
 class Visitor:
-    """Whoever comes through the router: TLS to the console, and the Host header of the Route."""
+    """A client behind the router: TLS to the console, and the Host header of the Route."""
 
     def __init__(self, url: str, trusted: ssl.SSLContext) -> None:
         self.url = url

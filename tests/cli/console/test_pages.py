@@ -20,7 +20,7 @@ from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import path_of
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
-from runup.console.decide.judgement import Board, Judgement
+from runup.console.decide.board import Board, Evaluation
 from runup.evaluation.suppressions import Suppression
 
 ALL = boards.pages()
@@ -252,7 +252,7 @@ def test_what_is_suppressed() -> None:
     """It counts as accepted, with its reason, on both pages; what suppresses nothing is reported."""
     rules = (Suppression("DualStack*", "moved in May", None, "harbour"), Suppression("Nothing", "why", None, "*"))
     pages = ConsolePages(max_age=timedelta(hours=24), rules=rules)
-    board = boards.board(**{"apps/island:6443/admin": Judgement(findings=samples.CLEAR)})
+    board = boards.board(**{"apps/island:6443/admin": Evaluation(findings=samples.CLEAR)})
     assert "suppressed: moved in May" in pages.cluster(board, "harbour", NOW)
     assert "Nothing suppresses nothing" in read(pages.fleet(board, NOW)).text.replace('"', "")
 
@@ -293,7 +293,7 @@ def test_what_a_confirmation_sends(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if "refused" in name or "started" in name or "does not" in name])
 def test_nothing_is_sent_by_what_is_over(name: str) -> None:
-    """What was done, or refused, has no form: it is confirmed again."""
+    """An action that was done or refused has no form; the user must confirm again."""
     assert name == "a login that was refused" or "form" not in {tag for tag, _ in read(ALL[name]).tags}
 
 

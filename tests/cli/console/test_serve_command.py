@@ -72,7 +72,7 @@ def got(url: str, context: ssl.SSLContext | None = None) -> str:
 
 
 def first_page(url: str) -> str:
-    """What the first page says once every cluster was evaluated."""
+    """Returns the first page once every cluster was evaluated."""
     text: str = eventually(lambda: "Not evaluated yet" not in (page := got(url)) and page, "every cluster is judged")
     return text
 

@@ -1,4 +1,4 @@
-"""What `runup fleet` prints of rows that were read: which cluster comes first, what is counted, what is left out."""
+"""Tests the texts of `runup fleet` for given rows: order of clusters, counts, omissions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_status_of_a_fleet() -> None:
     ],
 )
 def test_a_fleet_in_one_sentence(rows: tuple[StatusRow, ...], says: str) -> None:
-    """What is not there is not counted."""
+    """Absent values are not counted."""
     assert status_command.headline(rows) == says
     shown = lines(status_command.text(rows))
     assert shown[0] == says
@@ -92,7 +92,7 @@ READ_HERE: dict[str, Any] = {"observedTime": None, "doubts": []}
 
 
 def test_the_status_of_a_fleet_for_programs() -> None:
-    """What is not known is null, not false or empty."""
+    """Unknown values are null, not false or empty."""
     found = status_command.data((ROWS[1], replace(ROWS[3], obj={"kind": "UpdateStatus"})))
     nothing = {"operatorsUpdated": 0, "operators": 0, "poolsUpdated": 0, "pools": 0, "attention": 0}
     assert found["clusters"] == [
@@ -145,7 +145,7 @@ def test_clusters_with_the_same_advice_are_one_line() -> None:
 
 
 def test_one_version_is_recommended_or_refused() -> None:
-    """Then only the answer about it tells clusters apart, whatever else they are offered."""
+    """Then only the answer about that update distinguishes clusters, whatever other updates they have."""
     rows = (*ADVICE[:3], replace(ADVICE[2], cluster="d", risky=7), replace(ADVICE[2], cluster="e", refused="it is old"))
     assert lines(recommend_command.text(rows, "5.1.2"))[:5] == [
         "Update to 5.1.2 recommended: 3 of 5 clusters; 1 could not be read",
@@ -324,12 +324,12 @@ def test_long_fleets_are_cut() -> None:
 
 
 def answer(member: Member) -> str:
-    """What is read of a cluster."""
+    """Returns the result of reading a cluster."""
     return f"read {member.name}"
 
 
 def lost(member: Member, why: str) -> str:
-    """What is known about one that was not read."""
+    """Returns the result for a cluster that was not read."""
     return f"{member.name}: {why}"
 
 
@@ -378,14 +378,14 @@ def test_why_a_cluster_could_not_be_read(error: Exception, says: str | None) -> 
 
 
 def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
-    """Neither by checks nor by a rehearsal: it is told as one by whoever runs them, and ends that cluster's work."""
+    """The error of checks and of a rehearsal is reported as an error, and ends that cluster's work."""
     broken: Any = None
     with pytest.raises(AttributeError):
-        readings.judge(
+        readings.evaluate(
             Member(name="a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
         )
     with pytest.raises(AttributeError):
-        rehearse_command.judge_member(
+        rehearse_command.evaluate_member(
             Member(name="a", context="c"), connection=broken, release=broken, now=NOW, max_objects=1
         )
 
@@ -393,12 +393,12 @@ def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
 def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
     """Why not, in the words of a command about it alone: no copy is made, and no bug is reported."""
     unused: Any = None
-    judged = rehearse_command.judge_member(
+    evaluated = rehearse_command.evaluate_member(
         Member(name="a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
     )
-    assert judged.problem.startswith("there is no ")
-    assert str(tmp_path / "gone") in judged.problem
-    assert (judged.findings.failed is not None and judged.findings.failed.message) == judged.problem
+    assert evaluated.problem.startswith("there is no ")
+    assert str(tmp_path / "gone") in evaluated.problem
+    assert (evaluated.findings.failed is not None and evaluated.findings.failed.message) == evaluated.problem
 
 
 def test_a_note_is_told_once() -> None:

@@ -73,7 +73,7 @@ def hub(hub_server: Server) -> Server:
 
 
 def status_of(name: str, now: datetime, age: timedelta = timedelta(minutes=1)) -> str:
-    """What a cluster has informed of itself: island updates to 5.1.0, the others are at 5.0.0 and offered updates."""
+    """Returns the status that a cluster reports: island updates to 5.1.0, the others run 5.0.0 and have updates."""
     desired = "5.1.0" if name == "island" else "5.0.0"
     progressing = {"type": "Progressing", "status": "True" if name == "island" else "False"}
     conditions = [{"type": "Failing", "status": "False"}, {"type": "RetrievedUpdates", "status": "True"}, progressing]
@@ -231,7 +231,7 @@ def test_whether_a_set_may_go_there(
 
 
 def test_no_accepting_of_silence(run: Run, words: tuple[str, ...]) -> None:
-    """What was offered to a cluster that is silent now may not be offered any more."""
+    """Updates of a cluster that is silent now may be outdated."""
     accepted = ("--version", "5.1.3", "--accept", "ClusterNotAvailable")
     ran = run(*_command(words, "recommend"), *accepted, "-o", "json")
     found = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}
@@ -260,7 +260,7 @@ def test_a_cluster_that_could_not_read_itself(run: Run, hub: Server, words: tupl
 
 
 def test_the_matrix_of_a_hub(run: Run, words: tuple[str, ...]) -> None:
-    """What applies in one cluster, and that another one is silent."""
+    """Reports the risk in one cluster, and that another one is silent."""
     ran = run(*words)
     assert ran.code == 2, ran.err
     found = json.loads(run(*words, "-o", "json").out)
@@ -360,7 +360,7 @@ def test_an_add_on_without_a_status(run: Run, more: tuple[str, ...]) -> None:
 
 
 def test_the_account_may_read_what_the_checks_of_its_kind_of_cluster_read(run: Run) -> None:
-    """Checks of other clusters than OpenShift's read kinds of their own, and a namespace that every cluster has."""
+    """Checks of plain Kubernetes clusters read additional kinds, and a namespace that every cluster has."""
     printed = run("fleet", "addon", *GOOD, "--platform", "kubernetes", "--to", "1.36").out
     template = next(yaml.safe_load_all(printed))
     made = template["spec"]["agentSpec"]["workload"]["manifests"]

@@ -96,7 +96,7 @@ def test_two_contexts_of_one_cluster_by_name(run: Run, kubeconfig: Path) -> None
 
 @pytest.fixture
 def folder(two: dict[str, Server], tmp_path: Path) -> Path:
-    """A folder of kubeconfigs, with a file that is none and one whose server is gone."""
+    """A folder of kubeconfigs, with an invalid file and one whose server is gone."""
     folder = tmp_path / "kubeconfigs"
     (folder / "old").mkdir(parents=True)
     for name, each in two.items():
@@ -145,7 +145,7 @@ def hung(two: dict[str, Server], tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("command", ["preflight", "status", "recommend"])
 def test_a_server_that_never_answers(run: Run, hung: Path, command: str) -> None:
-    """It is ended at its time, and told as not evaluated."""
+    """The evaluation is ended at its time limit, and reported as failed."""
     ran = run("fleet", command, "--kubeconfigs", hung, "--timeout", "1")
     assert ran.code == 1
     assert re.search(r"^  silent: it took longer than 1 s; give it more with --timeout$", ran.out, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What is shown while clusters are read, and that the same problem of many is named once."""
+"""Shows progress while clusters are read, and names a problem of many clusters once."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def dumps(tmp_path: Path) -> Path:
-    """A folder with a dump, a packed one, and what is none."""
+    """A folder with a dump, a packed dump, and another file."""
     folder = tmp_path / "dumps"
     shutil.copytree(PLAIN, folder / "orchard")
     with tarfile.open(folder / "meadow.tar.gz", "w:gz") as tar:
@@ -123,7 +123,7 @@ def test_what_other_machines_do_not_have(run: Run, dumps: Path, words: tuple[str
 
 
 def test_an_inventory_names_one(run: Run, dumps: Path, tmp_path: Path) -> None:
-    """Its address is none relative to the file."""
+    """The address is not relative to the file."""
     pytest.importorskip("fsspec")
     entry = {"name": "meadow", "dump": f"file://{dumps}/meadow.tar.gz"}
     (tmp_path / "fleet.json").write_text(json.dumps({"clusters": [entry]}))

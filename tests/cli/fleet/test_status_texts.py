@@ -22,7 +22,7 @@ EVIL = "a\nharbour: fine\x1b[31m"
 
 
 def lines(parts: object) -> list[str]:
-    """What is printed, without blanks at the ends."""
+    """Returns the printed lines without trailing blanks."""
     return [line.rstrip() for line in "".join(map(str, parts)).splitlines()]  # type: ignore[call-overload]
 
 

@@ -1,4 +1,4 @@
-"""What the flags of `runup install` mean, and what is left to the cluster."""
+"""Tests the flags of `runup install`, and which choices the cluster makes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_nothing_is_asked_of_a_cluster_where_flags_say_all() -> None:
 
 
 def test_a_released_command_knows_its_image() -> None:
-    """What is typed counts first; an operator runs as a release, which no command knows."""
+    """The flag counts first; an operator runs as a release, which no command knows."""
     assert options(image=None, own_image="own:1").image == "own:1"
     assert options(own_image="own:1").image == "i:1"
     assert options(component="operator", image=DIGEST, own_image="own:1").image == DIGEST
@@ -129,7 +129,7 @@ def test_a_wait_for_what_is_not_written_is_refused(run: Run) -> None:
 
 
 def test_objects_are_printed_without_a_cluster(run: Run) -> None:
-    """What only a cluster that has cert-manager takes is said."""
+    """Reports features that need cert-manager."""
     words = ("install", "kernel-modules", "--image=i:1", "-o", "yaml", "--platform=kubernetes", "--monitoring=off")
     ran = run(*words)
     assert ran.code == 0
@@ -138,7 +138,7 @@ def test_objects_are_printed_without_a_cluster(run: Run) -> None:
 
 
 def test_what_the_printed_operator_lacks_is_said_beside_it(run: Run) -> None:
-    """What is printed can be applied as it is."""
+    """The printed manifests can be applied unchanged."""
     ran = run(
         "install", "operator", f"--image=i@sha256:{64 * '1'}", "-o", "yaml", "--platform=kubernetes", "--monitoring=off"
     )
@@ -150,7 +150,7 @@ def test_what_the_printed_operator_lacks_is_said_beside_it(run: Run) -> None:
 
 
 def test_a_released_version_installs_its_own_image(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which whoever built it named; a flag takes its place, and a checkout has none."""
+    """The builder sets the image; a flag replaces it, and a checkout has no image."""
     words = ("install", "update-status", "-o", "yaml", "--platform=kubernetes", "--monitoring=off")
     assert "--image is needed" in run(*words).err
     monkeypatch.setattr(build_info, "IMAGE", "registry.example/runup:1.2.3")

@@ -259,7 +259,7 @@ def test_what_another_version_had_is_pruned(installed: Shell) -> None:
 
 
 def test_which_installation_is_meant_is_asked(installed: Shell) -> None:
-    """Whoever may write ConfigMaps can make another namespace look like one; nothing is removed by a guess."""
+    """Any writer of ConfigMaps can fake an inventory in another namespace, so nothing is removed on a guess."""
     installed.make(NAMESPACE, "tenant")
     labels = {"install.runup.dev/component": "update-status"}
     for name in ("runup-install-update-status", "another"):

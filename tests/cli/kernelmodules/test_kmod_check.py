@@ -410,7 +410,7 @@ def test_a_cluster_without_the_kind(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_module_reaches_nothing_on_this_machine(cluster: ModulesCluster, run: Run) -> None:
-    """Users of namespaces name these images: whoever starts the command lists what of this machine they may reach."""
+    """Users of namespaces name these images: the command's user lists the local addresses that they may reach."""
     ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, "--kernel", KERNEL, "--module", "good", "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ("Image", "Unknown")})
     assert f"registry {cluster.host} was not asked, because it is at an inner address" in ran.out

@@ -193,7 +193,7 @@ def test_the_way_back(plain: Path, run: Run) -> None:
 
 
 def test_suppressions(plain: Path, run: Run, tmp_path: Path) -> None:
-    """What may stay, with its reason."""
+    """Shows the suppressed risks with their reasons."""
     file = tmp_path / "s.yaml"
     file.write_text("suppressions:\n- {risk: '*', reason: known}\n")
     ran = run("preflight", "run", "--kubeconfig", plain, "--suppressions", file)
@@ -328,7 +328,7 @@ def test_the_api_servers_own_count(plain: Path, run: Run) -> None:
 
 @pytest.mark.slow
 def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
-    """What `--in-cluster` starts: the same report, which then is kept and told by every command."""
+    """`--in-cluster` starts the same preflight; its report is stored, and shown by every command."""
     reports = []
     for to in ("1.35.0", "1.36.0"):
         file = tmp_path / f"{to}.json"
@@ -358,7 +358,7 @@ def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def admin(plain: Path, run: Run) -> Iterator[SyncClient]:
-    """Whoever may do everything; what a test scheduled is gone after it."""
+    """Returns an administrator's kubeconfig, and removes the test's schedules afterwards."""
     with SyncClient(config.load(str(plain))) as client:
         yield client
     run("preflight", "schedule", "--remove", "--kubeconfig", plain)

@@ -302,7 +302,7 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
 
 
 def test_a_result_that_there_is_not(run: Run, stored: Server) -> None:
-    """What to do instead."""
+    """Names the command to use instead."""
     for words, said in (
         (("show", "9.9.9"), "no preflight of 9.9.9 is known"),
         (("show",), "no preflight is asked for"),
@@ -362,7 +362,7 @@ def test_a_page_needs_no_cluster(name: str, run: Run, tmp_path: Path) -> None:
 
 
 def test_without_cluster_and_page_the_error_is_the_connection_s(run: Run) -> None:
-    """What is not known about a name is not called unknown."""
+    """An unknown name is not reported as an Unknown risk."""
     ran = run("preflight", "explain", "Frobnicated")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: Missing or incomplete configuration info.")

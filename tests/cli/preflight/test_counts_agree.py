@@ -1,4 +1,4 @@
-"""One number of risks, whoever tells it: the operator's condition, the table, the verdict, history and compare."""
+"""Every view shows the same number of risks: the operator's condition, the table, the verdict, history, compare."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _without_verdicts(cluster: ClusterVersion) -> ClusterVersion:
 
 
 def test_the_older_api_tells_as_much() -> None:
-    """Where risks have no verdicts of their own, the report has them; once the preflight ended, the report alone."""
+    """Before verdicts exist, the report provides the risks; once the preflight ended, only the report does."""
     world = World.new().ask_preflight("5.2.0").settle()
     world.report(risk(), risk("Dim", applies="Unknown")).settle()
     cluster, stored = world.version, histories.read(world.observed.history)

@@ -68,7 +68,7 @@ def test_what_is_found(run: Run, name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_that_go(run: Run, name: str) -> None:
-    """One each, where the distribution keeps its settings; what it writes by itself is none."""
+    """One finding in each place where the distribution keeps settings; its generated files have no findings."""
     shown = json.loads(run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json").out)
     (found,) = [risk for risk in shown["risks"] if risk["name"] == "RemovedComponentSetting"]
     words, remedy = SETTINGS[name]

@@ -211,7 +211,7 @@ def test_what_may_not_be_listed_is_named(cluster: Server, run: Run, tmp_path: Pa
 
 
 def test_without_knowing_the_cluster_version_nothing_is_written(cluster: Server, run: Run, tmp_path: Path) -> None:
-    """Which checks are for the cluster would not be known: a refusal does not say that there is none."""
+    """The applicable checks would be unknown: a refusal does not prove absence."""
     let_looker(cluster.client, {"nodes": ("list",)})
     ran = run("dump", "collect", tmp_path / "mine", "--kubeconfig", cluster.kubeconfig, "--as", LOOKER)
     assert (ran.code, ran.out) == (1, "")
@@ -283,7 +283,7 @@ def test_what_a_program_says(says: str, state: str, cluster: Server, run: Run, t
 
 
 def test_the_sample_of_the_repository(run: Run) -> None:
-    """What the README types: the cluster's risks, and what the dump has is known in full."""
+    """Runs the README's command: finds the cluster's risks, and knows the dump's kinds in full."""
     sample = Path(__file__).parents[3] / "examples" / "skip-level"
     ran = run("preflight", "run", "--dump", sample, "-o", "json")
     report = json.loads(ran.out)
@@ -330,7 +330,7 @@ def _write_reduced(source: Path, folder: Path) -> None:
 )
 @pytest.mark.parametrize("sample", ["skip-level", "plain-kubernetes"])
 def test_whole_objects_say_no_more(words: tuple[str, ...], sample: str, run: Run, tmp_path: Path) -> None:
-    """What commands print of a dump is the same without the fields that a dump leaves out."""
+    """Commands print the same without the fields that a dump omits."""
     source, folder = Path(__file__).parents[3] / "examples" / sample, tmp_path / sample
     _write_reduced(source, folder)
     assert "fields" in (folder / RECORD).read_text()

@@ -54,7 +54,7 @@ UPDATES = (offered("5.2.0", OLD), offered("5.1.0", OLD))
 
 
 def asks(version: str = "", image_: str = "", mode: str = "Preflight") -> Update:
-    """What is asked for."""
+    """Returns the requests."""
     return Update(mode=mode, version=version, image=image_)
 
 
@@ -100,7 +100,7 @@ def asks(version: str = "", image_: str = "", mode: str = "Preflight") -> Update
 def test_which_preflights_are_told_as_ended(
     reports: tuple[Report, ...], updates: tuple[ConditionalUpdate, ...], asked: Update | None, expected: list[str]
 ) -> None:
-    """What somebody looks at now is reported elsewhere, and as it is."""
+    """The preflight that the user watches is reported elsewhere, in its current state."""
     cluster = cluster_version(desired_update=asked, conditional_updates=updates)
     found = ended_findings(cluster, History(reports=reports))
     assert [one.target for one in found] == expected

@@ -28,11 +28,11 @@ DISKS = Risk(
     severity="critical",
     resources=(ReportedResource(kind="Node", name="a"),),
 )
-TOLD = replace(DISKS, name="Told", accepted=True, because="they are new", severity="info", fix="", resources=())
-BARE = replace(TOLD, name="Bare", because="", severity="warning")
+REPORTED = replace(DISKS, name="Told", accepted=True, because="they are new", severity="info", fix="", resources=())
+BARE = replace(REPORTED, name="Bare", because="", severity="warning")
 UNSURE = replace(DISKS, name="Unsure", applies="Unknown", severity="", message="Who knows.", fix="", resources=())
 OVER = replace(DISKS, name="Over", applies="False")
-"""A risk that does not apply stands nowhere."""
+"""A risk that does not apply is not listed."""
 
 
 def check(name: str, result: CheckResult, message: str = "") -> ReportedCheck:
@@ -40,23 +40,23 @@ def check(name: str, result: CheckResult, message: str = "") -> ReportedCheck:
     return ReportedCheck(name=name, result=result, message=message)
 
 
-JUDGED = Findings(
+EVALUATED = Findings(
     source="5.0.0",
     target="5.2.0",
     conditions=(Condition(type=COMPLETED, status="True", reason="R"),),
-    risks=(DISKS, UNSURE, TOLD, BARE, OVER),
+    risks=(DISKS, UNSURE, REPORTED, BARE, OVER),
     checks=(check("etcd", "Clear"), check("old", "Skipped", "not for 5.2.0"), check("disks", "Applies")),
     observed=NOON,
 )
 FAILURE = Condition(type=FAILED, status="True", reason="NotJudged", message="the dump is *empty*")
 FAILED_ONE = forms.ClusterResult(name="beta", findings=Findings(source="5.0.0", target="5.2.0", conditions=(FAILURE,)))
 SILENT = forms.ClusterResult(name="gamma", findings=Findings(source="5.0.0", target="5.2.0"))
-JUDGED_ONE = forms.ClusterResult(name="alpha", findings=JUDGED)
+EVALUATED_ONE = forms.ClusterResult(name="alpha", findings=EVALUATED)
 
 
 def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
     """A box for each risk, ticked where it was accepted; a fix and a reason only where there is one."""
-    assert forms.markdown([JUDGED_ONE, FAILED_ONE, SILENT]) == (
+    assert forms.markdown([EVALUATED_ONE, FAILED_ONE, SILENT]) == (
         "# alpha: 5.0.0 to 5.2.0\n\n"
         "1 risk applies, 1 unknown, 2 accepted, as of 2026-01-14T12:00:00Z.\n\n"
         "- [ ] **SlowDisks** (critical, applies): Disks are slow.\n"
@@ -70,15 +70,15 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
         "# beta: could not be evaluated\n\nthe dump is \\*empty\\*\n\n"
         "# gamma: could not be evaluated\n\n\n\n"
     )
-    nothing = forms.markdown([forms.ClusterResult(name="alpha", findings=replace(JUDGED, risks=(), checks=()))])
+    nothing = forms.markdown([forms.ClusterResult(name="alpha", findings=replace(EVALUATED, risks=(), checks=()))])
     assert nothing.endswith("\nClear: none.\nNot for this update: none.\n\n")
 
 
 def test_junit_counts_what_it_lists() -> None:
     """A failure applies, an error is not known, what is accepted or not for this update is skipped."""
-    suites = ElementTree.fromstring("".join(forms.junit([JUDGED_ONE, FAILED_ONE, SILENT])))
-    judged, failed, silent = suites
-    kinds = {case.get("name"): [(kind.tag, kind.get("message")) for kind in case] for case in judged}
+    suites = ElementTree.fromstring("".join(forms.junit([EVALUATED_ONE, FAILED_ONE, SILENT])))
+    evaluated, failed, silent = suites
+    kinds = {case.get("name"): [(kind.tag, kind.get("message")) for kind in case] for case in evaluated}
     assert kinds == {
         "SlowDisks": [("failure", "Disks are slow.")],
         "Unsure": [("error", "Who knows.")],
@@ -87,14 +87,14 @@ def test_junit_counts_what_it_lists() -> None:
         "etcd": [],
         "old": [("skipped", "not for 5.2.0")],
     }
-    assert {key: judged.get(key) for key in ("name", "tests", "failures", "errors", "skipped")} == {
+    assert {key: evaluated.get(key) for key in ("name", "tests", "failures", "errors", "skipped")} == {
         "name": "alpha: 5.2.0",
         "tests": "6",
         "failures": "1",
         "errors": "1",
         "skipped": "3",
     }
-    assert judged[0][0].text == "Take faster ones."
+    assert evaluated[0][0].text == "Take faster ones."
     for suite, message in ((failed, "the dump is *empty*"), (silent, "no result")):
         assert [(case.get("name"), case[0].tag, case[0].get("message")) for case in suite] == [
             ("preflight", "error", message)
@@ -104,7 +104,7 @@ def test_junit_counts_what_it_lists() -> None:
 
 def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
     """What is not known must be reviewed and has no level; what is accepted is suppressed, and says why."""
-    (run,) = json.loads("".join(forms.sarif([JUDGED_ONE, FAILED_ONE, SILENT])))["runs"]
+    (run,) = json.loads("".join(forms.sarif([EVALUATED_ONE, FAILED_ONE, SILENT])))["runs"]
     shown = {each["ruleId"]: each for each in run["results"]}
     assert {name: (each["kind"], each["level"]) for name, each in shown.items()} == {
         "SlowDisks": ("fail", "error"),
@@ -135,10 +135,10 @@ def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
 )
 def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
     """The gravest that is open is critical; what is accepted is not open."""
-    assert replace(JUDGED, fail_on=fail_on).exit_code == code
-    milder = replace(JUDGED, risks=(replace(DISKS, severity="info"), TOLD, BARE))
+    assert replace(EVALUATED, fail_on=fail_on).exit_code == code
+    milder = replace(EVALUATED, risks=(replace(DISKS, severity="info"), REPORTED, BARE))
     assert replace(milder, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info") else 0)
-    unsaid = replace(JUDGED, risks=(replace(DISKS, severity=""), UNSURE))
+    unsaid = replace(EVALUATED, risks=(replace(DISKS, severity=""), UNSURE))
     assert replace(unsaid, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info", "warning") else 0)
 
 
@@ -156,13 +156,13 @@ def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
 def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
     """And what is clear never does."""
     assert replace(FAILED_ONE.findings, fail_on=fail_on).exit_code == 1
-    assert replace(JUDGED, risks=(OVER, TOLD), fail_on=fail_on).exit_code == 0
-    unknown = replace(JUDGED, risks=(UNSURE,))
+    assert replace(EVALUATED, risks=(OVER, REPORTED), fail_on=fail_on).exit_code == 0
+    unknown = replace(EVALUATED, risks=(UNSURE,))
     assert replace(unknown, fail_on=fail_on).exit_code == (3 if fail_on == "unknown" else 0)
-    odd = replace(JUDGED, risks=(replace(DISKS, severity="odd"),))
+    odd = replace(EVALUATED, risks=(replace(DISKS, severity="odd"),))
     assert replace(odd, fail_on=fail_on).exit_code == (2 if fail_on in ("unknown", "info", "warning") else 0)
     for severity, counts in (("critical", 4), ("warning", 3), ("info", 2)):
-        found = replace(JUDGED, risks=(replace(DISKS, severity=severity),))
+        found = replace(EVALUATED, risks=(replace(DISKS, severity=severity),))
         order = ("critical", "warning", "info", "unknown", "never")
         assert replace(found, fail_on=fail_on).exit_code == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
 
@@ -170,7 +170,7 @@ def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
 def test_many_clusters_are_a_line_each() -> None:
     """Numbers and the three gravest; why one could not be evaluated, in a line."""
     many = tuple(replace(DISKS, name=f"R{place}") for place in range(4))
-    one = forms.ClusterResult(name="delta", findings=replace(JUDGED, risks=(*many, UNSURE, TOLD)))
+    one = forms.ClusterResult(name="delta", findings=replace(EVALUATED, risks=(*many, UNSURE, REPORTED)))
     wordy = forms.ClusterResult(
         name="eps",
         findings=Findings(source="5.0.0", target="5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)),
@@ -208,18 +208,18 @@ def test_many_clusters_are_a_line_each() -> None:
 )
 def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> None:
     """Below the result; where nothing lacks nothing is said."""
-    one = forms.ClusterResult(name="alpha", findings=JUDGED, lacking=lacking, collect=collect)
-    whole = forms.text(JUDGED_ONE)
+    one = forms.ClusterResult(name="alpha", findings=EVALUATED, lacking=lacking, collect=collect)
+    whole = forms.text(EVALUATED_ONE)
     assert forms.text(one) == f"{whole}\n{said}"
     assert forms.data(one)["lacking"] == list(lacking)
-    assert "lacking" not in forms.data(JUDGED_ONE)
-    assert forms.data(JUDGED_ONE)["cluster"] == "alpha"
+    assert "lacking" not in forms.data(EVALUATED_ONE)
+    assert forms.data(EVALUATED_ONE)["cluster"] == "alpha"
 
 
 def test_markup_of_others_is_none_of_ours() -> None:
     """Each character that Markdown knows is escaped, lines become one; XML has no control characters."""
     odd = forms.ClusterResult(
-        name="a_b", findings=replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),))
+        name="a_b", findings=replace(EVALUATED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),))
     )
     assert "): \\*\\_\\[\\]\\<\\>#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
     assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
@@ -232,7 +232,7 @@ def test_markup_of_others_is_none_of_ours() -> None:
 
 def test_sarif_names_its_maker_and_each_rule_once() -> None:
     """Whatever number of clusters has the risk."""
-    text = "".join(forms.sarif([JUDGED_ONE, JUDGED_ONE]))
+    text = "".join(forms.sarif([EVALUATED_ONE, EVALUATED_ONE]))
     document = json.loads(text)
     (run,) = document["runs"]
     assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "runup")
@@ -247,7 +247,7 @@ def test_sarif_names_its_maker_and_each_rule_once() -> None:
 
 def test_a_page_is_of_one_cluster() -> None:
     """As of when it was looked at."""
-    html = forms.html([JUDGED_ONE, FAILED_ONE])
+    html = forms.html([EVALUATED_ONE, FAILED_ONE])
     assert "As of <strong>2026-01-14 12:00 UTC</strong>" in html
     assert "<strong>alpha</strong>" in html
     assert "beta" not in html
@@ -264,7 +264,7 @@ HELD = replace(
     DOWN, name="ClusterOperatorUpgradeable-dns", message="dns is held: Zone: a zone", fix="Wait.", severity=""
 )
 LACKS = replace(UNSURE, name="PodsUnknown", message="No pods.", lacking=("pods",))
-BY_CAUSE = replace(JUDGED, risks=(*FOLLOWS, DOWN, HELD, LACKS), of_dump=True, checks=())
+BY_CAUSE = replace(EVALUATED, risks=(*FOLLOWS, DOWN, HELD, LACKS), of_dump=True, checks=())
 
 
 def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:

@@ -1,4 +1,4 @@
-"""`runup preflight run --in-cluster` as typed, at a server: what is told, kept and left, and what is refused before."""
+"""Runs `runup preflight run --in-cluster` on a server: its output, stored and remaining objects, and refusals."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_what_is_refused_before_anything_is_made(
     [pytest.param(None, False, id="without our checks"), pytest.param(to_file(()), True, id="with our checks")],
 )
 def test_whose_image_checks_a_release(cluster: Cluster, tmp_path: Path, reads: bytes | None, runs_itself: bool) -> None:
-    """The release's own, by digest, where it says what its checks read; else the one that was named, and it is told."""
+    """Uses the release's image by digest if it declares its rights, otherwise the named image, and reports which."""
     made = release(tmp_path / "made", "5.1.1", **({} if reads is None else {FILE: reads}))
     images: list[str] = []
 

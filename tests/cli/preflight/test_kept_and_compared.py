@@ -120,7 +120,7 @@ def test_two_dumps_of_one_name(two: Path, run: Run, option: tuple[str, str]) -> 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", [("preflight", "run", "--dump"), ("fleet", "preflight", "--dumps")])
 def test_a_disk_that_is_full_costs_one_output(two: Path, run: Run, command: tuple[str, ...]) -> None:
-    """What was found is printed and in the other file all the same, and the command has failed."""
+    """The findings are printed and written to the other file, and the command fails."""
     place = "before" if "run" in command else "."
     ran = run(*command, place, "-o", "json=/dev/full,markdown=-", "-o", "junit=a.xml")
     assert ran.code == 1

@@ -254,7 +254,7 @@ FAIL_ON = [
 
 @pytest.mark.parametrize(("level", "code"), FAIL_ON)
 def test_fail_on(level: str, code: int, one: Path, run: Run) -> None:
-    """What a pipeline stops at is its own choice."""
+    """The pipeline chooses its own threshold."""
     assert run("preflight", "run", "--dump", one, "--fail-on", level).code == code
 
 
@@ -270,7 +270,7 @@ STORED = Report(
 
 
 def test_several_dumps_are_one_table(one: Path, tmp_path: Path, run: Run) -> None:
-    """A line each; one that is none does not keep the others back, and the exit code says so."""
+    """One line for each file; an invalid one does not stop the others, and the exit code reflects it."""
     other = dump(tmp_path / "none", OPERATOR)
     ran = run("preflight", "run", "--dump", one, "--dump", other)
     lines = ran.out.splitlines()
@@ -496,7 +496,7 @@ def test_which_kubernetes_a_release_ships(
 
 
 def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None:
-    """An acceptance that had ended when the dump was made is none; history and risks are reported with the reasons."""
+    """An acceptance that expired before the dump does not count; history and risks are reported with the reasons."""
     risk = "ClusterOperatorDegraded-dns"
     asked = {**CLUSTER["spec"], "desiredUpdate": {"acceptRisks": [{"name": risk}]}}
     cluster = {**CLUSTER, "spec": asked}
@@ -613,7 +613,7 @@ def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: 
 
 
 def test_a_release_is_read_directly_in_its_folders() -> None:
-    """What is deeper is not read, however long its name; a name that no folder can hold is told as the release's."""
+    """Deeper folders are not read, however long their names; an invalid folder name is reported as the release's."""
     deep = f"manifests/deep/{'x' * 300}.yaml"
     assert release_in({deep: b"{}"}).manifests is None
     with pytest.raises(Terminal) as error:

@@ -53,7 +53,7 @@ def test_what_is_known_already(run: Run, folder: Path) -> None:
 
 
 def test_a_live_cluster(run: Run, server: Server) -> None:
-    """A live cluster is read by its context, and has findings of its own."""
+    """A live cluster is read by its context, and has separate findings."""
     server.set_cluster_version(spec=CLUSTER_VERSION["spec"], status=STATUS)
     ran = run("fleet", "rehearse", "--contexts", "all", "--kubeconfig", server.kubeconfig, *RELEASE, "-o", "json")
     assert ran.code in (2, 3), ran.err

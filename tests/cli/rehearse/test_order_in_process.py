@@ -91,7 +91,7 @@ def test_a_signal_cancels_what_is_done(number: int, raised: type[BaseException],
 
 
 def test_what_no_signal_ends() -> None:
-    """Its result is returned, and whoever handled SIGTERM before does so again."""
+    """The result is returned, and the previous SIGTERM handler is restored."""
 
     async def work() -> str:
         return "done"

@@ -62,7 +62,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("given", "shown"), WRONG.values(), ids=WRONG)
 def test_errors_name_the_way_out(given: dict[str, str], shown: str, run: Run, tmp_path: Path) -> None:
-    """What is missing or broken of the programs is named, and no folder is left."""
+    """Missing or broken programs are named, and no folder remains."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     folder = tmp_path / "bin"
@@ -185,7 +185,7 @@ def test_a_release_on_a_real_server(tmp_path: Path) -> None:
 
 @on_a_real_server
 def test_another_version_on_a_real_server(tmp_path: Path) -> None:
-    """The cluster's own objects are written; that the server is none of the target's is reported."""
+    """The cluster's own objects are written; a server of another version is reported."""
     data = rehearsed(tmp_path / "scratch", "--dump", PLAIN, "--to-kubernetes", "1.99")
     names = {risk["name"] for risk in data["risks"]}
     assert "RehearsalServerDiffers" in names

@@ -114,7 +114,7 @@ def logging_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("logging_as_before")
 def test_the_answer_alone_is_on_stdout(run: Run, tmp_path: Path) -> None:
-    """What an operator would log while it applies the release, a deletion for example, is no part of it."""
+    """Log lines of an operator that applies the release, such as deletions, are not in the output."""
     release = tmp_path / "release"
     shutil.copytree(RELEASE, release)
     (release / "release-manifests" / "0000_25_gone.yaml").write_text(json.dumps(GONE))
@@ -125,14 +125,14 @@ def test_the_answer_alone_is_on_stdout(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_stuck_operator_holds_up_what_comes_after_it(run: Run) -> None:
-    """What was declared stuck is where the update waits."""
+    """The update waits for the component that was declared stuck."""
     ran = run("rehearse", "--dump", DUMP, "--release-dir", RELEASE, "--operators", "stuck:b", "-o", "json")
     names = {risk["name"] for risk in json.loads(ran.out)["risks"]}
     assert names - BROKEN == {"RehearsalWaits-ClusterOperator-b"}
 
 
 def test_junit_has_a_case_for_each_finding(run: Run) -> None:
-    """What applies is a failure, what is not known an error."""
+    """A risk that applies is a failure, an unknown one an error."""
     ran = run("rehearse", "--dump", DUMP, "--release-dir", RELEASE, "-o", "junit")
     cases = ElementTree.fromstring(ran.out).iter("testcase")
     failed = {case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None}
@@ -224,7 +224,7 @@ def test_errors_name_the_way_out(words: tuple[str, ...], seen: str, run: Run) ->
     ],
 )
 def test_versions_of_kubernetes(version: str, seen: str, run: Run) -> None:
-    """What is no version, or no newer one, is named."""
+    """An invalid version, or one that is not newer, is named."""
     ran = run("rehearse", "--dump", "examples/plain-kubernetes", "--to-kubernetes", version)
     assert (ran.code, seen in ran.err) == (1, True), ran.err
 

@@ -1,4 +1,4 @@
-"""Releases that are none, as `runup release` reports them: one error, the file's name, exit code 1."""
+"""`runup release` reports an invalid release with one error, the file's name, and exit code 1."""
 
 from __future__ import annotations
 

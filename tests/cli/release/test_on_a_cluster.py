@@ -350,7 +350,7 @@ def test_what_the_cluster_gives_is_part_of_the_change(there: Server, tmp_path: P
     ],
 )
 def test_what_the_release_lacks(there: Server, tmp_path: Path, obj: JSON, shown: tuple[str, str] | None) -> None:
-    """Told by what the cluster runs; what both have is reported once."""
+    """The running release decides; objects in both are reported once."""
     both = plain("Namespace", "apart")
     running, target = release(tmp_path / "from", both, obj, version="5.0.0"), release(tmp_path / "to", both)
     first, *others = _live(there, running, target)["objects"]
@@ -368,7 +368,7 @@ def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path
 
 
 def test_a_named_release_that_cannot_be_read_is_an_error(there: Server, tmp_path: Path) -> None:
-    """Whoever names it wants to know about it."""
+    """A kind that the user names is always reported."""
     to = release(tmp_path / "to", config_map("a", x="1"))
     ran = run("diff", "--live", str(tmp_path / "nowhere"), str(to), "--kubeconfig", str(there.kubeconfig))
     assert (ran.code, ran.out, "nowhere" in ran.err) == (1, "", True)
@@ -381,7 +381,7 @@ def test_a_cluster_that_names_no_release() -> None:
 
 
 def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:
-    """A user who may read ClusterVersion alone: nothing is the same, created or left where nobody could tell."""
+    """For a user who may only read ClusterVersion, every other object is unknown."""
     let_looker_read(there.client)
     both = release(tmp_path / "to", config_map("a", x="1"), config_map("new", "new"), NEW_SPACE)
     asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
@@ -404,7 +404,7 @@ def _explain(there: Server, folder: Path, *words: str) -> Ran:
 
 
 def _rules(text: str) -> dict[str, str]:
-    """What is said about each rule, in one space where columns are apart."""
+    """Returns the lines about each rule, with single spaces."""
     rows = [line for line in text.splitlines() if line.startswith("  ") and not line.startswith("  file: ")]
     return {row[2:].partition("  ")[0]: " ".join(row[2:].partition("  ")[2].split()) for row in rows}
 
@@ -456,7 +456,7 @@ def test_a_manifest_that_a_release_has_not(there: Server, tmp_path: Path, words:
 
 
 def test_a_file_that_cannot_be_read_hides_no_other(there: Server, tmp_path: Path) -> None:
-    """What is asked for stands next to it."""
+    """Shows the requested value next to it."""
     folder = release(tmp_path / "of", config_map("a"))
     (folder / "release-manifests" / "0000_60_broken.yaml").write_text("kind: [")
     assert _explain(there, folder, "configmap", "a").code == 0
@@ -502,7 +502,7 @@ def _operator_with(*containers: JSON) -> JSON:
 def test_the_profile_is_that_of_the_operators_own_container(
     there: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither another container's, nor one whose value stands elsewhere."""
+    """Neither another container's value, nor a value in another place."""
     monkeypatch.setenv("CVO_NAMESPACE", "apart")
     other = {"name": "other", "env": [{"name": "CLUSTER_PROFILE", "value": "of-another"}]}
     ref = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}
@@ -538,7 +538,7 @@ INTERNAL: dict[str, tuple[str, tuple[str, str]]] = {
 
 @pytest.mark.parametrize("name", INTERNAL)
 def test_the_clusters_internal_address(there: Server, name: str) -> None:
-    """As its infrastructure says it; what cannot be read as one is none."""
+    """The value comes from the infrastructure; an invalid value does not count."""
     uri, address = INTERNAL[name]
     made = there.client.send(calls.create(INFRASTRUCTURES, plain("Infrastructure", "cluster", CONFIG, spec={})))
     try:
@@ -609,7 +609,7 @@ def test_the_tls_profile_is_the_clusters(there: Server, tmp_path: Path) -> None:
 
 
 def _live(there: Server, *words: Any, code: int = 0) -> JSON:
-    """What `diff --live` says as data; a release alone is compared with itself."""
+    """Returns the data of `diff --live`; a single release is compared with itself."""
     folders = [str(word) for word in words if isinstance(word, Path)]
     both = folders if len(folders) == 2 else folders * 2
     options = [word for word in words if not isinstance(word, Path)]

@@ -1,4 +1,4 @@
-"""What `runup release` reads and writes: which words are places, one file of many, folders that appear whole."""
+"""Tests what `runup release` reads and writes: locations, single files, folders that appear atomically."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_which_words_are_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is a folder is one; what looks like a path stays one, though nothing is there."""
+    """A folder is recognized; a text that looks like a path is a path even if nothing exists there."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "layout").mkdir()
@@ -134,7 +134,7 @@ def _listing(rows: int) -> Listed:
     ],
 )
 def test_a_long_table_begins_with_its_numbers(rows: int, height: int | None, counted: bool) -> None:
-    """What scrolls away is not read."""
+    """Omitted lines are not read."""
     text = read_releases.as_listing(_listing(rows), "wide", Screen(200, height))
     head = f"Release 5.2.0: {rows} manifests and checks, {rows // 3 * 2} in, {rows // 3} out.\n\n"
     assert text.startswith(head) is counted

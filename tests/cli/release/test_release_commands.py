@@ -241,7 +241,7 @@ def odd(folder: Path) -> Path:
 
 
 def test_a_file_that_is_skipped_or_refused_hides_nothing(odd: Path) -> None:
-    """Each is a row with its reason; what stands next to it, and next to a bad document in the same file, is there."""
+    """Each bad document is a row with its reason; other documents, even in the same file, are kept."""
     done = run("manifests", str(odd))
     assert done.code == 0, done.err
     rows = {line.split()[0] + " " + line.split("/")[-1].split()[0]: line for line in done.out.splitlines()[1:]}

@@ -27,7 +27,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """What is read."""
+        """Collects the text."""
         if self.open and self.open[-1] != "style" and data.strip():
             self.words.append(data)
 

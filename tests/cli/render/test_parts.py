@@ -170,7 +170,7 @@ def test_the_head_of_a_preflights_page() -> None:
 
 
 def test_a_card_of_a_risk() -> None:
-    """What it is, and what is known about it; one that is accepted says why, in the colour of nothing to do."""
+    """Shows the risk and its state; an accepted risk shows its reason, in the colour of no action."""
     bare = Risk(name="A", applies="True", accepted=False, message="m", url="")
     assert (
         "A applies m Found by the update service or the cluster Accept it runup upgrade accept A"

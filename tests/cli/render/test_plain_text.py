@@ -117,7 +117,7 @@ FOUND = {"z": "Grüße", "a": ["x", {"b": None}], "evil": "a\x1b[2J", "word": "y
 
 
 def test_the_machine_forms() -> None:
-    """What goes in comes out, in its order; what a terminal would obey is an escape that a program takes back."""
+    """Text is kept in order; control characters become escapes that programs can decode."""
     assert machine({"z": 1, "a": [2]}, "json") == '{\n  "z": 1,\n  "a": [\n    2\n  ]\n}\n'
     assert json.loads(machine(FOUND, "json")) == FOUND
     text = machine(FOUND, "yaml")

@@ -120,7 +120,7 @@ def test_a_pipe_has_one_line_a_row() -> None:
 
 
 def test_a_pipe_is_straight_too() -> None:
-    """Whoever opens the log sees columns."""
+    """A reader of the log sees columns."""
     head, *lines = plain_table(risk_table([replace(found, fix="") for found in samples.RISKS])).splitlines()
     place = cells(head[: head.index("MESSAGE")])
     assert [at(line, place) for line in lines] == [found.message for found in samples.RISKS]
@@ -247,7 +247,7 @@ def of(*sentences: str) -> Table:
     ],
 )
 def test_how_much_room_a_sentence_needs(sentences: tuple[str, ...], least: int) -> None:
-    """With a cell less it would be a pole next to the name, and stands below it."""
+    """With one cell less, the column would be too narrow next to the name, so it is printed below."""
     head = draw_table(of(*sentences), Screen(least, 24)).splitlines()[0].split()
     assert head == ["NAME", *(f"S{place}" for place in range(len(sentences)))]
     assert draw_table(of(*sentences), Screen(least - 1, 24)).splitlines()[0] == "NAME"

@@ -92,7 +92,7 @@ def test_what_an_earlier_start_chose_holds(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_dump_is_named_from_where_one_stands(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or from one's home: the sandbox's processes stand elsewhere."""
+    """Paths work from the home folder too: the sandbox's processes have another working directory."""
     monkeypatch.chdir(tmp_path)
     settings.save(tmp_path, Settings(source=str(tmp_path / "dump"), api_port=7, registry_port=8, update_port=9))
     assert "another import" in run("sandbox", "start", "--data", tmp_path, "--import", "other").err
@@ -136,7 +136,7 @@ def test_what_other_tools_call_a_command(elsewhere: str, here: str, run: Run) ->
 
 
 def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The one that was named, from where one stands or from one's home; else that of the state."""
+    """Uses the named folder, relative to the working directory or the home folder; otherwise the state's."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/me")
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
@@ -191,7 +191,7 @@ def test_what_was_left_out_is_told_as_far_as_there_is_room(count: int, more: str
 
 
 def test_how_to_use_a_sandbox() -> None:
-    """What it is, what it does not isolate, and the two lines to type."""
+    """Explains the sandbox, its lack of isolation, and the two lines to type."""
     shown = command.how_to_use(Path("/d"), replace(READY, notes=("a", "b")))
     assert shown == (
         "\nA cluster: release 5.0.0, of 5.0.0, 5.1.0\nnote: a\nnote: b\ncontainers run by process\n\n"

@@ -79,7 +79,7 @@ def past(version: str, result: str = "Completed") -> dict[str, Any]:
 
 
 def listed(*names: str, accepted: tuple[str, ...] = (), clear: tuple[str, ...] = ()) -> str:
-    """What `upgrade -o json` says of 5.2.0, after another one: who is `clear` does not apply, `Unsaid` says nothing."""
+    """Returns the entry of `upgrade -o json` for 5.2.0, after another one; risks in `clear` do not apply."""
     found = update("5.2.0", *names, *clear)
     for risk in found["risks"]:
         risk["conditions"][0] = {**risk["conditions"][0], "status": "False" if risk["name"] in clear else "True"}
@@ -121,7 +121,7 @@ class Machine:
 
     @property
     def called(self) -> list[str]:
-        """What was typed, except for folders."""
+        """Returns the typed commands without folders."""
         lines = (self.folder / "called").read_text().splitlines()
         return [" ".join("DIR" if word.startswith("/") else word for word in json.loads(line)) for line in lines]
 
@@ -378,6 +378,6 @@ def test_what_is_removed(tmp_path: Path) -> None:
 
 
 def test_risks_of_the_story_are_those_of_its_cluster() -> None:
-    """What the stand-in says is what the API says."""
+    """The stand-in's status matches the API."""
     found = cluster(state(update("5.2.0", DUAL_STACK_RISK, "Slow"))).status.conditional_updates[1]
     assert [risk.name for risk in found.risks] == [DUAL_STACK_RISK, "Slow"]

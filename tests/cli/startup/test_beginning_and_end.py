@@ -60,14 +60,14 @@ def test_what_it_does_not_have_is_missing() -> None:
 
 
 def test_only_some_modules_are_found_so() -> None:
-    """What is no module of the list is left to others, and one that is not there is not found."""
+    """Modules outside the list are left to other finders, and a missing module is not found."""
     assert lazy_imports.Finder.find_spec("json") is None
     assert lazy_imports.Finder.find_spec("inspect", path=[]) is None
     assert not lazy_imports.is_unread(sys)
 
 
 def test_msgspec_does_without_typing_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is being imported; whoever else asks for them has them."""
+    """The names are hidden only during the import."""
     assert lazy_imports.Finder.find_spec("typing_extensions") is None
     half = ModuleType("msgspec._utils")
     monkeypatch.setitem(sys.modules, "msgspec._utils", half)

@@ -120,7 +120,7 @@ def sectioned(kind: type[Command | Group]) -> Any:
 
 @pytest.mark.parametrize("kind", [Command, Group])
 def test_help_in_sections(kind: type[Command | Group]) -> None:
-    """What has none stands under Options, the cluster comes last, what is hidden nowhere, and no section is empty."""
+    """Ungrouped options are under Options, the cluster's come last, hidden ones nowhere, and no section is empty."""
     shown = helped(sectioned(kind), name="runup")
     titles = [line.rstrip(":") for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert titles == ["Dangerous", "Options", "Cluster"]

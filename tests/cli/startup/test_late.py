@@ -1,4 +1,4 @@
-"""Modules that are read when they are used: nobody can tell them from others but by the time that they take."""
+"""Modules that are read when used differ from others only in time."""
 
 from __future__ import annotations
 

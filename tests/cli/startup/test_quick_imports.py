@@ -19,7 +19,7 @@ print(gc.isenabled(), gc.get_freeze_count() > 10_000)
 
 
 def test_what_is_left_out_and_what_is_as_before() -> None:
-    """The authorities that aiohttp's own contexts read are none, and garbage is collected again."""
+    """aiohttp's default contexts read no authorities, and garbage collection is enabled again."""
     done = subprocess.run(
         [sys.executable, "-c", _CODE],
         capture_output=True,

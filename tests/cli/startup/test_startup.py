@@ -34,7 +34,7 @@ start.runup()
 
 
 def _imported(*words: str) -> set[str]:
-    """What a command has read when it ends, begun as its script begins it."""
+    """Returns the modules that a command has imported when it ends, started by its script."""
     code = f"import sys; sys.argv = {['runup', *words]!r}\n{_LISTED}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return set(done.stderr.rpartition("READ ")[2].split())
@@ -62,7 +62,7 @@ def test_the_version_alone_needs_no_command(run: Run) -> None:
     ),
 )
 def test_streams_that_the_caller_has_closed(words: str, code: int, to: str, closed: str, left: set[str]) -> None:
-    """What is for them is lost, as asked; all else is as ever."""
+    """Output to the closed stream is lost, as requested; the rest is unchanged."""
     script = f'exec "$0" -m runup {words} {closed}'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
     assert done.returncode == code

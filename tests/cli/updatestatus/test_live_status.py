@@ -666,7 +666,7 @@ def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
 
 
 def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: Path, run: Run) -> None:
-    """What a dump lacks is unknown."""
+    """A kind that the dump lacks is unknown."""
     import shutil
 
     folder = must_gather(tmp_path)
@@ -732,7 +732,7 @@ def test_a_controller_that_was_killed(server: Server, run: Run, report: JSON, la
 
 
 def test_an_old_report_still_tells_since_when(server: Server, report: JSON) -> None:
-    """What still holds has held since then; of another update it tells nothing."""
+    """A condition that still holds keeps its start; it is unrelated to another update."""
 
     def first_observed(began: str) -> set[Any]:
         stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
@@ -904,7 +904,7 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
 
 
 def test_watching_takes_trouble_with_one_kind_for_trouble(server: Server) -> None:
-    """What is not seen for a moment would look like what is over; it is asked again, and told once."""
+    """An unreachable server could look like the end; it is queried again, and reported once."""
     call = calls.list_raw(resource_of(Node)).request
     broken = ServerError(Status(message="etcdserver: request timed out", code=500), call)
     client: Any = Scripted(server.client, {"nodes": broken})

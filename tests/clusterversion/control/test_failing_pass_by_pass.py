@@ -172,7 +172,7 @@ async def passes(controller: ClusterVersionController, count: int) -> list[str]:
 
 
 async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
-    """What was decided on an old version is decided again, without a report."""
+    """A decision on an old version is repeated without a report."""
     scene.world.change(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
     controller = scene.controller()
     scene.refusals = {STATUS: CONFLICT}

@@ -27,7 +27,7 @@ async def no_config_maps(request: web.BaseRequest, api: FaultyApi) -> web.Stream
 
 @pytest.mark.timeout(180)
 async def test_a_refused_record_does_not_freeze_the_status(tmp_path: Path) -> None:
-    """What a preflight is remembered by cannot be written: all else goes on being told, whatever is asked next."""
+    """If the preflight's record cannot be written, all other status is still reported, whatever is requested next."""
     clock = ManualClock(SystemClock().now())
     folder = write_release(tmp_path / "release", "5.0.0", {"manifests/0000_00_cvo_00_namespace.yaml": [namespace()]})
     async with (

@@ -363,7 +363,7 @@ async def test_an_honest_release_with_much_to_say_freezes_nothing(tmp_path: Path
 
 
 async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> None:
-    """What a definition with fewer risks than ours refuses is named in a condition; the rest of the status goes on."""
+    """A definition with a lower limit refuses risks; a condition names them, and the rest of the status is written."""
     async with cluster(tmp_path) as (world, manager):
         path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditionalUpdateRisks/maxItems"
         lower = [{"op": "replace", "path": path, "value": 3}]

@@ -52,7 +52,7 @@ class Listener(World):
         self.metrics.look(observed)
         plan = super().step()
         self.metrics.count(observed, plan, self.now)
-        self.story.tell(observed, plan)
+        self.story.log(observed, plan)
         return plan
 
     def pass_time(self, seconds: float) -> World:
@@ -320,7 +320,7 @@ def test_checks_and_settings_are_counted_as_they_are_now(listener: Listener) -> 
 
 
 def test_a_clock_that_goes_back_makes_no_age_negative(listener: Listener) -> None:
-    """What was seen to change later than now is of this moment."""
+    """A change in the future counts as a change now."""
     listener.ask_preflight().settle()
     listener.report().settle()
     listener.clock.jump(-50)

@@ -39,7 +39,7 @@ def behind(world: World, *names: str, minutes: float = 1) -> tuple[Problem, ...]
             effect=Effect.NONE,
             names=(name,),
             plural="ClusterOperatorsUpdating",
-            told="are updating versions",
+            predicate="are updating versions",
             since=((name, since),),
         )
         for name in names
@@ -321,7 +321,7 @@ def test_when_a_release_is_loaded_again(load: Loading | None, due: bool) -> None
 
 
 def test_nothing_else_is_applied_while_the_feature_gate_is_unreadable() -> None:
-    """Another feature set's manifests would be applied. What is applied stays, and Failing says why nothing begins."""
+    """Another feature set's manifests would be applied. The applied release stays, and Failing gives the reason."""
     world = kept()
     applied = world.observed.progress
     world.change(feature_gate=None, feature_gate_error="forbidden").settle()

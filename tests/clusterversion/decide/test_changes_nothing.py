@@ -123,7 +123,7 @@ class ChangesNothing(RuleBasedStateMachine):
 
     @rule()
     def the_target_breaks(self) -> None:
-        """What it writes is no report."""
+        """The target writes an invalid report."""
         if self.real.observed.deployment is not None:
             self.real.bad_report("ReportInvalid", "the report is not a JSON object")
         self._work()
@@ -280,7 +280,7 @@ class ChangesNothingOfWhatIsApplied(ChangesNothing):
 
 
 def _started_anew(world: World, own: Release) -> dict[str, Any]:
-    """What a process that has just started knows about applying."""
+    """Returns the worker's knowledge in a process that has just started."""
     if world.observed.progress is None:
         return {}
     return {"progress": Progress(), "loads": {own.image: Loading(payload=release(own.version))}}

@@ -1,4 +1,4 @@
-"""What an update request comes to where the release is not what it was said to be, or nobody knows it yet."""
+"""Decides update requests whose release differs from its description, or is not known yet."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_image_of_that_version_is_taken() -> None:
 
 @pytest.mark.parametrize(("version", "taken"), [("5.0.9", False), ("5.0.2", False), ("5.0.3", True)])
 def test_a_loaded_release_says_which_it_is(version: str, taken: bool) -> None:
-    """What it must be counts, not what its image was called."""
+    """The required content counts, not the name of the image."""
     world = World.new().applying().settle()
     loads = {**world.observed.loads, image("5.0.3"): Loading(payload=release(version), at=world.now)}
     world.change(loads=loads).ask(ASKED).settle()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.factories import condition
 
-from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
+from runup.advice.decide.candidates import ALWAYS, Candidate, EvaluatedRisk
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.clusterversion.decide import size_limits
 from runup.report.report import MAX_NAME
@@ -15,20 +15,20 @@ from runup.report.report import MAX_NAME
 APPLIES = condition("Applies", "True", "Always", "")
 
 
-def judged_risk(name: str, *, from_preflight: bool = False) -> JudgedRisk:
+def evaluated_risk(name: str, *, from_preflight: bool = False) -> EvaluatedRisk:
     """A risk of that name."""
     risk = ConditionalUpdateRisk(name=name, message="m", url="https://example.com/x", matching_rules=ALWAYS)
-    return JudgedRisk(risk=risk, applies=APPLIES, from_preflight=from_preflight)
+    return EvaluatedRisk(risk=risk, applies=APPLIES, from_preflight=from_preflight)
 
 
-def update(number: int, *risks: JudgedRisk) -> Candidate:
+def update(number: int, *risks: EvaluatedRisk) -> Candidate:
     """A release; the greater the number, the older."""
     return Candidate(Release(version=f"5.0.{number:03}", image=f"i@sha256:{number:064}"), risks)
 
 
 def updates(number: int, *, from_preflight: bool = False) -> list[Candidate]:
     """So many conditional updates, newest first, each with a separate risk, all as long."""
-    return [update(index, judged_risk(f"Risk{index:03}", from_preflight=from_preflight)) for index in range(number)]
+    return [update(index, evaluated_risk(f"Risk{index:03}", from_preflight=from_preflight)) for index in range(number)]
 
 
 def fit_together(found: Sequence[Candidate]) -> bool:
@@ -46,7 +46,7 @@ def most(*, from_preflight: bool = False) -> list[Candidate]:
 
 def test_what_fits_in_bytes_fits_in_number() -> None:
     """The definition's limits are never reached, with the least of updates and of risks."""
-    one, two = (size_limits.candidate_bytes(update(1, *map(judged_risk, names))) for names in ("A", "AB"))
+    one, two = (size_limits.candidate_bytes(update(1, *map(evaluated_risk, names))) for names in ("A", "AB"))
     assert size_limits.MAX_LISTS // one < size_limits.MAX_UPDATES
     assert size_limits.MAX_LISTS // (two - one) < size_limits.MAX_RISKS
 
@@ -65,7 +65,7 @@ def test_of_more_the_oldest_go() -> None:
 def test_what_a_preflight_has_checked_stays() -> None:
     """However old it is, a tenth of the others goes."""
     number = len(most())
-    checked = update(number, judged_risk("Checked", from_preflight=True))
+    checked = update(number, evaluated_risk("Checked", from_preflight=True))
     assert size_limits.candidates([*updates(number), checked]) == (*updates(number - number // 10), checked)
 
 
@@ -78,7 +78,7 @@ def test_where_all_were_checked_the_oldest_goes_one_by_one() -> None:
 def test_of_few_that_do_not_fit_one_goes() -> None:
     """A tenth of nine is one."""
     checked = [
-        update(index, judged_risk(f"Risk{index:03}", from_preflight=True))
+        update(index, evaluated_risk(f"Risk{index:03}", from_preflight=True))
         for index in range(100, 100 + len(most()) - 4)
     ]
     assert size_limits.candidates([*updates(9), *checked]) == (*updates(4), *checked)
@@ -94,14 +94,14 @@ def test_of_few_that_do_not_fit_one_goes() -> None:
 )
 def test_names(name: str, shown: str) -> None:
     """As they are accepted."""
-    (found,) = size_limits.candidates([update(1, judged_risk(name))])
+    (found,) = size_limits.candidates([update(1, evaluated_risk(name))])
     assert [risk.name for risk in found.risks] == [shown]
 
 
 def test_long_names_that_begin_alike_stay_apart() -> None:
     """Each keeps its beginning and says that there was more."""
     names = ["N" * 300 + end for end in "ab"]
-    (found,) = size_limits.candidates([update(1, *map(judged_risk, names))])
+    (found,) = size_limits.candidates([update(1, *map(evaluated_risk, names))])
     shown = {risk.name for risk in found.risks}
     assert len(shown) == 2
     assert all(name.startswith("N" * 200 + "...") and len(name) <= MAX_NAME for name in shown)

@@ -150,5 +150,5 @@ def test_whether_an_update_names_a_release(update: Update, expected: bool) -> No
 
 
 def test_a_release_without_a_version_is_not_named_by_one() -> None:
-    """What neither of them says is not the same."""
+    """A value that both lack does not compare equal."""
     assert not asks_for(Update(version="five"), Release(version="six"))

@@ -66,7 +66,7 @@ def test_which_entry_goes(special: Special, gone: int) -> None:
 
 
 def test_a_hundred_and_fifty_updates() -> None:
-    """What is left: the installation, the first and last patch of each minor, and the newest entries."""
+    """Keeps the installation, the first and last patch of each minor version, and the newest entries."""
     entries: tuple[UpdateHistory, ...] = ()
     for number in range(150):
         release = Release(version=f"5.{number // 50}.{number % 50}", image=f"i@{number}")

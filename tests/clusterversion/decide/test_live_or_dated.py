@@ -467,7 +467,7 @@ def test_a_request_that_was_cleared_unseen_takes_nothing_back() -> None:
 
 
 def test_dropping_another_request_leaves_the_update_alone() -> None:
-    """What is taken back is what was asked for last: here an update that was never accepted."""
+    """The latest request is withdrawn: here an update that was never accepted."""
     world = World.new().settle().ask(TO).settle().ask(Update(version="5.1.0")).settle()
     world.ask(None).settle()
     assert world.version.status.desired.version == "5.0.3"

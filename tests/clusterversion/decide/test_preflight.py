@@ -121,7 +121,7 @@ def _conditional(world: World) -> tuple[ConditionalUpdate, ...]:
     ],
 )
 def test_could_not_tell_is_never_recommended(report: dict[str, Any], expected: dict[str, tuple[str, str]]) -> None:
-    """What a check could not find out is in the way under a name that can be accepted."""
+    """An unknown result blocks under a name that can be accepted."""
     world = started("5.0.3").report(**report).settle()
     assert world.risks("5.0.3") == expected
     assert world.recommended("5.0.3") == ("Unknown", "PreflightPartial")
@@ -271,11 +271,11 @@ FAILURES: list[Any] = [
     *(
         pytest.param(
             {"state": ContainerState(waiting=ContainerStateWaiting(reason=reason, message="why"))},
-            told,
+            reported,
             False,
             id=f"the kubelet waits for {reason}",
         )
-        for reason, told in (
+        for reason, reported in (
             ("ErrImagePull", "ImagePullFailed"),
             ("InvalidImageName", "ImagePullFailed"),
             ("ErrImageNeverPull", "ImagePullFailed"),
@@ -467,9 +467,9 @@ def test_where_the_api_takes_no_more_risks_the_target_checked_first_goes() -> No
     for version in ("5.0.3", "5.1.0", "5.2.0"):
         world.ask_preflight(version).settle()
         world.report(*(risk(f"R{number}-{version}") for number in range(190))).settle()
-    told = [risk.name for risk in world.version.status.conditional_update_risks]
-    assert len(told) <= 500
-    counts = {version: sum(name.endswith(version) for name in told) for version in ("5.0.3", "5.1.0", "5.2.0")}
+    reported = [risk.name for risk in world.version.status.conditional_update_risks]
+    assert len(reported) <= 500
+    counts = {version: sum(name.endswith(version) for name in reported) for version in ("5.0.3", "5.1.0", "5.2.0")}
     assert [version for version, count in counts.items() if count] == ["5.1.0", "5.2.0"]
 
 
@@ -530,13 +530,13 @@ def test_nothing_of_an_image_is_read_before_its_signature(mode: str) -> None:
     world.trusted = False
     for version in ("", "5.7.0"):
         world.settle().ask(Update(mode=mode, image=NO_GRAPH, version=version)).settle()
-        told = world.message("PreflightFailed" if mode else "ReleaseAccepted")
+        reported = world.message("PreflightFailed" if mode else "ReleaseAccepted")
         if mode:
-            assert f"image {NO_GRAPH} is not trusted, so nothing was started: no signature" in told
+            assert f"image {NO_GRAPH} is not trusted, so nothing was started: no signature" in reported
         else:
             # The words are those of an update to a release that the graph knows.
             named = f'version="{version}" image="{NO_GRAPH}"'
-            assert told == f"Retrieving payload failed {named} failure=The update cannot be verified: no signature"
+            assert reported == f"Retrieving payload failed {named} failure=The update cannot be verified: no signature"
         assert world.plans[-1].requeue_after_s == 60.0
     if mode:
         assert world.condition("PreflightFailed") == ("True", "ImageVerificationFailed")
@@ -567,7 +567,7 @@ def test_a_stated_version_is_compared_with_the_images_own() -> None:
 
 
 def test_an_image_whose_stated_version_changes_is_another_request() -> None:
-    """What was started for the image is not what is asked for now; the graph knows better."""
+    """The attempt for the image does not match the new request; the graph knows its version."""
     asked = Update(mode="Preflight", image=image("5.2.0"), version="5.2.0")
     world = World.new().settle().ask(asked).settle()
     assert world.observed.deployment is not None

@@ -320,7 +320,7 @@ def test_a_target_whose_signature_was_waived_never_gets_the_operators_account() 
 
 @pytest.mark.parametrize("force", [True, False], ids=["with force beside it", "without force"])
 def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
-    """What was verified before the request was forced is no worse for that."""
+    """A release that was verified before the request was forced stays verified."""
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.ask(None).settle().ask_preflight("5.0.3", force=force).settle()
     assert pod_spec(world)["serviceAccountName"] == "cluster-version-operator"

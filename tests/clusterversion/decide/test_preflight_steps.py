@@ -1,4 +1,4 @@
-"""What a preflight does about leftovers, images that are looked at again, and pods that do not end."""
+"""Tests how a preflight handles leftovers, repeated image checks, and pods that do not end."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_pods_that_are_waited_for(pods: tuple[Pod, ...], text: str) -> None:
 
 
 def check(**known: Any) -> ReleaseCheck:
-    """What is known about an image."""
+    """Returns what is known about an image."""
     return ReleaseCheck(**known)
 
 
@@ -174,7 +174,7 @@ def test_a_request_that_does_not_say_yet_what_it_means_leaves_what_runs_alone() 
 
 
 def test_the_last_words_of_a_preflight_that_is_cleared_are_a_complete_report() -> None:
-    """What was still running when it was cleared is no result."""
+    """A preflight that was still running when it was cleared has no result."""
     world = started().report(risk("Early"), execution_status="running").settle()
     world.ask(None).settle()
     assert stored_reports.read(world.observed.history).reports == ()

@@ -71,7 +71,7 @@ def test_not_even_the_condition_is_sent_twice() -> None:
 
 
 def test_another_value_is_tried() -> None:
-    """What changes may fit: it is written whole, and the condition goes."""
+    """A change may fit: the status is written in full, and the condition is removed."""
     world = _reported()
     _refuse(world, "status.conditionalUpdates", "status.conditionalUpdateRisks")
     world.settle()

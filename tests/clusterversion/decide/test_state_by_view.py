@@ -110,7 +110,7 @@ SITUATIONS: dict[str, Situation] = {
 
 @dataclass(frozen=True)
 class Views:
-    """What each view shows of one target; None if the view does not list it."""
+    """The state of one target in each view; None if the view does not list it."""
 
     found: Findings | None
     show: str

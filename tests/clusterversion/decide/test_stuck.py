@@ -43,7 +43,7 @@ def test_a_pass_that_cannot_be_decided(progressing: str) -> None:
 
 
 def test_a_write_that_is_refused_leaves_the_cluster_available() -> None:
-    """What is written besides the status is a preflight's, and a preflight changes nothing."""
+    """Only a preflight writes anything but the status, and a preflight changes nothing."""
     found = written_conditions(Failure("configmaps is forbidden", "Forbidden"), AVAILABLE)
     assert found["Available"] == ("True", "AsExpected", "Done applying 5.0.0")
     assert found["Failing"] == ("True", "Forbidden", "configmaps is forbidden")
@@ -51,7 +51,7 @@ def test_a_write_that_is_refused_leaves_the_cluster_available() -> None:
 
 
 def test_it_is_said_once() -> None:
-    """What is in the status already is not written again: each write would lead to the next pass."""
+    """An unchanged status is not written again: each write would start the next pass."""
     failure = Failure("x" * 10)
     first = sync_failure.plan(cluster_version(conditions=(AVAILABLE,)), failure, NOW)
     assert len(first.actions) == 1

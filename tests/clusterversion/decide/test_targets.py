@@ -219,7 +219,7 @@ ATTEMPTS: dict[str, tuple[Update, Attempt, str]] = {
 
 @pytest.mark.parametrize(("update", "attempt", "image"), ATTEMPTS.values(), ids=ATTEMPTS.keys())
 def test_a_graph_that_changes_does_not_move_a_target(update: Update, attempt: Attempt, image: str) -> None:
-    """What was meant when the attempt began is meant still, as long as it is the same request."""
+    """The meaning of a request is fixed when the attempt begins."""
     assert meant(update, NEXT, attempt=attempt).image == image
 
 

@@ -1,4 +1,4 @@
-"""What ended and silent preflights said is reported by name and once, and as what it is."""
+"""Results of ended and silent preflights are reported once, by name and with their state."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_a_large_jump_is_checked_but_not_made() -> None:
     ids=["by its own name", "by a mirror's name"],
 )
 def test_the_running_release_is_nothing_to_go_to(image_: str) -> None:
-    """What an image is says its digest; where it comes from makes no other release of it."""
+    """The digest identifies an image; another registry does not make another release."""
     world = World.new().settle().ask(Update(image=image_)).settle()
     assert (world.version.status.desired.version, world.version.status.desired.image) == ("5.0.0", OWN)
     assert len(world.version.status.history) == 1

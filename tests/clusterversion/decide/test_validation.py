@@ -12,7 +12,7 @@ GOOD = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
 
 
 def of_id(text: str, what: str) -> str:
-    """What is said about a cluster's ID."""
+    """Returns the error about a cluster's ID."""
     return f'spec.clusterID: Invalid value: "{text}": must be {what}'
 
 

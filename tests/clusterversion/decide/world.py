@@ -149,7 +149,7 @@ class World:
         )
 
     def worker_says(self, **changes: Any) -> World:
-        """What the worker has come to with what it was asked for."""
+        """Sets the worker's result for its request."""
         assert self.observed.progress is not None
         return self.change(progress=replace(self.observed.progress, **changes))
 
@@ -276,7 +276,7 @@ class World:
         return [release.version for release in self.version.status.available_updates or ()]
 
     def change(self, **changes: Any) -> World:
-        """What is observed changes in these fields."""
+        """Changes these fields of the observed state."""
         self.observed = replace(self.observed, **changes)
         return self
 

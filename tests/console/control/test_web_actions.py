@@ -22,7 +22,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from runup.console.control import web_server
 from runup.console.control.cluster_actions import ClusterActions
-from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.evaluation_process import EvaluationProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import Statuses
@@ -45,7 +45,7 @@ def cluster(server: Server) -> Iterator[Server]:
 
 
 @pytest.fixture
-async def console(process: JudgingProcess, tmp_path: Path, cluster: Server) -> AsyncIterator[ServedConsole]:
+async def console(process: EvaluationProcess, tmp_path: Path, cluster: Server) -> AsyncIterator[ServedConsole]:
     """A console on this machine, from which clusters can be changed."""
     actions = ClusterActions(Connection())
     async with served(process, tmp_path, pages=boards.ACTING, actions=actions, kubeconfig=cluster.kubeconfig) as made:
@@ -203,7 +203,7 @@ async def test_the_end_of_a_session(console: ServedConsole, cluster: Server) -> 
     assert "desiredUpdate" not in cluster.cluster_version()["spec"]
 
 
-async def test_a_console_that_only_shows(process: JudgingProcess, tmp_path: Path, cluster: Server) -> None:
+async def test_a_console_that_only_shows(process: EvaluationProcess, tmp_path: Path, cluster: Server) -> None:
     """It has neither the pages nor the forms, unless it is started with them."""
     async with served(process, tmp_path, kubeconfig=cluster.kubeconfig) as console:
         assert (await console.ask(f"/enter?key={ENTER_KEY}"))[0] == 404
@@ -211,7 +211,9 @@ async def test_a_console_that_only_shows(process: JudgingProcess, tmp_path: Path
         assert (await console.ask("/clusters/harbour/start", "POST", data={"to": "5.1.0"}))[0] == 405
 
 
-async def test_by_the_right_of_whoever_is_logged_in(process: JudgingProcess, tmp_path: Path, cluster: Server) -> None:
+async def test_by_the_right_of_whoever_is_logged_in(
+    process: EvaluationProcess, tmp_path: Path, cluster: Server
+) -> None:
     """The console's own account may do all; a user who may only read is refused in the server's words."""
     own = config.load(str(cluster.kubeconfig))
     tokens = {
@@ -246,7 +248,7 @@ async def test_by_the_right_of_whoever_is_logged_in(process: JudgingProcess, tmp
         assert cluster.cluster_version()["spec"]["desiredUpdate"]["version"] == "5.1.0"
 
 
-async def test_routes_that_change_something(process: JudgingProcess) -> None:
+async def test_routes_that_change_something(process: EvaluationProcess) -> None:
     """There are these, and no others."""
     clock = SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
+from runup.console.decide.evaluation import Board
 from tests.console import boards
 from tests.kubekit.kube.apiscript import scripted_api
 from tests.process.test_readers import Reviews
@@ -26,13 +27,12 @@ from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import path_of
 from runup.console.control import login, statuses, web_server
 from runup.console.control.cluster_actions import ClusterActions
-from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.evaluation_process import EvaluationProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules, sessions
-from runup.console.decide.judgement import Board
 from runup.fleet.decide.members import Member
 from runup.updatestatus.control.status_reading import StatusReading
 
@@ -51,9 +51,9 @@ def _status(member: Member) -> StatusReading:
 
 
 @pytest.fixture
-def process() -> Iterator[JudgingProcess]:
+def process() -> Iterator[EvaluationProcess]:
     """A process that reads statuses."""
-    made = JudgingProcess({STATUS: _status}, parallel=2)
+    made = EvaluationProcess({STATUS: _status}, parallel=2)
     yield made
     made.close()
 
@@ -75,7 +75,7 @@ class ServedConsole:
 
 @asynccontextmanager
 async def served(
-    process: JudgingProcess,
+    process: EvaluationProcess,
     folder: Path,
     logins: Logins | None = None,
     *,
@@ -115,7 +115,7 @@ def _in(member: Member, folder: Path) -> Member:
 
 
 @pytest.fixture
-async def console(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[ServedConsole]:
+async def console(process: EvaluationProcess, tmp_path: Path) -> AsyncIterator[ServedConsole]:
     """A console for anybody who reaches it."""
     async with served(process, tmp_path) as made:
         yield made
@@ -186,7 +186,7 @@ async def test_what_is_refused(
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-async def test_no_route_changes_anything(process: JudgingProcess) -> None:
+async def test_no_route_changes_anything(process: EvaluationProcess) -> None:
     """All routes are for reading, but those that begin and end a login."""
     clock = SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
@@ -222,8 +222,8 @@ async def test_an_update_is_renewed(console: ServedConsole) -> None:
     assert found == sorted(set(found))
 
 
-async def test_an_old_status_is_no_event(process: JudgingProcess, tmp_path: Path) -> None:
-    """What was read before somebody looks again is not sent as if it were of now; the next reading is."""
+async def test_an_old_status_is_no_event(process: EvaluationProcess, tmp_path: Path) -> None:
+    """An old reading is not sent as new; the next reading is."""
     clock = ManualClock()
     async with served(process, tmp_path, clock=clock) as console:
         assert "orchard 1" in (await console.ask("/clusters/orchard/update"))[1]
@@ -284,7 +284,7 @@ async def test_too_many_requests(console: ServedConsole, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple[ServedConsole, Reviews]]:
+async def closed(process: EvaluationProcess, tmp_path: Path) -> AsyncIterator[tuple[ServedConsole, Reviews]]:
     """A console with a login, and the API server that it asks."""
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:
         reviews = Reviews(api)
@@ -357,7 +357,7 @@ async def test_logins_that_are_refused(
 
 
 async def _begin_a_login(url: str, ending: AsyncExitStack) -> asyncio.StreamReader:
-    """What answers a login that is begun and never sent whole."""
+    """Returns the answer to a login that is begun and never sent whole."""
     address = URL(url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     ending.callback(writer.close)
@@ -366,7 +366,7 @@ async def _begin_a_login(url: str, ending: AsyncExitStack) -> asyncio.StreamRead
     return reader
 
 
-async def test_logins_that_are_never_sent_whole(process: JudgingProcess, tmp_path: Path) -> None:
+async def test_logins_that_are_never_sent_whole(process: EvaluationProcess, tmp_path: Path) -> None:
     """Whoever is not logged in can begin many: they stop neither pages nor probes, and end after a while."""
     clock = ManualClock()
     async with AsyncExitStack() as ending:
@@ -415,7 +415,7 @@ async def test_a_busy_console_is_not_ill(console: ServedConsole, monkeypatch: py
     assert (await console.ask("/healthz"))[0] == 200
 
 
-async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_path: Path) -> None:
+async def test_an_api_server_that_does_not_answer(process: EvaluationProcess, tmp_path: Path) -> None:
     """Nobody gets in."""
     async with scripted_api() as api:
         gone = ClusterConfig(server=api.url)
@@ -479,7 +479,7 @@ async def test_two_cookies_are_none(closed: tuple[ServedConsole, Reviews], more:
 async def test_a_login_is_not_ended_by_others(
     closed: tuple[ServedConsole, Reviews], headers: dict[str, str], key: str
 ) -> None:
-    """What is not the form that was made for it ends no login."""
+    """A foreign form does not end a login."""
     console, _ = closed
     cookie, other = await _cookie(console), await _cookie(console)
     keys = {"own": await _form_key(console, cookie), "other": await _form_key(console, other)}
@@ -488,7 +488,7 @@ async def test_a_login_is_not_ended_by_others(
     assert (await console.ask("/", headers=cookie))[0] == 200
 
 
-async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: Path) -> None:
+async def test_a_stream_ends_with_its_login(process: EvaluationProcess, tmp_path: Path) -> None:
     """Nothing is sent any more to anybody who has the cookie, also on a page that was opened before."""
     clock = ManualClock()
     async with scripted_api() as api, Client(ClusterConfig(server=api.url)) as client:

@@ -1,4 +1,4 @@
-"""What is read of a cluster for the console: its preflight with the objects that risks name, live and in a dump."""
+"""Reads a cluster for the console: its preflight with the objects that risks name, live and in a dump."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ANY = RequestedUpdate()
 def test_a_dump() -> None:
     """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
     member = Member(name="harbour", dump=str(EXAMPLES / "skip-level"))
-    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.findings.completed
-    assert judged.offered is not None
-    assert judged.offered.origin == "5.0.0"
-    by_name = {each.name: each for each in judged.evidence}
+    evaluated = worker_tasks.evaluate(member, connection=Connection(), requested_update=ANY)
+    assert evaluated.findings.completed
+    assert evaluated.offered is not None
+    assert evaluated.offered.origin == "5.0.0"
+    by_name = {each.name: each for each in evaluated.evidence}
     node = kyaml.load(by_name["Node worker-1"].yaml)
     assert (node["kind"], node["metadata"]["name"]) == ("Node", "worker-1")
     assert "NodeCordoned" in by_name["Node worker-1"].risks
@@ -41,9 +41,9 @@ def test_a_dump() -> None:
 )
 def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     """The reason is the result, of the preflight and of the status."""
-    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.findings.failed is not None
-    assert "/nowhere" in judged.findings.failed.message
+    evaluated = worker_tasks.evaluate(member, connection=Connection(), requested_update=ANY)
+    assert evaluated.findings.failed is not None
+    assert "/nowhere" in evaluated.findings.failed.message
     assert isinstance(worker_tasks.status_of(member, connection=Connection()), str)
 
 
@@ -62,31 +62,31 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
     """The others are reported, and that it is left out."""
     kept[1].write_text("{")
     if member is GONE:
-        judged = worker_tasks.judge_with_history(
+        evaluated = worker_tasks.evaluate_with_history(
             member, connection=Connection(), requested_update=ANY, store=str(tmp_path), days=0
         )
     else:
-        judged = worker_tasks.judge_kept(member, connection=Connection(), store=str(tmp_path), days=0)
-    assert judged.findings.failed is not None
-    assert [step.observed for step in judged.steps] == [NOON]
-    assert [kept[1].name in note for note in judged.history_notes] == [True]
+        evaluated = worker_tasks.evaluate_kept(member, connection=Connection(), store=str(tmp_path), days=0)
+    assert evaluated.findings.failed is not None
+    assert [step.observed for step in evaluated.steps] == [NOON]
+    assert [kept[1].name in note for note in evaluated.history_notes] == [True]
 
 
 def test_a_store_that_cannot_be_read() -> None:
     """It is not the same as one without reports."""
-    judged = worker_tasks.judge_with_history(
+    evaluated = worker_tasks.evaluate_with_history(
         GONE, connection=Connection(), requested_update=ANY, store="sqlite:/nowhere", days=0
     )
-    assert judged.steps == ()
-    assert ["/nowhere: there is no such file" in note for note in judged.history_notes] == [True]
+    assert evaluated.steps == ()
+    assert ["/nowhere: there is no such file" in note for note in evaluated.history_notes] == [True]
 
 
 def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its oldest reports are not told, and that is said."""
     monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
-    judged = worker_tasks.judge_kept(Member(name="a"), connection=Connection(), store=str(tmp_path), days=0)
-    assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
-    assert judged.history_notes == ("the newest 1 of 2 reports are told",)
+    evaluated = worker_tasks.evaluate_kept(Member(name="a"), connection=Connection(), store=str(tmp_path), days=0)
+    assert [step.observed for step in evaluated.steps] == [NOON + timedelta(days=1)]
+    assert evaluated.history_notes == ("the newest 1 of 2 reports are told",)
 
 
 @pytest.mark.slow
@@ -97,8 +97,8 @@ def test_a_live_cluster(server: Server) -> None:
         status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},
     )
     member = Member(name="a", kubeconfig=str(server.kubeconfig))
-    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.findings.completed, judged.findings.failed
-    assert judged.offered is not None
-    assert (judged.offered.origin, judged.offered.channel) == ("5.0.0", "stable-5")
-    assert all(each.yaml or each.why for each in judged.evidence)
+    evaluated = worker_tasks.evaluate(member, connection=Connection(), requested_update=ANY)
+    assert evaluated.findings.completed, evaluated.findings.failed
+    assert evaluated.offered is not None
+    assert (evaluated.offered.origin, evaluated.offered.channel) == ("5.0.0", "stable-5")
+    assert all(each.yaml or each.why for each in evaluated.evidence)

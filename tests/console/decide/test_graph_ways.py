@@ -10,8 +10,8 @@ from tests.cli.preflight.render import samples
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.update_paths import UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
+from runup.console.decide.board import Evaluation, Offered
 from runup.console.decide.graph_ways import MOST_UPDATES, Graph, find_way
-from runup.console.decide.judgement import Judgement, Offered
 from runup.preflight.decide.findings import Findings
 from runup.report.report import CONTROL_PLANE, NODES, ReportedStep
 
@@ -37,7 +37,7 @@ def _graph(*edges: tuple[str, str], risky: tuple[tuple[str, str], ...] = (), rem
 
 
 TWO = _graph(("5.0.0", "5.1.0"), risky=(("5.1.0", "5.2.0"),), removed={("5.0.0", "5.2.0"): ("blocked.yaml",)})
-OF_GRAPH = Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="stable-5"))
+OF_GRAPH = Evaluation(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="stable-5"))
 
 
 def test_a_way_through_a_graph() -> None:
@@ -50,32 +50,32 @@ def test_a_way_through_a_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judged", "graph", "why"),
+    ("evaluated", "graph", "why"),
     [
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="fast")),
+            Evaluation(findings=samples.CLEAR, offered=Offered(origin="5.0.0", channel="fast")),
             TWO,
             "no release in channel fast",
             id="channel",
         ),
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered(origin="4.9.0")),
+            Evaluation(findings=samples.CLEAR, offered=Offered(origin="4.9.0")),
             TWO,
             "4.9.0 is not in the graph",
             id="release",
         ),
-        pytest.param(Judgement(findings=samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
+        pytest.param(Evaluation(findings=samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
         pytest.param(
-            Judgement(findings=Findings(source="", target="")), TWO, "is not known", id="nobody knows where it stands"
+            Evaluation(findings=Findings(source="", target="")), TWO, "is not known", id="nobody knows where it stands"
         ),
         pytest.param(
-            Judgement(findings=samples.CLEAR, offered=Offered(origin="5.0.0")), None, "names no update", id="no update"
+            Evaluation(findings=samples.CLEAR, offered=Offered(origin="5.0.0")), None, "names no update", id="no update"
         ),
     ],
 )
-def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: str) -> None:
+def test_ways_that_are_not_known(evaluated: Evaluation, graph: Graph | None, why: str) -> None:
     """The reason is reported, and nothing is drawn."""
-    way = find_way(judged, graph)
+    way = find_way(evaluated, graph)
     assert way.paths is None
     assert why in way.why
 
@@ -83,7 +83,7 @@ def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: st
 def test_a_target_that_the_graph_does_not_have() -> None:
     """The way is to the newest release, and says so."""
     way = find_way(
-        Judgement(
+        Evaluation(
             findings=Findings(source="5.0.0", target="6.0.0"), offered=Offered(origin="5.0.0", channel="stable-5")
         ),
         TWO,
@@ -106,7 +106,7 @@ def test_what_cluster_version_offers() -> None:
             ConditionalUpdate(release=Release(version="5.1.9"), conditions=(refused,)),
         ),
     )
-    way = find_way(Judgement(findings=samples.CLEAR, offered=offered), None)
+    way = find_way(Evaluation(findings=samples.CLEAR, offered=offered), None)
     assert way.paths is not None
     assert way.paths.updates == (
         UpdateStep("5.0.0", "5.0.1"),
@@ -129,7 +129,7 @@ def test_what_cluster_version_offers() -> None:
 def test_names_the_channel_to_ask_for_a_way_of_several_steps(channel: str, channels: tuple[str, ...], ask: str) -> None:
     """ClusterVersion names updates of one step, so that no way being known does not mean that there is none."""
     offered = Offered(origin="5.0.0", channel=channel, available=(Release(version="5.0.1"),), channels=channels)
-    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=offered), None)
+    way = find_way(Evaluation(findings=Findings(source="5.0.0", target="5.2.0"), offered=offered), None)
     assert way.verdict == "It is not known whether a way leads to 5.2.0."
     assert way.why.endswith(ask)
 
@@ -137,7 +137,9 @@ def test_names_the_channel_to_ask_for_a_way_of_several_steps(channel: str, chann
 def test_says_that_no_way_leads_to_the_target_of_a_whole_graph() -> None:
     """The search of a graph is complete."""
     graph = _graph(("5.0.0", "5.0.1"), ("5.1.0", "5.2.0"))
-    way = find_way(Judgement(findings=Findings(source="5.0.0", target="5.2.0"), offered=Offered(origin="5.0.0")), graph)
+    way = find_way(
+        Evaluation(findings=Findings(source="5.0.0", target="5.2.0"), offered=Offered(origin="5.0.0")), graph
+    )
     assert way.verdict == "No way leads to 5.2.0 in the graph that was given, every channel."
 
 
@@ -148,7 +150,9 @@ def test_the_steps_of_kubernetes() -> None:
         ReportedStep(part=NODES, version="1.35", risks=("A", "B")),
         ReportedStep(part=CONTROL_PLANE, version="1.36"),
     )
-    way = find_way(Judgement(findings=Findings(source="1.34.2", target="1.36.0", kind="Kubernetes", steps=steps)), None)
+    way = find_way(
+        Evaluation(findings=Findings(source="1.34.2", target="1.36.0", kind="Kubernetes", steps=steps)), None
+    )
     assert way.paths is not None
     assert way.paths.way == (UpdateStep("1.34.2", "1.35", ("A", "B")), UpdateStep("1.35", "1.36"))
 
@@ -157,7 +161,7 @@ def test_more_updates_than_anybody_reads() -> None:
     """Some are left out, and counted; the way is whole."""
     many = [("5.0.0", f"5.0.{number}") for number in range(1, MOST_UPDATES + 11)]
     way = find_way(
-        Judgement(findings=Findings(source="5.0.0", target="5.0.1"), offered=Offered(origin="5.0.0")), _graph(*many)
+        Evaluation(findings=Findings(source="5.0.0", target="5.0.1"), offered=Offered(origin="5.0.0")), _graph(*many)
     )
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)

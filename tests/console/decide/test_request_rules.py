@@ -123,7 +123,7 @@ def test_where_a_login_leads(asked: str, shown: str) -> None:
     ],
 )
 def test_who_reaches_an_address(host: str, is_local: bool, is_any: bool) -> None:
-    """What is not known to be this machine alone is for others too."""
+    """An address that is not certainly local counts as public."""
     assert (rules.is_loopback(host), rules.is_any_address(host)) == (is_local, is_any)
 
 

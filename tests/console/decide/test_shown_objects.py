@@ -1,4 +1,4 @@
-"""What of an object is shown: its YAML, with the fields that hold no secrets; `tests/rules` has the fields."""
+"""Shows objects as YAML without secret fields; `tests/rules` has the fields."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_long_object_is_cut_and_says_so() -> None:
 
 
 def test_an_object_without_end_is_no_fault() -> None:
-    """What is nested deeper than any object is hidden."""
+    """Fields nested deeper than in any real object are hidden."""
     deep: Any = "end"
     for _ in range(200):
         deep = {"a": deep}

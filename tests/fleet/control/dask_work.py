@@ -1,4 +1,4 @@
-"""What workers of the tests do: a task says that it began, and waits until it may end."""
+"""Tasks for the workers of the tests: a task reports its start and waits for permission to end."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_no_members(listing: Listing, says: str) -> None:
 
 
 def test_a_folder_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
-    """What may hold objects; nothing else, and nothing next to the folder."""
+    """Lists locations that may hold objects, and nothing next to the folder."""
     store.pipe("/fleet/orchard/../stray.json", b"[]")
     with fetch_dump("memory://fleet/orchard") as folder:
         assert folder.name == "orchard"

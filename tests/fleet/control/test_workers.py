@@ -94,7 +94,7 @@ def test_who_takes_too_long_is_ended_and_not_tried_again() -> None:
 
 
 def test_a_process_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one dump took is not kept while the next is read."""
+    """Memory of one dump is released before the next is read."""
     monkeypatch.setattr(workers, "_LARGE_MIB", -1)
     pids = [pid for _, pid in Pool(lambda _: os.getpid(), 2).run(range(5))]
     assert len(set(map(str, pids))) == 5

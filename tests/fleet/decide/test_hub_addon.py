@@ -65,7 +65,7 @@ def test_nothing_but_reports_and_statuses_travels() -> None:
 
 
 def test_the_accounts_write_what_travels_and_nothing_else() -> None:
-    """What is more than reading is for ConfigMaps by name, in their own namespace; they make none."""
+    """Rights beyond reading are for named ConfigMaps in the agents' namespace; they may not create any."""
     writing = [
         (each["metadata"]["name"], each["metadata"].get("namespace", ""), rule)
         for each in (*of_kind("Role"), *of_kind("ClusterRole"))

@@ -279,7 +279,7 @@ AGES: dict[str, tuple[datetime | None, str | None, str]] = {
 
 @pytest.mark.parametrize(("observed", "every", "said"), AGES.values(), ids=list(AGES))
 def test_how_old_a_report_may_be(observed: datetime | None, every: str | None, said: str) -> None:
-    """What is too old, or of no time that is known, is kept and is doubtful."""
+    """A report that is too old, or has no known time, is kept and marked as doubtful."""
     member = one(cluster(), work(travelled(report(observed)), every=every))
     assert member.report is not None
     assert [doubt.risk for doubt in member.doubts] == ([OLD] if said else [])

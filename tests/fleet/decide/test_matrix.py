@@ -74,7 +74,7 @@ def test_why_risks_are_accepted_and_what_has_grown() -> None:
 
 
 def test_clusters_with_the_same_open_risks_are_one_group() -> None:
-    """What is accepted makes no difference to what is left to do; the largest group comes first."""
+    """Acceptance does not change the remaining work; the largest group comes first."""
     table = matrix(
         [
             ("a", findings_with(risk("Ack"))),

@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[list[Member], str]] = {
 
 @pytest.mark.parametrize(("members", "said"), REFUSED.values(), ids=list(REFUSED))
 def test_a_fleet_that_nobody_could_read(members: list[Member], said: str) -> None:
-    """What is wrong, and the way out."""
+    """Names the error and the way out."""
     with pytest.raises(BadFleet) as caught:
         fleet_of(members)
     assert caught.value.message == said

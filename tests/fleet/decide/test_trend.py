@@ -1,4 +1,4 @@
-"""What came and went in kept reports; what a check could not tell is not gone."""
+"""Tests which risks came and went in stored reports; an unknown result does not remove a risk."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class OwnNamespace:
     client: SyncClient
     namespace: str
     clock: ManualClock = field(default_factory=ManualClock)
-    told: list[Done] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sets = ObjectSets(self.client, self.clock, tool_version="1.2.3")
@@ -69,20 +69,20 @@ class OwnNamespace:
         return self.client.send(calls.create(resource, made(resource, name, namespace, **content)))
 
     def apply(self, *objects: JSON, component: str = "fruit", **choices: bool) -> dict[str, str]:
-        """What became of each object of a set, by kind and name in the order in which it was reported."""
+        """Returns the outcome of each object of a set, by kind and name in the reported order."""
         inventory = inventory_of(component, self.namespace, objects, {"image": "i"})
-        return self.told_of(lambda tell: self.sets.apply_set(objects, inventory, tell, **choices))
+        return self.results_of(lambda on_done: self.sets.apply_set(objects, inventory, on_done, **choices))
 
-    def told_of(self, work: Any) -> dict[str, str]:
-        """What `work` reports objects."""
-        told: list[Done] = []
-        work(told.append)
-        return {f"{done.identity.kind} {done.identity.name}": str(done.outcome) for done in told}
+    def results_of(self, work: Any) -> dict[str, str]:
+        """What `work` reports about each object."""
+        done: list[Done] = []
+        work(done.append)
+        return {f"{each.identity.kind} {each.identity.name}": str(each.outcome) for each in done}
 
     def remove(self, component: str = "fruit", **choices: Any) -> dict[str, str]:
-        """What became of each object of a set that is removed."""
+        """Returns the outcome of each object of a set that is removed."""
         (inventory,) = (each for each in self.sets.installed(component) if each.namespace == self.namespace)
-        return self.told_of(lambda tell: self.sets.remove_set(inventory, tell, **{"definitions": False, **choices}))
+        return self.results_of(lambda done: self.sets.remove_set(inventory, done, **{"definitions": False, **choices}))
 
     def stored(self, name: str) -> JSON:
         """A ConfigMap as the server has it."""
@@ -151,8 +151,8 @@ def test_a_dry_run_foretells_and_writes_nothing(space: OwnNamespace) -> None:
         space.map("a", x="1"),
     )
     inventory = inventory_of("fruit", new, objects, {})
-    told = space.told_of(lambda tell: space.sets.apply_set(objects, inventory, tell, dry_run=True))
-    assert told == {
+    done = space.results_of(lambda on_done: space.sets.apply_set(objects, inventory, on_done, dry_run=True))
+    assert done == {
         f"Namespace {new}": "created",
         "ConfigMap in-it": "created",
         "Apple it": "created",
@@ -163,8 +163,8 @@ def test_a_dry_run_foretells_and_writes_nothing(space: OwnNamespace) -> None:
     assert space.sets.installed("fruit") == ()
     elsewhere = (made(CONFIG_MAPS, "a", new),)
     alone = inventory_of("fruit", space.namespace, elsewhere, {})
-    told = space.told_of(lambda tell: space.sets.apply_set(elsewhere, alone, tell, dry_run=True))
-    assert told == {"ConfigMap a": "created"}, "of a namespace that somebody else is still to make"
+    done = space.results_of(lambda on_done: space.sets.apply_set(elsewhere, alone, on_done, dry_run=True))
+    assert done == {"ConfigMap a": "created"}, "of a namespace that somebody else is still to make"
     space.apply(space.map("a", x="1"), space.map("b"))
     foretold = space.apply(space.map("a", x="2"), dry_run=True)
     assert foretold == {"ConfigMap a": "configured", "ConfigMap b": "pruned"}
@@ -176,13 +176,13 @@ def test_a_dry_run_foretells_and_writes_nothing(space: OwnNamespace) -> None:
 
 
 def test_the_parent_is_written_once_its_namespace_is_there(space: OwnNamespace) -> None:
-    """What is applied is found from then on, whatever happens before the end."""
+    """Applied objects are found from then on, even after an interruption."""
     new = f"{space.namespace}-new"
     objects = (made(NAMESPACES, new), made(CONFIG_MAPS, "a", new), made(CONFIG_MAPS, "b", new, data="no map"))
     inventory = inventory_of("pears", new, objects, {})
     with pytest.raises(Exception, match="data"):
-        space.sets.apply_set(objects, inventory, space.told.append)
-    assert [str(done.identity) for done in space.told] == [f"Namespace {new}", f"ConfigMap {new}/a"]
+        space.sets.apply_set(objects, inventory, space.done.append)
+    assert [str(each.identity) for each in space.done] == [f"Namespace {new}", f"ConfigMap {new}/a"]
     assert [each.namespace for each in space.sets.installed("pears")] == [new]
     space.client.send(calls.delete(NAMESPACES, new))
 
@@ -193,8 +193,8 @@ def test_what_a_set_has_no_longer_is_pruned(space: OwnNamespace) -> None:
     space.apply(space.map("a"), space.map("b"), made(ROLES, role, rules=[]))
     space.create(CONFIG_MAPS, "theirs", space.namespace)
     space.apply(space.map("of-another"), component="pears")
-    told = space.apply(space.map("a"))
-    assert told == {"ConfigMap a": "unchanged", "ConfigMap b": "pruned", f"ClusterRole {role}": "pruned"}
+    done = space.apply(space.map("a"))
+    assert done == {"ConfigMap a": "unchanged", "ConfigMap b": "pruned", f"ClusterRole {role}": "pruned"}
     assert [space.exists(CONFIG_MAPS, name, space.namespace) for name in ("a", "b", "theirs", "of-another")] == [
         True,
         False,
@@ -265,7 +265,7 @@ def test_what_is_there_is_not_created_again(space: OwnNamespace) -> None:
     """Nor looked at; a dry run says the same and writes nothing."""
 
     def created(obj: JSON, **choices: bool) -> dict[str, str]:
-        return space.told_of(lambda tell: space.sets.create(obj, tell, **choices))
+        return space.results_of(lambda on_done: space.sets.create(obj, on_done, **choices))
 
     assert created(space.map("a", x="1"), dry_run=True) == {"ConfigMap a": "created"}
     assert created(space.map("a", x="1")) == {"ConfigMap a": "created"}
@@ -278,7 +278,7 @@ def test_what_is_there_is_not_created_again(space: OwnNamespace) -> None:
 
 
 def test_a_set_is_removed_with_what_its_members_left(space: OwnNamespace) -> None:
-    """What lost the set's label meanwhile stays; what is gone already is no error. The parent goes last."""
+    """Objects that lost the set's label stay; missing ones are no error. The parent is deleted last."""
     role, left = f"{space.namespace}-role", f"{space.namespace}-left"
     space.apply(space.map("a"), space.map("b"), made(ROLES, role, rules=[]))
     space.create(ROLES, left, rules=[])
@@ -290,15 +290,15 @@ def test_a_set_is_removed_with_what_its_members_left(space: OwnNamespace) -> Non
         yield Identity("", "ConfigMap", space.namespace, "gone")
         yield Identity("fruit.example.com", "Apple", "", "of a kind that nobody serves")
 
-    told = space.remove(besides=besides)
-    assert list(told) == [
+    done = space.remove(besides=besides)
+    assert list(done) == [
         "ConfigMap a",
         f"ClusterRole {role}",
         f"ClusterRole {left}",
         "ConfigMap gone",
         "Apple of a kind that nobody serves",
     ]
-    assert set(told.values()) == {"deleted"}
+    assert set(done.values()) == {"deleted"}
     assert space.exists(CONFIG_MAPS, "b", space.namespace)
     assert not space.exists(ROLES, left)
     assert space.sets.installed("fruit") == ()
@@ -489,8 +489,8 @@ def test_an_installation_leaves_what_others_made(space: OwnNamespace) -> None:
     known = Cluster(version=(1, 34), groups=frozenset())
 
     def install(cluster: Cluster, **choices: bool) -> dict[str, str]:
-        return space.told_of(
-            lambda tell: installing.install(
+        return space.results_of(
+            lambda on_done: installing.install(
                 space.client,
                 space.sets,
                 space.clock,
@@ -499,21 +499,21 @@ def test_an_installation_leaves_what_others_made(space: OwnNamespace) -> None:
                 options=options,
                 observed_cluster=cluster,
                 manner=Manner(**choices),
-                tell=tell,
+                on_done=on_done,
             )
         )
 
     with pytest.raises(InstallError, match=r"^the cluster is Kubernetes 1\.28; 1\.29 is the oldest"):
         install(replace(known, version=(1, 28)))
     assert not space.exists(CONFIG_MAPS, "a", space.namespace)
-    told = {f"Namespace {space.namespace}": str(Outcome.LEFT), "ConfigMap a": "created"}
-    assert install(known, dry_run=True) == told
+    done = {f"Namespace {space.namespace}": str(Outcome.LEFT), "ConfigMap a": "created"}
+    assert install(known, dry_run=True) == done
     assert space.sets.installed("update-status") == ()
-    assert install(known) == told
+    assert install(known) == done
     (inventory,) = space.sets.installed("update-status")
     assert inventory.data == {"version": "1.2.3", "image": OPTIONS.image, "platform": "kubernetes"}
-    removed = space.told_of(
-        lambda tell: installing.uninstall(space.sets, UPDATE_STATUS, None, tell, definitions=False, dry_run=False)
+    removed = space.results_of(
+        lambda on_done: installing.uninstall(space.sets, UPDATE_STATUS, None, on_done, definitions=False, dry_run=False)
     )
     assert removed == {"ConfigMap a": "deleted"}
 
@@ -539,7 +539,7 @@ def test_a_certificate_of_our_own_is_kept_while_it_is_good(space: OwnNamespace) 
             options=options,
             observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
             manner=Manner(),
-            tell=space.told.append,
+            on_done=space.done.append,
         )
 
     assert [each["kind"] for each in applied(replace(own, certificates=Certificates.SERVICE_CA), *objects)] == [
@@ -562,8 +562,8 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamesp
     before = space.exists(VERSIONS, "version")
 
     def install(options: Options) -> dict[str, str]:
-        return space.told_of(
-            lambda tell: installing.install(
+        return space.results_of(
+            lambda on_done: installing.install(
                 space.client,
                 space.sets,
                 space.clock,
@@ -572,7 +572,7 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamesp
                 options=options,
                 observed_cluster=Cluster(version=(1, 34), groups=frozenset()),
                 manner=Manner(take_over=True),
-                tell=tell,
+                on_done=on_done,
             )
         )
 
@@ -584,8 +584,8 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamesp
     assert {len(number) for number in numbers} == {36}
     assert len(numbers) == 2
     space.create(ROLES, "cluster-version-operator-preflight", rules=[])
-    removed = space.told_of(
-        lambda tell: installing.uninstall(space.sets, OPERATOR, space.namespace, tell, definitions=False, dry_run=False)
+    removed = space.results_of(
+        lambda done: installing.uninstall(space.sets, OPERATOR, space.namespace, done, definitions=False, dry_run=False)
     )
     assert removed == {"ConfigMap a": "deleted", "ClusterRole cluster-version-operator-preflight": "deleted"}
 
@@ -595,7 +595,9 @@ def test_which_installation_is_meant(space: OwnNamespace) -> None:
 
     def uninstall(namespace: str | None, **choices: bool) -> dict[str, str]:
         chosen = {"definitions": False, "dry_run": False, **choices}
-        return space.told_of(lambda tell: installing.uninstall(space.sets, KERNEL_MODULES, namespace, tell, **chosen))
+        return space.results_of(
+            lambda done: installing.uninstall(space.sets, KERNEL_MODULES, namespace, done, **chosen)
+        )
 
     for namespace, definitions in ((None, False), (space.namespace, False), (space.namespace, True)):
         with pytest.raises(InstallError) as raised:

@@ -1,4 +1,4 @@
-"""What a component consists of, on OpenShift and on a cluster that has nothing of it."""
+"""Tests the objects of a component, on OpenShift and on other clusters."""
 
 from __future__ import annotations
 
@@ -297,6 +297,6 @@ def test_on_openshift_a_component_is_what_its_manifests_say() -> None:
     ],
 )
 def test_an_installation_that_lacks_files(change: dict[str, Any], lacks: str) -> None:
-    """What is missing is named: half a component is never installed."""
+    """Missing parts are named: half a component is never installed."""
     with pytest.raises(InstallError, match=f"^this installation of runup lacks {lacks}: install it again$"):
         sources.manifests(replace(OPERATOR, **change), Platform.KUBERNETES)

@@ -56,7 +56,7 @@ def test_what_was_written_is_read_again() -> None:
 
 
 def test_until_an_upgrade_is_done_both_versions_count() -> None:
-    """What is interrupted then is found all the same."""
+    """An interrupted installation is found."""
     old = inventory_of("c", "mine", (obj("Secret", "s", "other"),), {})
     new = inventory_of("c", "mine", (obj("Role", "r", "mine", "rbac.authorization.k8s.io/v1"),), {})
     both = merge_inventories(new, old)

@@ -1,4 +1,4 @@
-"""What speaks against an installation, and that nothing else does."""
+"""Tests which conditions refuse an installation."""
 
 from __future__ import annotations
 

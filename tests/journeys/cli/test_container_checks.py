@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_grou
 NAMESPACE = "openshift-cluster-version-operator"
 PODS = resource_of(Pod)
 READ = "6 nodes; ['preflight', '--format=preflight-v1-json']; ['Forbidden', 'Forbidden', 'OSError']"
-"""What a cluster reader reads, was called with, and may not do."""
+"""Tests which objects a cluster reader reads, its arguments, and its limits."""
 
 _HEAD = "#!/usr/bin/env python3\nimport json, os, sys, time\n"
 _REPORT = """
@@ -69,7 +69,7 @@ ENTRIES = {
     "writes-nonsense.py": _HEAD + "print('all is well', flush=True)\n",
     "another-target.py": _HEAD + _REPORT + 'report([], targetVersion="4.0.0")\n',
 }
-"""What the images run, by the name of the script; an image has the script's name without its ending."""
+"""Maps the image to the name of its script, without the ending."""
 
 
 def check(image: str, timeout_s: int = 300) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def _operators_image(sandbox: Sandbox) -> str:
 
 
 def insights(sandbox: Sandbox, since: str) -> list[ClusterVersionInsight]:
-    """What UpdateStatus has said about the control plane's update since that version of it, in order."""
+    """Returns the control-plane insights of UpdateStatus since that version of it, in order."""
     found = []
     for event in sandbox.client.watch(UpdateStatus, resource_version=since, timeout_seconds=2):
         status = event.object.status if event.type != "BOOKMARK" else None

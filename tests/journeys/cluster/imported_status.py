@@ -54,7 +54,7 @@ def _written(sandbox: Sandbox) -> bool:
 
 
 def _operator_wrote(sandbox: Sandbox) -> bool:
-    """What the operator makes of the cluster is part of what must not differ."""
+    """Removes the operator's own writes from the comparison."""
     found = sandbox.client.send(calls.get_raw(resource_of(ClusterVersion), "version"))
     return any(entry["manager"] == "cluster-version-operator" for entry in found["metadata"]["managedFields"])
 

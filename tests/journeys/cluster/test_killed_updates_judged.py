@@ -1,4 +1,4 @@
-"""What judges an update whose operator was killed: it finds what it is there for, and nothing where a log is late."""
+"""Tests the evaluation of an update whose operator was killed: it finds errors, and none where a log is late."""
 
 from __future__ import annotations
 

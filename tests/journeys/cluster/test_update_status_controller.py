@@ -55,7 +55,7 @@ def processes(sandbox: Sandbox) -> set[int]:
 
 
 def status(sandbox: Sandbox) -> UpdateStatusStatus | None:
-    """What the object says, None while it does not exist."""
+    """Returns the object's status, None while it does not exist."""
     try:
         return sandbox.client.send(calls.get(UpdateStatus, NAME)).status
     except KubeError:

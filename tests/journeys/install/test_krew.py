@@ -142,7 +142,7 @@ def _universal(*cpus: int) -> bytes:
 def test_for_which_platform_a_file_is_compiled(
     name: str, content: bytes, platforms: set[str] | None, tmp_path: Path
 ) -> None:
-    """What is compiled for another machine is noticed before it is packed."""
+    """Files compiled for another machine are found before packing."""
     place = spec_from_file_location("compiled", ROOT / "tools" / "compiled.py")
     assert place is not None
     assert place.loader is not None

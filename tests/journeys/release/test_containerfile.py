@@ -13,7 +13,7 @@ CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()
 
 
 def _copied() -> list[str]:
-    """What is copied out of the build's folder."""
+    """Returns the paths that are copied out of the build's folder."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", CONTAINERFILE, re.MULTILINE)
     return [source for line in lines for source in line.split()[:-1]]
 

@@ -106,7 +106,7 @@ def _stored(sandbox: Sandbox, name: str) -> JSON:
 
 
 def test_the_text_says_what_and_why(there: Sandbox, tmp_path: Path) -> None:
-    """What stays the same is counted; a kind that comes with the release is no refusal."""
+    """Unchanged objects are counted; a kind that the release defines is not refused."""
     _, new = targets(tmp_path)
     done = there.run("release", "diff", "--live", str(new), str(new))
     assert done.code == 0, done.err

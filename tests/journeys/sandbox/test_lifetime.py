@@ -83,7 +83,7 @@ def _read(file: Path) -> str:
 
 
 def test_a_reset_without_its_dump_loses_nothing(data: Path, tmp_path: Path) -> None:
-    """What cannot be recreated is not removed."""
+    """Files that cannot be recreated are not removed."""
     sample = Path(__file__).parents[2] / "dump" / "samples" / "inspect"
     dump = tmp_path / "dump"
     shutil.copytree(sample, dump)

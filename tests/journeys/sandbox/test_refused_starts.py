@@ -61,7 +61,7 @@ def scenario(folder: Path) -> str:
 
 @pytest.mark.parametrize("was_there", [False, True], ids=["a folder that was not there", "an empty one that was"])
 def test_a_start_that_fails_on_the_way(was_there: bool, tmp_path: Path) -> None:
-    """What it made is gone again, and the error says why."""
+    """The created files are removed, and the error gives the reason."""
     data = tmp_path / "data"
     if was_there:
         data.mkdir()

@@ -101,7 +101,7 @@ def test_an_error_of_ours_is_told_as_one() -> None:
 
 
 def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> None:
-    """What was good then may be gone now."""
+    """An image that existed then may be gone now."""
 
     async def story() -> None:
         source, clock = Source(), ManualClock()
@@ -123,7 +123,7 @@ def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> No
 
 
 def test_a_stop_waits_for_no_registry() -> None:
-    """What is under way is given up."""
+    """The running request is cancelled."""
 
     async def story() -> None:
         asking = AnswerCache(Source().answer, ManualClock(), lambda: None)

@@ -602,7 +602,7 @@ async def test_a_link_to_a_file_of_another_name_is_unknown(link: Made, tmp_path:
 
 
 async def test_a_lower_layers_file_does_not_stand_in_for_one_that_is_no_module(tmp_path: Path) -> None:
-    """What the image shows is what a node would load."""
+    """A node would load the modules that the image shows."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made(AT)], [Made(AT, b"")])
     with odd_registry(layout) as odd:

@@ -1,4 +1,4 @@
-"""What builds are made of, on an API server: a Dockerfile, Secrets, what is missing; and by what images are built."""
+"""Tests the inputs of builds on an API server: Dockerfiles, Secrets, missing inputs, and builder images."""
 
 from __future__ import annotations
 

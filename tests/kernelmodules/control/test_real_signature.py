@@ -64,7 +64,7 @@ def missing() -> str:
 
 
 class Builds:
-    """What buildah does of a signing Dockerfile: stages as files by path."""
+    """Interprets a signing Dockerfile as buildah does: stages as files by path."""
 
     def __init__(self, host: str, job: JSON, secrets: dict[str, Files], folder: Path) -> None:
         self._client = RegistryClient(writing(host))
@@ -131,7 +131,7 @@ class Builds:
 
 
 def pushed(job: JSON, host: str, files: Files, folder: Path) -> None:
-    """What the Job's second container does."""
+    """Does the work of the Job's second container."""
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["args"][2] == "push"
     built = build_image(folder / "signed", [layer_of(files)], tag="x", config=Execution())

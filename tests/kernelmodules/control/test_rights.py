@@ -1,4 +1,4 @@
-"""What the manifests let the operator do: all that it needs, nothing that it does not ask for."""
+"""The manifests grant the operator the rights that it needs, and no others."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Heard:
 
     @property
     def taken(self) -> tuple[list[str], int, int]:
-        """What was heard since the last look."""
+        """Returns the events since the last call."""
         found = (self.names, self.everyone, self.requested)
         self.names, self.everyone, self.requested = [], 0, 0
         return found
@@ -105,48 +105,48 @@ def meta(name: str = "p", *, owner: str = "", controller: bool = True, **changes
 def test_whom_a_validation_concerns() -> None:
     """Itself and its owner; made or edited it is a request, unless another object's request made it."""
     caches = Caches()
-    told = heard(caches)
+    reported = heard(caches)
     caches.validations.put(PreflightValidation(metadata=meta()))
-    assert told.taken == (["p"], 0, 1)
+    assert reported.taken == (["p"], 0, 1)
     caches.validations.put(PreflightValidation(metadata=meta(resource_version="2")))
-    assert told.taken == (["p", "p"], 0, 0)
+    assert reported.taken == (["p", "p"], 0, 0)
     caches.validations.put(PreflightValidation(metadata=meta(generation=2)))
-    assert told.taken == (["p", "p"], 0, 1)
+    assert reported.taken == (["p", "p"], 0, 1)
     caches.validations.put(PreflightValidation(metadata=meta(uid="2", generation=2)))
-    assert told.taken == (["p", "p"], 0, 1)
+    assert reported.taken == (["p", "p"], 0, 1)
     caches.validations.remove(PreflightValidation(metadata=meta()))
-    assert told.taken == (["p"], 0, 0)
+    assert reported.taken == (["p"], 0, 0)
     caches.validations.put(PreflightValidation(metadata=meta("q", owner="o")))
-    assert told.taken == (["q", "o"], 0, 0)
+    assert reported.taken == (["q", "o"], 0, 0)
     caches.validations.put(PreflightValidation(metadata=meta("r", owner="o", controller=False)))
-    assert told.taken == (["r", "o"], 0, 1)
+    assert reported.taken == (["r", "o"], 0, 1)
 
 
 def test_whom_anything_else_concerns() -> None:
     """A release concerns everybody, and so do Modules and nodes, but for heartbeats; a run concerns its validation."""
     caches = Caches()
-    told = heard(caches)
+    reported = heard(caches)
     caches.ocps.put(PreflightValidationOCP(metadata=meta()))
-    assert told.taken == ([], 1, 1)
+    assert reported.taken == ([], 1, 1)
     for cache, obj in (
         (caches.modules, Module(metadata=meta())),
         (caches.nodes, node(metadata={"resourceVersion": "1"})),
     ):
         cache.put(obj)  # type: ignore[arg-type]
-        assert told.taken == ([], 1, 0)
+        assert reported.taken == ([], 1, 0)
         cache.put(replace(obj, metadata=replace(obj.metadata, resource_version="2")))  # type: ignore[arg-type,type-var]
-        assert told.taken == ([], 0, 0)
+        assert reported.taken == ([], 0, 0)
         cache.put(replace(obj, metadata=replace(obj.metadata, labels={"a": "b"})))  # type: ignore[arg-type,type-var]
-        assert told.taken == ([], 1, 0)
+        assert reported.taken == ([], 1, 0)
         cache.remove(obj)  # type: ignore[arg-type]
-        assert told.taken == ([], 1, 0)
+        assert reported.taken == ([], 1, 0)
     ours = meta("j", annotations={VALIDATION_ANNOTATION: "p"})
     caches.jobs.put(WholeJob(metadata=ours))
     caches.pods.put(WholePod(metadata=meta("k")))
-    assert told.taken == (["p", ""], 0, 0)
+    assert reported.taken == (["p", ""], 0, 0)
     for cache in (*caches.all(), caches.builds):
         cache.fail("no")
-        assert told.taken == ([], 1, 0)
+        assert reported.taken == ([], 1, 0)
 
 
 def test_which_kind_is_waited_for() -> None:
@@ -257,7 +257,7 @@ def job(name: str) -> Apply:
 
 VALIDATIONS = resource_of(PreflightValidation)
 GONE = Delete(JOBS, NamespacedName("drivers", "gone"))
-TOLD = Event(resource=VALIDATIONS, key=NamespacedName("", "p"), type="Normal", reason="R", message="m")
+REPORTED = Event(resource=VALIDATIONS, key=NamespacedName("", "p"), type="Normal", reason="R", message="m")
 FOR_EVER, FOR_NOW, TAKEN = (403, "Forbidden"), (503, "ServiceUnavailable"), (409, "Conflict")
 
 
@@ -290,9 +290,9 @@ async def test_the_first_failure_is_the_one_that_counts(scene: Scene) -> None:
     """And an event is no write."""
     scene.refused = {"gone": FOR_EVER, "a": FOR_NOW}
     with pytest.raises(KubeError) as caught:
-        await scene.carry_out(job("a"), GONE, TOLD)
+        await scene.carry_out(job("a"), GONE, REPORTED)
     assert caught.value.reason == "ServiceUnavailable"
-    await scene.carry_out(TOLD)
+    await scene.carry_out(REPORTED)
     assert scene.written("PreflightValidation") == 0
 
 
@@ -374,7 +374,7 @@ async def test_a_change_without_a_name_is_nobody_s(scene: Scene) -> None:
 
 
 async def test_what_is_observed(scene: Scene) -> None:
-    """What is not listed is not known, and what is only partly so is reported."""
+    """Kinds that are not listed are unknown, and partial lists are reported."""
     caches = scene.caches
     caches.modules.replace([Module(metadata=meta("m"))], "1", incomplete=("a", "b"))
     found = scene.controller.observe("p", scene.asking, scene.runners)
@@ -673,13 +673,13 @@ async def test_whose_logins_are_used(
     answers: Answers, namespace: str, secret: str, files: int, notes: list[str]
 ) -> None:
     """And what is noted where they cannot be had; one wait is short, whatever was said."""
-    told: list[str] = []
+    reported: list[str] = []
     async with cluster(answers) as client:
         for given_s, waits_s in ((1.0, 1.0), (60.0, 10.0)):
-            told.clear()
+            reported.clear()
             also = Access(timeout_s=given_s)
-            found = await ClusterRegistries(client, also).access(namespace, secret, told)
-            assert (len(found.credentials.files), told, found.timeout_s) == (files, notes, waits_s)
+            found = await ClusterRegistries(client, also).access(namespace, secret, reported)
+            assert (len(found.credentials.files), reported, found.timeout_s) == (files, notes, waits_s)
 
 
 @pytest.mark.parametrize(
@@ -698,14 +698,14 @@ async def test_whose_logins_are_used(
 )
 async def test_by_what_a_cluster_builds(answer: Callable[..., Any], found: Runner | None, again_s: float) -> None:
     """Known once the runs that there are have been listed; asked again after ten minutes, or soon."""
-    clock, caches, told = ManualClock(NOON), Caches(), list[int]()
+    clock, caches, reported = ManualClock(NOON), Caches(), list[int]()
     async with scripted_api() as api:
         api.answers(answer, failure(403, "Forbidden"))
         async with Client(ClusterConfig(server=api.url), clock=ManualClock(NOON)) as client:
-            runners = Runners(client, caches, clock, lambda: told.append(1), builds=True)
+            runners = Runners(client, caches, clock, lambda: reported.append(1), builds=True)
             running = asyncio.create_task(runners.run())
             await eventually(lambda: again_s in [round(each) for each in clock.sleeping])
-            assert (runners.current, len(told)) == (None, 0 if found is None else 1)
+            assert (runners.current, len(reported)) == (None, 0 if found is None else 1)
             (caches.builds if found is Runner.BUILDS else caches.jobs).replace([], "1")
             assert runners.current is found
             running.cancel()

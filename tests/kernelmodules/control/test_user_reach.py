@@ -1,4 +1,4 @@
-"""What a user of a namespace makes the kernel modules' controller do: the table of docs/how-to/kernel-modules.md."""
+"""Tests what a namespace's user can cause the kernel-modules controller to do (docs/how-to/kernel-modules.md)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_an_administrator_lists_registries_or_mirrors_to_them(tmp_path: Pa
 async def test_which_addresses_are_the_services(
     answers: Answers, inside: bool, networks: list[str], noted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is unknown counts as theirs, with the way out."""
+    """Unknown rights count as the user's, with the remedy."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1" if inside else "")
     notes: list[str] = []
     async with cluster(answers) as client:
@@ -161,7 +161,7 @@ async def test_the_clusters_logins_go_to_verified_servers_alone(tls: dict[str, b
 
 @pytest.mark.parametrize("name", ["../../openshift-config/secrets/pull-secret", "a/b", "..", "%2e%2e"])
 async def test_a_name_leads_to_no_other_namespace(name: str) -> None:
-    """What would change the request's path is reported as what it is, and nobody is asked."""
+    """A text that would change the request's path is reported, and no request is sent."""
     answers: Answers = {PULL_SECRET: logins("registry.example", "cluster")}
     notes: list[str] = []
     async with cluster(answers) as client:

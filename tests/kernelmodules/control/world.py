@@ -99,7 +99,7 @@ def ocp(image: str, name: str = "preflight", **spec: Any) -> JSON:
 
 @dataclass
 class World:
-    """What a test does to the cluster, and asks of it."""
+    """Changes and queries the cluster for a test."""
 
     client: Client
     config: ClusterConfig
@@ -121,7 +121,7 @@ class World:
     async def status(
         self, name: str = "preflight", kind: type[Any] = PreflightValidation
     ) -> PreflightValidationStatus | None:
-        """What a validation says; None while it does not exist."""
+        """Returns the status of a validation; None while it does not exist."""
         try:
             found = await self.client.send(calls.get(kind, name))
         except NotFound:
@@ -156,7 +156,7 @@ class World:
                 await asyncio.sleep(0.02)
 
     async def finish(self, job: JSON, *, failed: bool = False) -> None:
-        """What the Job controller does when a Job has ended."""
+        """Finishes a Job as the Job controller does."""
         at = f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}"
         kind = "Failed" if failed else "Complete"
         condition = {

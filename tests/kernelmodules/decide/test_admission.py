@@ -1,4 +1,4 @@
-"""What the controller says about what no API server has refused: the same words."""
+"""The controller repeats the API server's messages about objects that no API server refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no API server refused is told in the status: stored before the rules, or under another operator's definition."""
+"""The status reports objects that predate the rules, or come from another operator's definition."""
 
 from __future__ import annotations
 

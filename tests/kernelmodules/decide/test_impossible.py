@@ -1,4 +1,4 @@
-"""What cannot be built or signed at all: the Module's entry says why, and no Job is made."""
+"""If an image cannot be built or signed at all, the Module's entry gives the reason, and no Job is created."""
 
 from __future__ import annotations
 

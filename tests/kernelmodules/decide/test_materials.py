@@ -1,4 +1,4 @@
-"""What builds and signatures are made of next to a Dockerfile: the driver toolkit, files, and whose runs they are."""
+"""Tests the inputs of builds and signatures besides a Dockerfile: driver toolkit, files, and owners of runs."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_an_image_that_says_nothing_of_kernels() -> None:
 
 @pytest.mark.parametrize("outcome", ExaminationOutcome)
 def test_a_verdict_as_an_answer(outcome: ExaminationOutcome) -> None:
-    """What is not known is not verified."""
+    """An unknown image is not verified."""
     assert ImageVerdict(outcome=outcome, message="why").answer == Image(
         outcome is ExaminationOutcome.VERIFIED, "why", None
     )

@@ -72,7 +72,7 @@ def test_a_log_that_is_longer_says_so() -> None:
     [pytest.param("v" * 128, True, id="as long as a tag"), pytest.param("v" * 129, False, id="a character more")],
 )
 def test_a_tag_at_its_limit(tag: str, same: bool) -> None:
-    """What fits stays as it is; what does not keeps its head, and is as long as one may be."""
+    """Names that fit are unchanged; longer ones are cut to the maximum length."""
     found = image_names.fit_tag(tag)
     assert (found == tag) is same
     assert (len(found), found[:115]) == (128, "v" * 115)

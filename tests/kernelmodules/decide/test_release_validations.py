@@ -135,14 +135,14 @@ def test_which_kernels_are_real_time(kernel: str, expected: bool) -> None:
 
 
 def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> None:
-    """What was first stays first: its statuses would begin again otherwise."""
+    """The first entry stays first, because its statuses would restart otherwise."""
     known = {"kernels": [codec.to_dict(ARM)], "observedGeneration": 1}
     plan = reconcile(observed_with(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
     assert plan.work == (ReleaseQuestion(IMAGE, (Flavour("arm64"), Flavour("amd64"))),)
 
 
 def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> None:
-    """What the child says about the old kernel is not shown as the new release's."""
+    """The child's status about the old kernel is not shown for the new release."""
     old = child(kernel="5.14.0-1.x86_64", said=(entry(verificationStatus="Success"),))
     plan = reconcile(release(AMD, validations={"preflight": old}), now=NOW)
     assert applied(plan) == [("preflight", KERNEL)]
@@ -335,7 +335,7 @@ def validated(status_: str, reason: str, generation: int = 1) -> dict[str, Any]:
     ],
 )
 def test_what_is_said_of_a_release(seen: dict[str, Any], expected: tuple[str, str]) -> None:
-    """What its validations come to, once each has looked."""
+    """Returns the result of the validations after each has run."""
     found = changed(child(said=(entry(),)), status=seen)
     assert condition_of(reconcile(release(AMD, validations={"preflight": found}), now=NOW)) == expected
 

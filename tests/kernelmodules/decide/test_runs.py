@@ -308,7 +308,7 @@ IMAGES = [
 
 @pytest.mark.parametrize(("image", "expected"), IMAGES)
 def test_the_name_of_an_image(image: str, expected: bool) -> None:
-    """What becomes a line of a Dockerfile or an argument is nothing else."""
+    """Text that becomes a line of a Dockerfile or an argument cannot become anything else."""
     assert image_names.is_image(image) is expected
 
 

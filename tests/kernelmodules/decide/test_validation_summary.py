@@ -1,4 +1,4 @@
-"""What a validation has come to: its condition, its entries and its events, at their limits."""
+"""Tests the result of a validation: its condition, entries and events, at their limits."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from runup.process.plan import Event, PatchStatus
 
 
 def module_status(name: str = "kmod", status: str = "Failure", running: str = "", reason: str = "gone") -> ModuleStatus:
-    """What is said about a Module."""
+    """Returns the status of a Module."""
     stage = "Image" if status == "InProgress" else "Done"
     words = {"verificationStatus": status, "verificationStage": stage, "runningStage": running}
     return codec.convert(ModuleStatus, entry(name, **words, statusReason=reason))
 
 
 def runs(running: str, reason: str = "gone") -> ModuleStatus:
-    """What is said about a Module that is being built or signed."""
+    """Returns the statuses of a Module that is being built or signed."""
     return module_status(status="InProgress", running=running, reason=reason)
 
 
@@ -119,7 +119,7 @@ def test_how_many_events_there_are(count: int, last: str) -> None:
 
 
 def condition(message: str = "", status: Any = "True") -> Condition:
-    """What is said about all."""
+    """Returns the condition about all Modules."""
     return Condition(type=validation_summary.VALIDATED, status=status, reason="R", message=message)
 
 
@@ -141,7 +141,7 @@ def test_a_status_keeps_what_others_said() -> None:
 
 @pytest.mark.parametrize(("length", "whole"), [(1024, True), (1025, False)])
 def test_how_long_what_is_said_of_all_may_be(length: int, whole: bool) -> None:
-    """What is longer is cut, and says so."""
+    """Longer text is cut, and marked as cut."""
     made = validation_summary.status(validation(), (), condition("x" * length), (), now=NOW)
     assert (made.conditions[0].message == "x" * length) is whole
     assert len(made.conditions[0].message) <= 1024
@@ -169,7 +169,7 @@ def test_what_is_said_already_is_not_written() -> None:
     ],
 )
 def test_whether_an_entry_is_about_a_namesake(made: str, counts: bool) -> None:
-    """What was said before the Module was made is."""
+    """A status from before the Module's creation is outdated."""
     found = entries.entry_about(module_status(), module(metadata={"creationTimestamp": made}))
     assert (found is not None) is counts
 
@@ -194,7 +194,7 @@ ENTRIES: dict[str, tuple[ModuleState, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("looked", "before", "reason"), ENTRIES.values(), ids=ENTRIES.keys())
 def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str, Any], reason: str) -> None:
-    """What was said about this very version of the Module, or of one that was not told."""
+    """Tests statuses about this version of the Module, or about an unknown version."""
     old = codec.convert(ModuleStatus, entry(**before))
     assert entries.entry(module(metadata={"generation": 2}), looked, old, now=NOW).status_reason == reason
 

@@ -74,7 +74,7 @@ def test_an_edited_module_is_looked_at_again() -> None:
 
 
 def test_a_module_made_anew_is_another_one() -> None:
-    """What was said about its namesake does not count."""
+    """The status of an earlier Module of the same name does not count."""
     anew = module(metadata={"creationTimestamp": "2026-11-21T11:59:30Z"})
     shown = Story(observed_with(anew, validation=validation(entry(**DONE)))).step()
     assert shown.results == [("InProgress", "Image", "")]
@@ -88,7 +88,7 @@ EDITS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_of_the_validation_begins_anew(spec: dict[str, Any]) -> None:
-    """What was said is about another spec, also where it was said about a verified Module."""
+    """The status is about another spec, even for a verified Module."""
     shown = Story(
         observed_with(module(), validation=validation(entry(**DONE), generation=2, observed=1, **spec))
     ).step()
@@ -217,7 +217,7 @@ def test_a_module_that_cannot_be_read_is_no_module_that_is_gone() -> None:
 
 
 def test_modules_that_cannot_be_listed_are_not_none() -> None:
-    """What was said stays, and the condition says what is missing."""
+    """The status stays, and the condition names the missing input."""
     shown = Story(
         observed_with(validation=validation(entry()), modules=None, modules_problem="modules is forbidden")
     ).step()
@@ -228,7 +228,7 @@ def test_modules_that_cannot_be_listed_are_not_none() -> None:
 
 
 def test_a_list_that_may_lack_modules_takes_none_away() -> None:
-    """What was said of a Module that is not listed stays, its run goes on, and nobody is told that all is well."""
+    """The status of an unlisted Module stays and its run continues, and the result is not "all verified"."""
     shown = failed_build()
     shown.observed = replace(shown.observed, incomplete="only the namespace a was collected", modules=())
     before = shown.entries

@@ -1,4 +1,4 @@
-"""What is known of images, and what it comes to: for which kernels a Module is looked at, and what a preflight says."""
+"""Tests how knowledge about images becomes a verdict: which kernels are checked, and the preflight's findings."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_what_a_verdict_comes_to(
 
 
 def seen(status: Status, stage: str = "Image") -> PreflightResults:
-    """What is known about the Module."""
+    """Returns what is known about the Module."""
     return PreflightResults(
         (
             Readiness(

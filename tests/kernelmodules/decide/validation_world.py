@@ -1,4 +1,4 @@
-"""What the tests of validations are made of: valid by default, a test states only what matters."""
+"""Objects for the tests of validations: valid by default, so that a test names only what matters."""
 
 from __future__ import annotations
 

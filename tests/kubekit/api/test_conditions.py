@@ -42,7 +42,7 @@ def test_setting_the_same_condition_again_changes_nothing() -> None:
 
 
 def test_removal_and_lookup() -> None:
-    """What is not there has no status."""
+    """An absent condition has no status."""
     assert without_condition((OLD,), "Failing") == ()
     assert status_of((OLD,), "Failing") == "True"
     assert status_of((), "Failing") is None

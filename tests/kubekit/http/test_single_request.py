@@ -91,7 +91,7 @@ def test_a_body_goes_out_in_pieces() -> None:
 
 
 def test_an_answer_may_be_read_up_to_a_limit() -> None:
-    """What is beyond is there for the next reader."""
+    """Bytes beyond the answer stay for the next reader."""
     with listening(answers) as (port, _):
         answer = send_once("GET", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
         assert [answer.read(1), answer.read(5), answer.read(5)] == [b"h", b"i", b""]

@@ -1,4 +1,4 @@
-"""What becomes of a cache when the API itself changes under it: a version that is dropped, a store that is restored."""
+"""Tests a cache while the API changes under it: a dropped version, a restored store."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_version_that_is_dropped_while_it_is_watched(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("written_since", [0, 3], ids=["nothing", "less than was lost"])
 async def test_a_store_that_is_restored_to_an_older_revision(tmp_path: Path, written_since: int) -> None:
-    """What was lost is lost here too, and what was written since is there, though its versions were used before."""
+    """Lost objects disappear, and newer writes appear even though their versions were used before."""
     data = tmp_path / "apiserver"
     async with ApiServer(data) as server:
         port = int(server.url.rpartition(":")[2])

@@ -187,7 +187,7 @@ def test_a_listener_that_comes_later_hears_what_is_there() -> None:
 
 
 def test_a_listener_may_change_what_it_is_told_of() -> None:
-    """What it takes in meanwhile is not of that list."""
+    """Events that arrive meanwhile are not part of that list."""
     cache = Cache(Node)
     cache.add_listener(
         lambda change, _old, new: cache.put(node_at("b", 2)) if new and new.metadata.name == "a" else None

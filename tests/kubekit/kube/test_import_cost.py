@@ -1,4 +1,4 @@
-"""What the command line's transport may import: its start-up is a feature."""
+"""Limits the imports of the command line's transport, because its start-up time matters."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def b64(text: str) -> str:
     ],
 )
 def test_authorization(tmp_path: Path, user: dict[str, Any], authorization: str) -> None:
-    """What a user has becomes the Authorization header; files are relative to the kubeconfig."""
+    """A user's credentials become the Authorization header; files are relative to the kubeconfig."""
     (tmp_path / "token").write_text("from-file\n")
     loaded = load(write(tmp_path / "config", user=user))
     assert loaded.auth.credential(NOW).authorization == authorization
@@ -237,7 +237,7 @@ def test_where_a_program_is(text: str, path: str) -> None:
 
 @pytest.mark.parametrize("gone", ["contexts", "clusters"])
 def test_half_a_kubeconfig_is_one(tmp_path: Path, gone: str) -> None:
-    """What is missing is reported, and no service account is taken in its place."""
+    """Missing entries are reported, and no service account is used instead."""
     document = yaml.load((write(tmp_path / "config")).read_bytes())
     del document[gone]
     (tmp_path / "config").write_text(yaml.dump(document))

@@ -78,7 +78,7 @@ class LeaseServer:
         await self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": holder})
 
     async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
-        """What the Lease is, and each change of it."""
+        """Records the Lease and each change of it."""
         answer = web.StreamResponse()
         await answer.prepare(request)
         self.watching += 1

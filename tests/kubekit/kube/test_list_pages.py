@@ -42,7 +42,7 @@ MANY = ",".join('{"metadata":{"name":"n"}}' for _ in range(2000))
     ],
 )
 def test_a_token_is_read_ahead_where_it_comes_first(body: str, token: str) -> None:
-    """What cannot be read ahead is read with the whole page, faults included."""
+    """Items that cannot be read ahead are read with the whole page, including errors."""
     assert early_token(body.encode()) == token
 
 

@@ -1,4 +1,4 @@
-"""What is done after an answer that is not the one hoped for: whether, when and how often it is asked again."""
+"""Tests retries after unexpected answers: whether, when and how often a request is repeated."""
 
 from __future__ import annotations
 

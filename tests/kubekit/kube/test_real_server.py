@@ -119,7 +119,7 @@ async def test_tokens_and_rights(transport: Transport, admin: ClusterConfig) -> 
 
 
 async def test_a_reflector_follows_the_metadata_of_any_resource(admin: ClusterConfig) -> None:
-    """What changes, appears and goes is seen, however the list was paged."""
+    """Changes, additions and deletions are seen, however the list was paged."""
     async with Client(admin) as client:
         for index in range(3):
             body = {"metadata": {"name": f"m{index}", "namespace": "ns"}, "data": {"k": "v"}}

@@ -56,7 +56,7 @@ class Mirror:
 
     @property
     def names(self) -> list[str]:
-        """What the cache has."""
+        """Returns the names in the cache."""
         return sorted(item.metadata.name for item in self.cache.all())
 
     def watches(self) -> list[str]:
@@ -125,7 +125,7 @@ async def test_a_watch_that_ends_is_resumed_where_it_stopped(mirror: Mirror) -> 
 
 
 async def test_a_cut_line_is_dropped_and_comes_again(mirror: Mirror) -> None:
-    """What was not complete was not seen, so the next watch starts before it."""
+    """An incomplete list was not seen, so the next watch starts before it."""
     line = event("ADDED", node("b", 7))
     await go(mirror, node_list(version=5), stream(event("ADDED", node("a", 6)), line[:20]), stream(line, hold=True))
     await eventually(lambda: mirror.names == ["a", "b"])
@@ -226,7 +226,7 @@ async def test_one_bad_object_in_a_list_costs_nothing_but_itself(mirror: Mirror)
 
 
 async def test_an_object_that_becomes_bad_and_good_again(mirror: Mirror) -> None:
-    """What was known about it is no answer any more; the watch continues, and the next good state is one."""
+    """Knowledge about it expires; the watch continues, and the next good state counts."""
     seen: list[tuple[list[str], list[str]]] = []
     mirror.cache.add_state_listener(lambda: seen.append((mirror.names, [bad.name for bad in mirror.cache.undecoded])))
     first = stream(event("MODIFIED", odd("a", 6)), event("MODIFIED", node("b", 7)), event("MODIFIED", odd("a", 8)))

@@ -413,9 +413,9 @@ def test_why_a_key_does_not_count_is_said() -> None:
     assert usable_keys(RING, NOW).dead == ()
     # A key that nobody has bound to a name (RFC 9580, 10.1): the library reads it, and cannot evaluate it.
     unbound = Key(made)
-    judged = usable_keys(Keyring("a", packet(6, unbound.body) + sub.public), NOW)
-    assert len(judged.certificates) == 1
-    why, _ = judged.dead
+    evaluated = usable_keys(Keyring("a", packet(6, unbound.body) + sub.public), NOW)
+    assert len(evaluated.certificates) == 1
+    why, _ = evaluated.dead
     assert why.startswith(f"key {unbound.fingerprint.hex()} cannot be used: ")
 
 

@@ -55,11 +55,11 @@ def test_a_port_that_is_none() -> None:
 )
 def test_how_many_answers_turn_the_verdict(answers: str, verdicts: str) -> None:
     """By failureThreshold 3 and successThreshold 1."""
-    tally, probe, told = Tally(well=False), Probe(host="h", port=1), ""
+    tally, probe, reported = Tally(well=False), Probe(host="h", port=1), ""
     for answer in answers:
         tally = tally.with_answer(probe, well=answer == "+")
-        told += "+" if tally.well else "-"
-    assert told == verdicts
+        reported += "+" if tally.well else "-"
+    assert reported == verdicts
 
 
 @pytest.mark.parametrize(
@@ -134,5 +134,5 @@ async def test_liveness(still: AgentCluster) -> None:
             await still.manual.advance(10)
         status = await still.until(lambda found: container(found)["restartCount"] == 1 and runs(found), "a restart")
     assert container(status)["lastState"]["terminated"]["exitCode"] == 143
-    told = [message for reason, message in await still.events() if reason == "Killing"]
-    assert told == ["Container main failed liveness probe, will be restarted"]
+    reported = [message for reason, message in await still.events() if reason == "Killing"]
+    assert reported == ["Container main failed liveness probe, will be restarted"]

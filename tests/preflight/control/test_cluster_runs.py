@@ -58,12 +58,12 @@ class Scene:
 
     def __init__(self, client: SyncClient) -> None:
         self.client = client
-        self.told: list[str] = []
+        self.notified: list[str] = []
 
     def start(self, *steps: Callable[[], object]) -> ClusterRun:
         """The run, started; `steps` happen while it is waited for."""
         self.clock = Steps(*steps)
-        found = ClusterRun(self.client, RUN, self.clock, self.told.append)
+        found = ClusterRun(self.client, RUN, self.clock, self.notified.append)
         found.start()
         return found
 
@@ -118,7 +118,7 @@ def test_a_run_is_followed_to_its_report(scene: Scene) -> None:
     )
     end = run.follow()
     assert (end.state, end.report) == ("reported", report(1, preflightID=ID))
-    assert scene.told == [
+    assert scene.notified == [
         "its pod starts",
         "its image could not be pulled (ErrImagePull): denied; make its registry or a mirror reachable for the nodes, "
         "or name another",
@@ -166,18 +166,18 @@ def test_a_run_is_given_up_after_its_time(scene: Scene) -> None:
     assert end.message.startswith("it was not done within 10 s; before that: ")
     assert "0/3 nodes: cpu" in end.message
     assert scene.clock.waits == [0.5] * 40 + [2.0] * 3
-    assert scene.told[0] == "its pod starts"
-    assert len(scene.told) == 2
+    assert scene.notified[0] == "its pod starts"
+    assert len(scene.notified) == 2
 
 
 def test_a_server_that_is_away_is_waited_for() -> None:
     """The Job continues meanwhile; that it is away is reported once."""
-    told, clock = list[str](), Steps()
+    notified, clock = list[str](), Steps()
     with SyncClient(config.ClusterConfig(server="http://127.0.0.1:9")) as client:
-        end = ClusterRun(client, RUN, clock, told.append).follow()
+        end = ClusterRun(client, RUN, clock, notified.append).follow()
     assert end.message.startswith("it was not done within 10 s; before that: the API server does not answer: ")
-    assert len(told) == 1
-    assert told[0].startswith("the API server does not answer: ")
+    assert len(notified) == 1
+    assert notified[0].startswith("the API server does not answer: ")
 
 
 @pytest.mark.parametrize("kind", [Pod, Event], ids=["a pod", "an event"])
@@ -195,7 +195,7 @@ def test_an_object_that_cannot_be_read_does_not_end_a_run(
     monkeypatch.setattr(scene.client, "list_all", listed)
     end = scene.start(*[lambda: None] * 12, lambda: scene.report(GOOD)).follow()
     assert (end.state, end.report) == ("reported", report(1, preflightID=ID))
-    assert scene.told == ["the state of its pod is unknown: it cannot be read"]
+    assert scene.notified == ["the state of its pod is unknown: it cannot be read"]
 
 
 def test_what_a_run_made_is_removed_with_its_report(scene: Scene) -> None:
@@ -215,7 +215,7 @@ def test_what_cannot_be_removed_is_named(scene: Scene, server: Server) -> None:
     scene.start()
     nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client:
-        left = ClusterRun(client, RUN, Steps(), scene.told.append).remove()
+        left = ClusterRun(client, RUN, Steps(), scene.notified.append).remove()
     deletions = cluster_run.deletions(RUN)
     assert [line.partition(": ")[0] for line in left] == [
         f"{each.resource.kind} {each.key.name}" + (f" in namespace {NAMESPACE}" if each.key.namespace else "")

@@ -190,7 +190,7 @@ def test_a_report_that_travels(cluster: Server) -> None:
         kept = cluster.client.send(calls.get(ConfigMap, newest_report.NAME, NAMESPACE))
         value = b64encode(kept.binary_data[newest_report.REPORT]).decode()
         assert newest_report.unpack(value).execution_status == report.execution_status
-    assert "not judged: no route" in kept.data[newest_report.SUMMARY]
+    assert "not evaluated: no route" in kept.data[newest_report.SUMMARY]
     cluster.client.send(calls.delete(CONFIG_MAP, newest_report.NAME, NAMESPACE))
 
 

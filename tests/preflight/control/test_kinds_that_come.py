@@ -25,29 +25,29 @@ DEADLINE_S = 90
 async def test_a_definition_ends_the_wait_for_its_kind(tmp_path: Path) -> None:
     """The clock stands: nothing but the definition can end it. Another kind's definition does not."""
     definitions, versions = resource_of(CustomResourceDefinition), resource_of(ClusterVersion)
-    clock, told = ManualClock(), asyncio.Event()
+    clock, notified = ManualClock(), asyncio.Event()
     async with ApiServer(tmp_path / "data") as server:
         config = load(str(server.kubeconfig))
         async with Client(config) as admin, ReadOnlyClient(config, namespace="own") as client:
-            reads = WatchedKinds(client, [definitions, versions], clock=clock, changed=told.set)
+            reads = WatchedKinds(client, [definitions, versions], clock=clock, changed=notified.set)
             running = asyncio.create_task(reads.run())
             try:
-                await _until(told, lambda: reads.snapshot().absent == {versions})
-                await _until(told, lambda: definitions in reads.snapshot().objects)
+                await _until(notified, lambda: reads.snapshot().absent == {versions})
+                await _until(notified, lambda: definitions in reads.snapshot().objects)
                 await clock.until_sleeping()
                 waits = clock.sleeping
                 await admin.send(calls.create(definitions, any_crd("Proxy", "proxies")))
-                await _until(told, lambda: len(reads.snapshot().objects[definitions]) == 1)
+                await _until(notified, lambda: len(reads.snapshot().objects[definitions]) == 1)
                 assert (clock.sleeping, reads.snapshot().absent) == (waits, {versions})
                 await admin.send(calls.create(definitions, any_crd("ClusterVersion", "clusterversions")))
-                await _until(told, lambda: reads.snapshot().objects.get(versions) == ())
+                await _until(notified, lambda: reads.snapshot().objects.get(versions) == ())
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
 
 
-async def _until(told: asyncio.Event, holds: Callable[[], bool]) -> None:
+async def _until(notified: asyncio.Event, holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not holds():
-            told.clear()
-            await told.wait()
+            notified.clear()
+            await notified.wait()

@@ -72,16 +72,16 @@ class Following:
     """The reads of one check on that cluster."""
 
     def __init__(
-        self, cluster: Cluster, reads: WatchedKinds, clock: ManualClock | SystemClock, told: asyncio.Event
+        self, cluster: Cluster, reads: WatchedKinds, clock: ManualClock | SystemClock, notified: asyncio.Event
     ) -> None:
-        self.cluster, self.reads, self.clock, self.told = cluster, reads, clock, told
+        self.cluster, self.reads, self.clock, self.notified = cluster, reads, clock, notified
 
     async def until(self, holds: Callable[[WatchedKinds], Any]) -> None:
         """Wait for it."""
         async with asyncio.timeout(DEADLINE_S):
             while not holds(self.reads):
-                self.told.clear()
-                await self.told.wait()
+                self.notified.clear()
+                await self.notified.wait()
 
     @property
     def known(self) -> list[str]:
@@ -101,13 +101,13 @@ async def following(cluster: Cluster) -> AsyncIterator[Following]:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    told, clock = asyncio.Event(), ManualClock(SystemClock().now())
+    notified, clock = asyncio.Event(), ManualClock(SystemClock().now())
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     async with ReadOnlyClient(ClusterConfig(server=url), namespace="own") as client:
-        reads = WatchedKinds(client, [PACKAGES, SUBSCRIPTIONS], clock=clock, changed=told.set)
+        reads = WatchedKinds(client, [PACKAGES, SUBSCRIPTIONS], clock=clock, changed=notified.set)
         running = asyncio.create_task(reads.run())
         try:
-            yield Following(cluster, reads, clock, told)
+            yield Following(cluster, reads, clock, notified)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -165,7 +165,7 @@ async def test_what_cannot_be_had_is_not_waited_for(refusal: tuple[int, str], wh
 def jumped(here: Following, seconds: float) -> bool:
     """Time passes; whoever sleeps may not do so yet."""
     here.clock.jump(seconds)
-    asyncio.get_running_loop().call_later(0.01, here.told.set)
+    asyncio.get_running_loop().call_later(0.01, here.notified.set)
     return True
 
 

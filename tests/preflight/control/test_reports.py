@@ -286,19 +286,19 @@ async def test_a_folder_that_is_too_deep_for_a_path_is_removed_with_the_others(t
     os.close(handle)
     (tmp_path / "preflight-2-0123456789").mkdir()
     (tmp_path / "preflight-0-0123456789").write_text("in a folder's place")
-    clock, told = ManualClock(), list[tuple[Path, str]]()
-    reader = ReportReader(tmp_path, clock, lambda: None, on_unremovable=lambda *left: told.append(left))
+    clock, reported = ManualClock(), list[tuple[Path, str]]()
+    reader = ReportReader(tmp_path, clock, lambda: None, on_unremovable=lambda *left: reported.append(left))
     running = asyncio.create_task(reader.run())
     try:
         reader.clear()
         async with asyncio.timeout(90):
-            while not told or len(_names(tmp_path)) > 1:
+            while not reported or len(_names(tmp_path)) > 1:
                 await clock.advance(1)
     finally:
         running.cancel()
         # Where it is still there: Python's own removal, by which later runs clear up, recurses.
         await (await asyncio.create_subprocess_exec("rm", "-rf", deep)).wait()
-    assert told == [(tmp_path / "preflight-0-0123456789", "Not a directory")]
+    assert reported == [(tmp_path / "preflight-0-0123456789", "Not a directory")]
 
 
 async def test_the_folder_of_a_preflight_that_is_begun_and_not_yet_seen_stays(tmp_path: Path) -> None:

@@ -294,17 +294,17 @@ def test_when_a_risk_first_named_an_object_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "beside"),
+    ("why", "related"),
     [
         pytest.param("", False, id="no reason of its own"),
         pytest.param("X: no pods", False, id="the same reason"),
         pytest.param("RecentBackup: no backup", True, id="a reason of its own"),
     ],
 )
-def test_what_has_a_remedy_of_its_own_is_told_in_full(why: str, beside: bool) -> None:
+def test_what_has_a_remedy_of_its_own_is_told_in_full(why: str, related: bool) -> None:
     """A risk about the same operator that only repeats the other is reported by name."""
     (cause,) = group_by_cause([operator("etcd", "NotAvailable", "X: no pods"), operator("etcd", "Upgradeable", why)])
-    assert [bool(cause.beside), bool(cause.follows)] == [beside, not beside]
+    assert [bool(cause.related), bool(cause.follows)] == [related, not related]
 
 
 def test_causes_stand_in_the_order_in_which_they_stop_an_update() -> None:

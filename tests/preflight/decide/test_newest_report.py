@@ -48,8 +48,8 @@ def noise(seed: int, length: int) -> str:
         ),
         pytest.param(
             replace(SMALL, execution_status="failed", message="no\nroute"),
-            "5.1.0: not judged: no",
-            id="not judged",
+            "5.1.0: not evaluated: no",
+            id="not evaluated",
         ),
     ],
 )

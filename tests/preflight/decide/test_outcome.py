@@ -235,16 +235,16 @@ def test_since_when_a_restarted_target_is_unfinished(seen: Observations, seconds
 
 
 @pytest.mark.parametrize(
-    ("timeout_s", "told"),
+    ("timeout_s", "message_with_remedy"),
     [
         pytest.param(600.0, "its pod is restarted after 600 s; see the log of the pod, or end it", id="the limit"),
         pytest.param(30.0, "its pod is restarted after 90 s; see the log of the pod, or end it", id="never sooner"),
     ],
 )
-def test_when_a_silent_target_is_restarted(timeout_s: float, told: str) -> None:
+def test_when_a_silent_target_is_restarted(timeout_s: float, message_with_remedy: str) -> None:
     """After the limit, and never before the report counts as stale."""
     seen = scene(report=report(), unchanged_s=90.0, timeout_s=timeout_s, completed_before=True)
-    assert outcome(seen).way_out == told
+    assert outcome(seen).way_out == message_with_remedy
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ _STARTED, _READ = NOW - timedelta(minutes=10), NOW
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("message_with_remedy", "shown"),
     [
         pytest.param((-9, -2, -1, 0), (-9, -2, -1, 0), id="times of the attempt are the target's"),
         pytest.param((-9, None, None, None), (-9, None, 0, None), id="no time of the findings"),
@@ -386,7 +386,7 @@ _STARTED, _READ = NOW - timedelta(minutes=10), NOW
     ],
 )
 def test_the_times_of_a_report_are_those_that_the_operator_saw(
-    told: tuple[int | None, ...], shown: tuple[int | None, ...]
+    message_with_remedy: tuple[int | None, ...], shown: tuple[int | None, ...]
 ) -> None:
     """Minutes from when it was read: start, completion, findings, heartbeat; none before the attempt's start."""
     fields = ("started_time", "completion_time", "observed_time", "heartbeat_time")
@@ -394,7 +394,7 @@ def test_the_times_of_a_report_are_those_that_the_operator_saw(
     def at(minutes: int | None) -> datetime | None:
         return None if minutes is None else _READ + timedelta(minutes=minutes)
 
-    seen = report(**dict(zip(fields, map(at, told), strict=True)))
+    seen = report(**dict(zip(fields, map(at, message_with_remedy), strict=True)))
     found, _ = usable_report(
         structs.replace(ATTEMPT, started_time=_STARTED),
         ReportSeen(preflight_id=ATTEMPT.id, content=seen, read_at=_READ),
@@ -414,7 +414,7 @@ def test_an_object_that_is_not_taken() -> None:
     """Nothing runs; it may heal, and the way out says how."""
     found = outcomes.rejected_object("Deployment x: exceeded quota.")
     assert (found.state, found.reason, found.final) == (AttemptState.FAILED, start_failures.FAILED_CREATE, False)
-    assert found.told == (
+    assert found.message_with_remedy == (
         "the API server does not take Deployment x: exceeded quota; it is tried again: change what refuses it "
         "(a quota, an admission rule, a right, a setting, a flag)"
     )

@@ -57,7 +57,7 @@ def of(group: str, obj: JSON) -> JSON:
     return changed(changed(obj, "spec.group", group), "metadata.name", f"widgets.{group}")
 
 
-class Beside:
+class Parallel:
     """A copy that asks a server; `admin` changes what is there, `etcd` is where its kubeconfig of etcd has to be."""
 
     def __init__(self, copy: RealCopy, admin: World, clock: ManualClock, etcd: Path) -> None:
@@ -85,7 +85,7 @@ def source(*objects: JSON) -> ClusterSource:
 
 
 @asynccontextmanager
-async def beside(kubeconfig: Path, folder: Path, *objects: JSON) -> AsyncIterator[Beside]:
+async def parallel(kubeconfig: Path, folder: Path, *objects: JSON) -> AsyncIterator[Parallel]:
     """A copy of `objects`, of which the server has none yet."""
     clock = ManualClock()
     async with AsyncExitStack() as stack:
@@ -95,14 +95,14 @@ async def beside(kubeconfig: Path, folder: Path, *objects: JSON) -> AsyncIterato
         admin = World(kubeconfig, client)
         await admin.apply(manifest("v1", "Namespace", NAMESPACE))
         server = RealServer(NOWHERE, folder, SystemClock(), "10.0.0.0/16")
-        yield Beside(RealCopy(staged, server, client, lookups), admin, clock, folder / "etcd.kubeconfig")
+        yield Parallel(RealCopy(staged, server, client, lookups), admin, clock, folder / "etcd.kubeconfig")
 
 
 async def test_kinds_and_objects_are_the_servers(kubeconfig: Path, tmp_path: Path) -> None:
     """In the version that it prefers, also after another one is preferred; what it does not have is None."""
     group = "one.example.org"
     mine = Identity(group, "Widget", NAMESPACE, "mine")
-    async with beside(kubeconfig, tmp_path) as it:
+    async with parallel(kubeconfig, tmp_path) as it:
         copy = it.copy
         await it.admin.apply(of(group, TWO_VERSIONS))
         await copy.wait_for_served_versions(of(group, TWO_VERSIONS))
@@ -140,7 +140,7 @@ async def test_a_definition_is_waited_for(kubeconfig: Path, tmp_path: Path) -> N
     accepted = {**never, "status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}}
     half = of("half.example.org", changed(TWO_VERSIONS, "spec.versions.1.served", False))
     shown = r"does not serve widgets\.never\.example\.org/v1 after 120 s"
-    async with beside(kubeconfig, tmp_path) as it:
+    async with parallel(kubeconfig, tmp_path) as it:
         await it.copy.wait_until_served(refused)
         await it.copy.wait_until_served({**never, "spec": "none"})
         for definition in (never, accepted):
@@ -156,7 +156,7 @@ async def test_what_the_server_cannot_read_is_left_out(kubeconfig: Path, tmp_pat
     webhook = changed(BY_WEBHOOK, "webhook.clientConfig.url", "https://127.0.0.1:9/convert")
     definition = of(group, {**OLD_STORED, "spec": {**OLD_STORED["spec"], "conversion": webhook}})
     objects = (definition, of(group, widget()), VALUES)
-    async with beside(kubeconfig, tmp_path, *objects) as it, scripted_api() as etcd:
+    async with parallel(kubeconfig, tmp_path, *objects) as it, scripted_api() as etcd:
         it.etcd.write_text(
             json.dumps(
                 {
@@ -186,7 +186,7 @@ async def test_the_next_write_of_an_object(kubeconfig: Path, tmp_path: Path) -> 
     secret = manifest("v1", "Secret", "key", NAMESPACE)
     values, owned, absent = (Identity("", "ConfigMap", NAMESPACE, name) for name in ("values", "owned", "absent"))
     shown = "ValidatingAdmissionPolicy 'owned' with binding 'owned' denied request: an owner is needed"
-    async with beside(kubeconfig, tmp_path) as it:
+    async with parallel(kubeconfig, tmp_path) as it:
         await it.admin.apply(VALUES, OWNED, secret, POLICY, DENY)
         cluster = source(VALUES, OWNED, ABSENT, secret, of("no.example.org", widget()))
         refused, tried = await it.copy.try_writes(cluster, it.clock.monotonic() + 1)
@@ -202,14 +202,16 @@ async def test_the_next_write_of_an_object(kubeconfig: Path, tmp_path: Path) -> 
             StoredObject(identity=values, refused=("too large",)),
             StoredObject(identity=values, unknown="no schema"),
         ):
-            assert await it.copy.judge_stored_object(said, values) is said
+            assert await it.copy.evaluate_stored_object(said, values) is said
         losing = StoredObject(identity=values, pruned=("data.x",))
-        judged = await it.copy.judge_stored_object(losing, values)
-        assert judged == StoredObject(identity=values, refused=(refused[0].message,), pruned=("data.x",))
-        assert await it.copy.judge_stored_object(None, values) == StoredObject(identity=values, refused=judged.refused)
+        evaluated = await it.copy.evaluate_stored_object(losing, values)
+        assert evaluated == StoredObject(identity=values, refused=(refused[0].message,), pruned=("data.x",))
+        assert await it.copy.evaluate_stored_object(None, values) == StoredObject(
+            identity=values, refused=evaluated.refused
+        )
         fine = StoredObject(identity=owned, pruned=("data.y",))
-        assert await it.copy.judge_stored_object(fine, owned) is fine
-        assert await it.copy.judge_stored_object(None, absent) is None
+        assert await it.copy.evaluate_stored_object(fine, owned) is fine
+        assert await it.copy.evaluate_stored_object(None, absent) is None
 
 
 async def test_what_reads_otherwise_on_the_server(kubeconfig: Path, tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ async def test_what_reads_otherwise_on_the_server(kubeconfig: Path, tmp_path: Pa
     role = manifest("rbac.authorization.k8s.io/v1", "ClusterRole", "shop", rules=[])
     own = changed(role, "metadata.labels", {"kubernetes.io/bootstrapping": "rbac-defaults"})
     same, other = (config_map(name, {"owner": "shop"}) for name in ("same", "other"))
-    async with beside(kubeconfig, tmp_path) as it:
+    async with parallel(kubeconfig, tmp_path) as it:
         await it.admin.apply(same, other, secret, own)
         cluster = source(
             same,

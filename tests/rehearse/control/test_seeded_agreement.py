@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.controlplane.rows import SERVERS
 from tests.rehearse.control.test_as_the_server_has_it import cluster_on
-from tests.rehearse.judge.beside_the_server import Agreement, compare
-from tests.rehearse.judge.seeded_release import seeded_release
+from tests.rehearse.reference.beside_the_server import Agreement, compare
+from tests.rehearse.reference.seeded_release import seeded_release
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION
 
 from kubekit.kube import calls

@@ -45,7 +45,7 @@ class Scene:
     host: str
     layout: Any
     asked: list[Asked]
-    told: list[int] = field(default_factory=list)
+    notified: list[int] = field(default_factory=list)
 
     def image(self, *files: Made) -> str:
         """A release with these files; its pull spec."""
@@ -60,11 +60,13 @@ class Scene:
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """With a running release that carries no keys."""
-    layout, clock, told = layout_in(tmp_path), ManualClock(), list[int]()
+    layout, clock, notified = layout_in(tmp_path), ManualClock(), list[int]()
     with odd_registry(layout) as odd:
         async with cluster({}) as client:
-            checks = ReleaseChecks(client, lambda: None, clock, lambda: told.append(1), images=ReleaseImages(client))
-            yield Scene(checks, clock, odd.host, layout, odd.asked, told)
+            checks = ReleaseChecks(
+                client, lambda: None, clock, lambda: notified.append(1), images=ReleaseImages(client)
+            )
+            yield Scene(checks, clock, odd.host, layout, odd.asked, notified)
             await checks.close()
 
 
@@ -82,7 +84,7 @@ async def test_a_version_is_read_once_at_a_time(scene: Scene) -> None:
     await scene.settled()
     state = scene.checks.states[image]
     assert (state.version, state.unreadable, state.reading, state.read_at) == ("5.2.0", "", False, scene.clock.now())
-    assert (manifests(scene.asked), scene.told) == (1, [1])
+    assert (manifests(scene.asked), scene.notified) == (1, [1])
     scene.checks.read(image)
     await scene.settled()
     assert manifests(scene.asked) == 2
@@ -106,7 +108,7 @@ async def test_a_version_that_cannot_be_read_says_why(scene: Scene) -> None:
     state = scene.checks.states[image]
     assert (state.version, state.reading) == ("", False)
     assert "the image has no file release-manifests/release-metadata" in state.unreadable
-    assert scene.told == [1]
+    assert scene.notified == [1]
 
 
 def declared(*reads: dict[str, str]) -> Made:
@@ -144,7 +146,7 @@ async def test_what_the_checks_of_a_release_read(
     assert (state.rights == own_rights(), state.asking) == (not known, False)
     assert state.rights_until == (None if known else scene.clock.now() + RIGHTS_AGAIN)
     events = ["not given" if "is not given" in line["event"] else "as this release's" for line in logs]
-    assert (events, manifests(scene.asked), scene.told) == (logged, 1, [1])
+    assert (events, manifests(scene.asked), scene.notified) == (logged, 1, [1])
 
 
 def test_how_long_what_could_not_be_read_is_left_alone() -> None:
@@ -160,7 +162,7 @@ async def test_without_keys_nothing_is_verified(scene: Scene) -> None:
     state = scene.checks.states["registry.example/r@sha256:1"]
     assert (state.trust, state.running, state.at) == (Trust.FAILED, False, scene.clock.now())
     assert state.error == "the running release carries no keys, so verification is not possible"
-    assert (scene.told, scene.asked) == ([1], [])
+    assert (scene.notified, scene.asked) == ([1], [])
 
 
 @pytest.mark.parametrize(

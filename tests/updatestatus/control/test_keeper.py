@@ -34,14 +34,14 @@ class Kept:
 
     def __init__(self, keeper: UpdateStatusStore, cluster: World) -> None:
         self.keeper, self.cluster = keeper, cluster
-        self.told = asyncio.Event()
+        self.notified = asyncio.Event()
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for what the watch tells."""
         async with asyncio.timeout(DEADLINE_S):
             while not holds():
-                self.told.clear()
-                await self.told.wait()
+                self.notified.clear()
+                await self.notified.wait()
 
     async def raw(self) -> dict[str, Any]:
         """The object as stored."""
@@ -53,7 +53,7 @@ async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
     """On a server without the object."""
     async with cluster_with_definitions(tmp_path) as cluster:
         holder: list[Kept] = []
-        keeper = UpdateStatusStore(cluster.client, SystemClock(), lambda: holder[0].told.set())
+        keeper = UpdateStatusStore(cluster.client, SystemClock(), lambda: holder[0].notified.set())
         holder.append(Kept(keeper, cluster))
         following = asyncio.create_task(keeper.reflector.run())
         await holder[0].until(lambda: not keeper.lacking)

@@ -242,13 +242,13 @@ async def test_a_conflict_makes_all_that_the_watch_tells_news(scene: Scene) -> N
 async def test_why_there_can_be_no_object() -> None:
     """Nothing once it is listed; before that the reason, or that it is not yet."""
     async with Client(ClusterConfig(server="http://127.0.0.1:9")) as client:
-        told: list[int] = []
-        keeper = UpdateStatusStore(client, ManualClock(NOON), lambda: told.append(1))
+        reported: list[int] = []
+        keeper = UpdateStatusStore(client, ManualClock(NOON), lambda: reported.append(1))
         assert keeper.lacking == "updatestatuses.update.openshift.io is not listed yet"
         keeper.cache.fail("the server has no API")
-        assert (keeper.lacking, told) == ("the server has no API", [1])
+        assert (keeper.lacking, reported) == ("the server has no API", [1])
         keeper.cache.replace([], "1")
-        assert (keeper.lacking, told) == ("", [1, 1])
+        assert (keeper.lacking, reported) == ("", [1, 1])
 
 
 def test_what_time_it_is() -> None:
@@ -305,14 +305,14 @@ async def test_pods_of_nodes_are_known_or_they_are_not(scene: Scene) -> None:
 
 async def test_an_answer_for_a_node_that_is_done_draining_is_dropped(scene: Scene) -> None:
     """And one that says the same as before tells nobody."""
-    told: list[int] = []
-    drains = DrainingPods(scene.client, scene.clock, lambda: told.append(1))
+    reported: list[int] = []
+    drains = DrainingPods(scene.client, scene.clock, lambda: reported.append(1))
     scene.stored = {"metadata": {"resourceVersion": "1"}, "items": []}
     drains.follow(["n"])
     for _ in range(2):
         await drains.ask("n")
         await drains.ask("gone")
-    assert (drains.state, told) == ({"n": PodsOfNode()}, [1])
+    assert (drains.state, reported) == ({"n": PodsOfNode()}, [1])
 
 
 async def test_drains_are_looked_at_every_five_seconds(scene: Scene) -> None:
@@ -419,7 +419,7 @@ async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
 
 async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() -> None:
     """Not where they say the same."""
-    clock, told = ManualClock(NOON), list[float]()
+    clock, reported = ManualClock(NOON), list[float]()
     answers = [[], [], [{"labels": {"alertname": "A"}, "state": "firing", "activeAt": "2026-01-01T00:00:00Z"}]]
     asked: list[float] = []
 
@@ -430,7 +430,7 @@ async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() ->
 
     async with scripted_api() as api:
         api.answers(answer)
-        alerts = Alerts(api.url, Static(), clock, lambda: told.append(clock.monotonic()))
+        alerts = Alerts(api.url, Static(), clock, lambda: reported.append(clock.monotonic()))
         running = asyncio.create_task(alerts.run())
         for number in (1, 2, 3):
             await api.until_requests(number)
@@ -439,7 +439,7 @@ async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() ->
             await clock.advance(60)
         running.cancel()
     assert asked[:3] == [0, 60, 120]
-    assert told[:2] == [0, 120]
+    assert reported[:2] == [0, 120]
 
 
 async def test_a_pass_confirms_the_object(scene: Scene) -> None:

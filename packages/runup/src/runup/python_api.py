@@ -58,8 +58,8 @@ def evaluate(
 ) -> Findings:
     """Returns the findings about an update; raises PreflightError if they do not exist, and nothing else on purpose.
 
-    `dump` is a must-gather, `oc adm inspect` or folder of YAML, judged at its own time. Without it a live cluster is
-    read: that of `kubeconfig` and `context`, by default those of kubectl. `target` and `source` are versions; by
+    `dump` is a must-gather, `oc adm inspect` or folder of YAML, evaluated as of its own time. Without it a live cluster
+    is read: that of `kubeconfig` and `context`, by default those of kubectl. `target` and `source` are versions; by
     default the release's (else the next minor version) and the cluster's own. `release_image` (a pull spec or
     `oci:DIR`) or `release_folder` add the checks of a release to the built-in ones. `check_timeout_s` limits each
     check of a live cluster.

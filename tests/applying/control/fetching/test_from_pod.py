@@ -80,7 +80,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 def source(node: Node, within_s: float = 90.0) -> FromPod:
-    """What is tried."""
+    """Returns the source under test."""
     return FromPod(node.client, Hurried(5), namespace=NAMESPACE, node="node-1", folder=node.folder, within_s=within_s)
 
 

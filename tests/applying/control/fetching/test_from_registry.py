@@ -36,7 +36,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 
 
 def source(client: Client, within_s: float = 90.0) -> FromRegistry:
-    """What is tried."""
+    """Returns the source under test."""
     return FromRegistry(ReleaseImages(client), profile="p", within_s=within_s)
 
 

@@ -58,7 +58,7 @@ class Server:
 
     @property
     def deleted(self) -> list[str]:
-        """What was asked to go."""
+        """Returns the names of deleted objects."""
         return [target.rpartition("/")[2] for target in self.api.targets if target.startswith("DELETE")]
 
 
@@ -104,7 +104,7 @@ async def fetched(server: Server, folder: Path) -> tuple[str, ManualClock]:
 async def test_what_becomes_of_a_pod(
     server: Server, tmp_path: Path, statuses: list[Any], said: str, after_s: float
 ) -> None:
-    """Told as soon as it is known."""
+    """The result is reported as soon as it is known."""
     server.statuses = statuses
     with capture_logs() as logs:
         shown, clock = await fetched(server, tmp_path)

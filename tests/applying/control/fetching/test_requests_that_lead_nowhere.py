@@ -1,4 +1,4 @@
-"""An operator at work is asked for releases that are none, or that no registry gives: it says which file, and stays."""
+"""A running operator gets requests for invalid or unavailable releases: it names the file, and keeps running."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scene:
         return image
 
     async def refused(self, reason: str) -> str:
-        """What ReleaseAccepted says once it is False for that reason; nothing else has changed."""
+        """Returns the message of ReleaseAccepted once it is False for the reason; nothing else may have changed."""
         version = await self.world.condition("ReleaseAccepted", "False", reason)
         assert version.status.desired.image == OWN
         assert [entry.image for entry in version.status.history] == [OWN]

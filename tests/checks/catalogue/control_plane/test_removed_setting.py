@@ -1,4 +1,4 @@
-"""What components are given that the target does not take: by kubeadm, by k3s and RKE2, in static pods by others."""
+"""Finds settings that the target does not accept: from kubeadm, k3s, RKE2 and static pods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of_kubeadm(configuration: str) -> tuple[JSON, JSON]:
 
 
 def asked(*objects: JSON, to: str = "1.37.2", without: bool = False) -> CheckOutcome:
-    """What is said about an update to that version; `without`: ConfigMaps cannot be read."""
+    """Returns the findings for an update to that version; with `without`, ConfigMaps cannot be read."""
     update = with_fields(context("1.33.1", to, to), cluster=ClusterKind.KUBERNETES)
     snapshot = snapshot_of(CHECK.reads, objects)
     if without:
@@ -264,7 +264,7 @@ def test_without_config_maps_static_pods_tell() -> None:
 
 
 def test_static_pods_that_nobody_known_writes() -> None:
-    """Talos has its arguments in machine configurations; a word and its value may stand apart."""
+    """Talos has its arguments in machine configurations; a flag and its value may be separate."""
     pod = static_pod("kube-controller-manager", "--pod-eviction-timeout", "1m", "--v=2")
     outcome = asked(pod, node_json(info={"osImage": "Talos (v1.11.1)"}), to="1.34.0")
     assert [found.name for found in outcome.findings] == [NAME]
@@ -295,7 +295,7 @@ def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
 
 
 def test_arguments_of_a_cloud_controller_manager() -> None:
-    """k3s starts one with arguments of its own (CHANGELOG-1.26, #112120)."""
+    """k3s starts a component with different arguments (CHANGELOG-1.26, #112120)."""
     arguments = '["server","--kube-cloud-controller-manager-arg=logtostderr=false"]'
     (found,) = asked(node_json("cp-0", annotations={"k3s.io/node-args": arguments}), to="1.26.0").findings
     assert "Flag logtostderr of cloud-controller-manager" in found.message
@@ -303,7 +303,7 @@ def test_arguments_of_a_cloud_controller_manager() -> None:
 
 @pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]", '["\ud800"]'], ids=ascii)
 def test_an_annotation_that_is_no_list(arguments: str) -> None:
-    """It cannot tell, which is said about the annotation."""
+    """The result is Unknown, with the annotation as the reason."""
     (found,) = asked(node_json("cp-0", annotations={"k3s.io/node-args": arguments})).findings
     assert found.name == UNKNOWN
     assert "annotation k3s.io/node-args of Node cp-0 is no list of words" in found.message
@@ -315,7 +315,7 @@ def test_services_show_no_control_plane() -> None:
 
 
 def test_beyond_the_tables() -> None:
-    """What is given is Unknown, in one finding."""
+    """All settings are Unknown, in one finding."""
     configuration = V1BETA4 % ("audit-log-maxage", "7")
     (found,) = asked(*of_kubeadm(configuration), to="1.39.0").findings
     assert found.name == UNKNOWN

@@ -78,7 +78,7 @@ def test_locked_gates(server: tuple[Path, int], value: str) -> None:
 
 
 def test_removed_flags(server: tuple[Path, int]) -> None:
-    """The server has none of them."""
+    """The server does not accept these settings."""
     program, minor = server
     flags = removed("removed-flags", minor, "kube-apiserver")
     assert flags
@@ -96,7 +96,7 @@ def test_removed_plugins(server: tuple[Path, int]) -> None:
 
 
 def test_removed_flags_of_etcd(server: tuple[Path, int]) -> None:
-    """The etcd that kubeadm starts next to that server has none of them."""
+    """The etcd that kubeadm starts next to that server does not accept them either."""
     program, minor = server
     flags = removed("removed-flags", minor, "etcd")
     assert flags

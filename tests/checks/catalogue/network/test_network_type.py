@@ -33,7 +33,7 @@ def test_since_when_a_network_is_gone(type_: str, target: str, applies: bool) ->
 
 
 def test_a_network_that_does_not_say_what_it_is() -> None:
-    """Its spec counts where its status is silent; where both are, nobody can tell."""
+    """The spec counts if the status is empty; if both are empty, the type is unknown."""
     found = network()
     silent = replace(found, status=replace(found.status, network_type=""))
     shown = replace(silent, spec=replace(silent.spec, network_type="Kuryr"))

@@ -66,7 +66,7 @@ def test_within_a_minor_version_it_does_not_matter() -> None:
 
 
 def test_where_there_are_no_routes_and_where_they_could_not_be_read() -> None:
-    """Another Kubernetes has none; an API server that is away has some."""
+    """Plain Kubernetes has no Routes; an unavailable API server may have some."""
     check = BY_NAME[NAME]
     seen = snapshot_of(check.reads, [])
     without = {kind: each for kind, each in seen.objects.items() if kind != ROUTES}
@@ -76,7 +76,7 @@ def test_where_there_are_no_routes_and_where_they_could_not_be_read() -> None:
 
 
 def test_a_dump_without_routes_proves_nothing() -> None:
-    """No definition makes Routes, so definitions without them do not tell that there are none."""
+    """Routes have no definition, so a list of definitions without them proves nothing."""
     check = BY_NAME[NAME]
     seen = snapshot_of(check.reads, [], lacking=lambda read: "the dump holds no routes" if read == ROUTES else "")
     outcome = run_check(check, seen, context())

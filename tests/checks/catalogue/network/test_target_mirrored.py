@@ -1,4 +1,4 @@
-"""What is said about mirrors before the target's image is known."""
+"""Tests the findings about mirrors before the target's image is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What validations say about kernel modules, and which images are one."""
+"""Tests the findings from kernel-module validations, and which images count as equal."""
 
 from __future__ import annotations
 
@@ -138,18 +138,18 @@ def test_whose_risk_a_failure_is(validations: list[dict[str, Any]], verified: li
         reason=Status.TRUE,
         image="verified",
     )
-    judged = replace(context(), kernel_modules=PreflightResults((fine,)))
+    evaluated = replace(context(), kernel_modules=PreflightResults((fine,)))
     shown = {}
     for name in ("KernelModuleNotVerified", "KernelModulesNotReady"):
         check = BY_NAME[name]
         objects = snapshot_of(check.reads, [*validations, MODULE])
-        shown[name] = [finding.message for finding in run_check(check, objects, judged).findings]
+        shown[name] = [finding.message for finding in run_check(check, objects, evaluated).findings]
     assert shown["KernelModuleNotVerified"] == verified
     assert [each.partition("at stage ")[2].partition(":")[0] for each in shown["KernelModulesNotReady"]] == ready
 
 
 def test_a_failure_for_the_target_at_no_stage_of_its_own() -> None:
-    """Done tells only that the validation has ended."""
+    """Done only means that the validation has ended."""
     failed = validation(modules=[entry("Failure", verificationStage="Done", statusReason="gone")])
     failed["spec"] = {"releaseImage": "o/r@sha256:5"}
     check = BY_NAME["KernelModulesNotReady"]
@@ -165,7 +165,7 @@ def test_a_failure_for_the_target_at_no_stage_of_its_own() -> None:
     ],
 )
 def test_modules_that_nobody_verified(names: str, shown: str) -> None:
-    """Told as long as nobody has looked at their images either."""
+    """The finding is reported until the images have been checked."""
     check = BY_NAME["KernelModuleNotVerified"]
     objects = [
         {

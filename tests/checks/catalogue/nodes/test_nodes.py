@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import JSON, Told, findings
+from tests.checks.catalogue.asking import JSON, Reported, findings
 from tests.factories import context, node_json, pod_json, pool_json
 
 from runup.checks.decide.model import Applies
 
-LATE: Told = ("KubeletSkew", "critical", Applies.YES, ["a"])
+LATE: Reported = ("KubeletSkew", "critical", Applies.YES, ["a"])
 
 
-UNKNOWN: Told = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
+UNKNOWN: Reported = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ UNKNOWN: Told = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
         pytest.param("5.1.0", "", "v1.36.0", [(*UNKNOWN[:3], [])], id="a target that does not say"),
     ],
 )
-def test_how_far_a_kubelet_may_be_behind(target: str, kubernetes: str, version: str, said: list[Told]) -> None:
+def test_how_far_a_kubelet_may_be_behind(target: str, kubernetes: str, version: str, said: list[Reported]) -> None:
     """By the target, and what is not known is less grave than what is."""
     to = context(target=target, kubernetes=kubernetes)
     assert findings("KubeletSkew", node_json("a", kubelet=version), to=to) == said

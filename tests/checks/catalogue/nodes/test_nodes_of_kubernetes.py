@@ -94,7 +94,7 @@ def test_releases_that_are_mixed() -> None:
     ],
 )
 def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
-    """What a distribution names for a build of the same kubelet is no other release."""
+    """A distribution's build suffix of the same kubelet is not another release."""
     findings = findings_of("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
     assert [(each.name, each.severity) for each in findings] == [("NodeReleasesMixed-workers", "info")] * mixed
 
@@ -110,7 +110,7 @@ def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
     ],
 )
 def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severity: str | None) -> None:
-    """What the steps of the way fix is no obstacle; the first step has none before it."""
+    """A problem that the steps of the path fix does not block; the first step has no earlier step."""
     findings = findings_of("KubeletSkew", target, node("a", kubelet=kubelet))
     assert [each.severity for each in findings] == [severity] * bool(severity)
 

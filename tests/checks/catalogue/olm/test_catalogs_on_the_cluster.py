@@ -70,7 +70,7 @@ def test_what_is_known_of_the_version_that_waits(change: tuple[str, str], words:
 
 
 def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> None:
-    """The check of the maximum tells it; here only the other operator is reported."""
+    """The check of the maximum reports it; this one reports only the other operator."""
     (only,) = messages_of_changed_example(('"value":"5.0"', '"value":"soon"'))
     assert FOUND in only
 

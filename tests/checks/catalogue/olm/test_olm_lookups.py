@@ -58,7 +58,7 @@ def test_the_version_of_a_subscription(name: str, namespace: str, found: bool) -
     ],
 )
 def test_the_package_of_a_subscription(name: str, namespace: str, source: str, where: str, found: bool) -> None:
-    """Of its own catalog."""
+    """Looks up the operator in its catalog."""
     package = named(PackageManifest, name, namespace, status={"catalogSource": source, "catalogSourceNamespace": where})
     assert packages_of([package], subscription()) == ((package,) if found else ())
 

@@ -16,7 +16,7 @@ def gates(name: str = "admin-gates", **found: str) -> JSON:
 
 
 def asks(gate: str) -> str:
-    """What is said about a gate that nobody acknowledged."""
+    """Returns the finding about a gate that nobody acknowledged."""
     return f"Gate {gate} is not acknowledged: Do it."
 
 

@@ -59,7 +59,7 @@ def test_the_cluster_s_kubernetes(objects: tuple[Any, ...], minor: int | None) -
     ],
 )
 def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, ...], minor: Any) -> None:
-    """What is known by one of them is reported."""
+    """A version that one source knows is reported."""
     found = snapshot(*objects, unreadable=dict.fromkeys(unreadable, "no rights"))
     if isinstance(minor, int):
         assert source_minor(found, context()) == minor

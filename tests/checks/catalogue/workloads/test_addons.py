@@ -1,6 +1,6 @@
-"""Add-ons, kube-proxy, node images and calendars of distributions, against a target of Kubernetes.
+"""Tests add-ons, kube-proxy, node images and support calendars against a target of Kubernetes.
 
-The ranges are those of the tables; which row is used, and what is said where a table has none, is tested.
+The ranges are those of the tables; these tests cover the choice of the row, and the result without a row.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def test_images_of_addons(image: str, known: bool) -> None:
     ],
 )
 def test_versions_of_tags(tag: str, expected: tuple[int, ...]) -> None:
-    """What a builder adds behind a version does not count; what is no version has none."""
+    """A builder's suffix after the version does not count; other texts have no version."""
     assert version_number(tag) == expected
 
 
@@ -239,7 +239,7 @@ def test_kube_proxy(images: tuple[str, ...], target: str, expected: list[str]) -
     ],
 )
 def test_kube_proxy_on_a_way_of_several_minors(kubelet: str, tag: str, target: str, expected: list[str]) -> None:
-    """What is too old for the end of the way is updated on the way."""
+    """An add-on that is too old for the target is updated on the way."""
     found = outcome("KubeProxySkew", target, node(kubelet=kubelet), running_pod(f"{PROXY}:{tag}")).findings
     assert [each.severity for each in found] == expected
 

@@ -69,7 +69,7 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
 
 
 def test_the_text_counts_each_update_once() -> None:
-    """With known risks, and blocked; what has none says so."""
+    """Draws known risks and blocked edges; an empty graph is reported as such."""
     steps = (UpdateStep("4.8.0", "4.9.0", ("Slow", "Old")), UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.8.1"))
     text = render_graph(
         UpdatePaths(origin="4.8.0", goal="4.9.0", updates=steps, blocked={}, way=steps[:1], risks={}),

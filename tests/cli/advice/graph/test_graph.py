@@ -152,7 +152,7 @@ def test_without_releases_it_says_what_it_assumes(run: Run, data: Path) -> None:
 
 
 def test_a_graph_that_was_built_is_as_good_as_its_data(run: Run, data: Path) -> None:
-    """What is blocked and what was assumed stay with it, however often it is written."""
+    """Blocked edges and assumptions survive repeated encoding."""
     first, second = data.parent / "first.json", data.parent / "second.json"
     built = run("graph", "build", data, "--to", first)
     again = run("graph", "build", first, "--to", second)
@@ -373,7 +373,7 @@ def _asked(url: str, **headers: str) -> tuple[int, Any, Any]:
 
 
 def test_served(served: str) -> None:
-    """A channel's graph, told once; the errors that clients expect."""
+    """Serves a channel's graph, and the errors that clients expect."""
     status, headers, graph = _asked(f"{served}?channel=stable-4.2&arch=amd64&version=4.1.0&id=x")
     assert (status, headers["Content-Type"].split(";")[0]) == (200, "application/json")
     assert (len(graph["nodes"]), graph["edges"]) == (3, [[0, 1]])

@@ -314,7 +314,7 @@ def test_everything_that_is_not_accepted_is_an_error() -> None:
 
 
 def test_everything_accepted() -> None:
-    """What was accepted is reported at each place; details of alerts are left out once all are accepted."""
+    """Accepted risks are marked everywhere; details of alerts are omitted once all alerts are accepted."""
     names = ("Bad", "CannotRetrieveUpdates", "ConditionalUpdateRisk", "Failing", "Mine", "Progressing")
     advice = _with_trouble(*names)
     assert advice.error == ""
@@ -406,7 +406,7 @@ def test_quiet_prints_the_error_alone(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_alerts_that_cannot_be_read(body: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Could not tell is an issue, never a pass."""
+    """An unknown result is an issue, never a pass."""
     (tmp_path / "a-cv.yaml").write_text(json.dumps(CLUSTER))
     (tmp_path / "a-alerts.json").write_text(body)
     ran = run("upgrade", "recommend", "--mock-clusterversion", tmp_path / "a-cv.yaml", "--version=4.16.1")
@@ -421,7 +421,7 @@ def test_a_file_that_is_not_there(run: Run) -> None:
 
 
 def test_a_live_cluster(run: Run, server: Server) -> None:
-    """Without a token alerts cannot be had, which is reported; a cluster without a ClusterVersion is none of ours."""
+    """Without a token alerts are unavailable, which is reported; a cluster without a ClusterVersion is not ours."""
     server.set_cluster_version(status=CLUSTER["status"])
     ran = run("upgrade", "recommend", "--kubeconfig", server.kubeconfig)
     said = "Failed to check for at least some preconditions: no token is currently in use for this session\n"

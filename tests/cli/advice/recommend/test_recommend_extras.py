@@ -128,7 +128,7 @@ def test_names_without_a_record_are_no_table() -> None:
     ],
 )
 def test_which_acceptances_are_told(names: tuple[str, ...], record: Acceptance | None, rows: list[str]) -> None:
-    """What the request names, whether or not there is a record of it."""
+    """Shows the acceptances of the request, with or without a record."""
     desired = {"desiredUpdate": {"acceptRisks": [{"name": name} for name in names]}}
     document = CARRIED | {"spec": desired}
     maps = [_records(record)] if record else []
@@ -137,7 +137,7 @@ def test_which_acceptances_are_told(names: tuple[str, ...], record: Acceptance |
 
 
 def test_every_risk_that_an_update_carries_is_known() -> None:
-    """By the list of all, by an update's own, by names alone; what is no name is none."""
+    """Finds acceptances in the full list, in an update's list and in a list of names; ignores invalid names."""
     document = _cluster(_update("5.1.0", _risk("B"), names=("C", 7)), _update("5.2.0", _risk("B"), _risk("D")))  # type: ignore[arg-type]
     document["status"]["conditionalUpdateRisks"] = [{"name": "A"}]
     assert recommend_additions.risk_names(document) == ["A", "B", "C", "D"]

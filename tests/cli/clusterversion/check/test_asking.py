@@ -63,14 +63,14 @@ def registry() -> Iterator[str]:
 
 
 def asked(run: Run, kubeconfig: Path, *words: str) -> tuple[Ran, dict[str, tuple[str, str]]]:
-    """What was printed, and each row's result and text by its name."""
+    """Returns the output, and each row's result and text by its name."""
     ran = run("check", "-o", "json", "--kubeconfig", kubeconfig, *words)
     rows = json.loads(ran.out)["checks"]
     return ran, {f"{row['name']} {row['message'].partition(' ')[0]}": (row["result"], row["message"]) for row in rows}
 
 
 def test_places_are_reached_from_here(server: Server, run: Run, registry: str) -> None:
-    """Each registry once, whoever names it; a store of the cluster's own; what answers with a refusal answers."""
+    """Each registry is queried once, as is a signature store of the cluster; a refusal counts as an answer."""
     stores = [{"url": f"http://{registry}/signatures"}, {"url": "http://127.0.0.1:1/none"}]
     desired = {"version": "5.0.0", "image": f"{registry}/release@sha256:1"}
     other = {"version": "5.0.1", "image": f"{registry}/other@sha256:2"}

@@ -171,7 +171,7 @@ def test_an_operator_that_has_seen_more_is_not_behind() -> None:
 
 
 def test_a_server_without_a_cluster_is_told_of_rights_all_the_same() -> None:
-    """What is below the cluster is not asked; what one may do was."""
+    """Does not query below the cluster; has queried the user's rights."""
     found = rows(replace(ALL_WELL, cluster=None))
     assert [row.name for row in found] == ["server", "cluster", "rights"]
     assert [row.name for row in rows(replace(ALL_WELL, cluster=None, rights={}))] == ["server", "cluster"]

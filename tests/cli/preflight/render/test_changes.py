@@ -1,4 +1,4 @@
-"""The comment on a pull request: what is new, grown and gone since a baseline, and what nobody can tell."""
+"""Tests the comment on a pull request: risks that are new, grown, gone or unknown since a baseline."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_what_was_found_comes_first_and_what_is_accepted_last() -> None:
 
 
 def test_accepted_ones_say_why() -> None:
-    """What was recorded, else that nothing was and how to; neither is offered to be accepted again."""
+    """Shows the recorded reason, or how to record one; never offers an accepted risk again."""
     text = shown(samples.FOUND).text.partition("Accepted (2)")[2]
     assert "NodeCordoned accepted warning Node worker-7 is cordoned. Why accepted network team, CHG-7712 Found" in text
     assert "EtcdMembers accepted critical etcd has 5 members. Why accepted No reason was recorded. Give one:" in text
@@ -81,7 +81,7 @@ def test_accepted_ones_say_why() -> None:
 
 
 def test_what_an_acceptance_does_not_cover() -> None:
-    """What came since, and what no acceptance lifts, which nobody is asked to accept."""
+    """Shows risks that are new, and risks that cannot be accepted without offering acceptance."""
     one = samples.risk("A", "It is so.")
     grown = replace(one, accepted=True, grown=Growth(added=("Node b",), more=0, since=None, accepted_for=1))
     seen = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
@@ -168,7 +168,7 @@ def test_what_a_risk_means_is_in_the_page() -> None:
 
 
 def test_a_cause_has_its_risks_in_one_card() -> None:
-    """What follows from it is folded, what has a separate remedy is not; what nobody supports is not offered."""
+    """Consequences are folded, risks with a separate remedy are not; unsupported updates are not offered."""
     dns = (ReportedResource(group="config.openshift.io", kind="ClusterOperator", namespace="", name="dns"),)
     down = samples.risk("ClusterOperatorNotAvailable-dns", "dns is down: Down: no pods", resources=dns)
     held = samples.risk("ClusterOperatorUpgradeable-dns", "dns is held: Zone: a zone", resources=dns)

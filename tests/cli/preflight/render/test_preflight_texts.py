@@ -1,4 +1,4 @@
-"""What is printed of a preflight: the section, the verdict, the history, two reports side by side, one risk in full."""
+"""Tests the texts of a preflight: section, verdict, history, two reports side by side, one risk in full."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "In
     ids=["none", "one that is over", "one", "two", "one is unknown", "one is accepted", "all sorts"],
 )
 def test_risks_are_counted(risks: tuple[Risk, ...], said: str) -> None:
-    """What does not apply is none; what is said aside follows those that apply."""
+    """Risks that do not apply are not counted; notes follow the risks that apply."""
     assert counted_risks(risks) == said
     aside = counted_risks(risks, " (x)")
     assert aside.replace(" (x)", "") == said
@@ -179,7 +179,7 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
     ],
 )  # fmt: skip
 def test_the_verdict(one: Findings, said: str) -> None:
-    """What it comes to, and what to do."""
+    """Shows the verdict and the remedy."""
     assert verdict(one) == f"Verdict: {said.format(accept='runup upgrade accept')}"
 
 
@@ -219,7 +219,7 @@ def test_ten_objects_are_named_in_a_wide_table(count: int, more: str) -> None:
 
 
 def test_remedies_stand_below_their_risk() -> None:
-    """Line by line, empty ones left out; not where a table has none, and none while a preflight runs."""
+    """Tables are printed line by line without empty lines; a running preflight has no table."""
     one = replace(A, fix="\nDo this.\n\nThen that.\n")
     assert risk_table([one]).rows[0].notes == ("Fix: Do this.", "     Then that.")
     assert risk_table([one], remedies=False).rows[0].notes == ()
@@ -247,7 +247,7 @@ def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:
     ],
 )
 def test_a_state_is_a_word(one: Risk, word: str) -> None:
-    """What is accepted is, whatever it is."""
+    """An accepted risk is shown as accepted, whatever its state."""
     assert one.state == word
 
 
@@ -265,7 +265,7 @@ def test_an_object_is_named_as_people_do(item: ReportedResource, said: str) -> N
 
 
 def test_what_ending_a_preflight_prints() -> None:
-    """What it was, and what stays."""
+    """Shows the former state and what remains."""
 
     def cleared_text(update: Update | None) -> str:
         cluster = ClusterVersion(spec=ClusterVersionSpec(desired_update=update))
@@ -603,7 +603,7 @@ def test_explains_an_order_that_is_not_that_of_the_severities(first: str, second
 
 
 def test_what_an_update_may_repair_only_informs() -> None:
-    """It is no severity of its own, unless a graver risk has the same cause."""
+    """It has no separate severity, unless a more severe risk has the same cause."""
     assert "1. informs: R: It is so." in result(found(REPAIRS))
     assert "1. warning: A: It is so.\n   Also: R\n" in result(found(A, replace(REPAIRS, cause="A")))
 

@@ -298,7 +298,7 @@ def test_only_the_web_is_linked(url: str, followed: bool) -> None:
 
 
 def test_what_could_not_be_told_is_not_well() -> None:
-    """No green word stands where something could not be read."""
+    """No positive word appears where an input could not be read."""
     unknown = status(
         conditions=(condition("Available", "False", "CannotWatch", "clusterversions could not be read"),),
         updating="Unknown",
@@ -411,7 +411,7 @@ def test_nodes_that_were_left_out_are_no_doubt() -> None:
 
 
 def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
-    """Twelve rows stand open, the troubled ones first."""
+    """Twelve rows are open, the troubled ones first."""
     nodes = tuple(node_insight(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))
     html = page(
         status((version(),), (pool_insight("worker", Total=120, Outdated=120), *nodes), omitted=Omitted(nodes=100)), NOW

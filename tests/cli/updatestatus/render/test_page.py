@@ -113,7 +113,7 @@ def test_the_title_and_its_badge(own: ConditionStatus, parts: ConditionStatus, s
 
 
 def test_the_bar_of_operators_has_a_share_for_each_state() -> None:
-    """Of five: two done, one at it, one waits; of the fifth nothing is known, and it has none."""
+    """Of five nodes two are done, one updates, one waits; nothing is known about the fifth."""
     reasons = ("Updated", "Updated", "Progressing", "Pending", "Postponed")
     html = page(status((version(), *(operator(f"o{place}", reason) for place, reason in enumerate(reasons)))), NOW)
     bar = re.search(
@@ -153,12 +153,12 @@ def test_the_bar_of_operators_has_a_share_for_each_state() -> None:
     ],
 )
 def test_the_times_of_an_update(changes: dict[str, Any], said: str) -> None:
-    """What is not known has no line."""
+    """Unknown values have no line."""
     assert said in text(status((version(**changes),)))
 
 
 def test_healthy_operators_are_counted() -> None:
-    """Of all; one that says nothing of its health is none of them."""
+    """Counts all operators except those without a health."""
     found = (operator("etcd", "Updated"), operator("dns", "Updated"), operator("storage", "Updated"))
     silent = insight(cluster_operator=_without_health(found[2]))
     assert "Healthy operators 2 of 3 " in text(status((version(waiting_for=()), *found[:2], silent)))
@@ -282,7 +282,7 @@ def test_a_row_of_a_node(found: Insight, said: str) -> None:
 
 
 def test_troubled_nodes_come_first() -> None:
-    """Then those on their way, who waits, who is done; of equals by phase and name. What is not known is on top."""
+    """Updating nodes follow, then waiting and completed ones, each by phase and name. Unknown ones are first."""
     nodes = (
         host("done", "Completed"),
         host("waits", "Pending"),
@@ -362,7 +362,7 @@ def test_twelve_rows_stand_open(count: int, folded: str) -> None:
 
 
 def test_nodes_are_counted_that_are_not_listed() -> None:
-    """Where some were left out; and the control plane's have captions of their own."""
+    """Captions mention omitted rows; the control plane's table has different captions."""
     found = text(status((version(), host("m-0", "Pending")), (host("w-0", "Pending"),), omitted=Omitted(nodes=2)))
     assert "2 more nodes are counted above and not listed" in found
     assert "Nodes Control plane nodes Nodes of the control plane Node" in found
@@ -378,7 +378,7 @@ def test_messages_have_a_column_where_there_is_one() -> None:
 
 
 def test_both_informers_of_a_part_are_read() -> None:
-    """Whoever reports."""
+    """Shows insights of every informer."""
     part = ControlPlane(
         informers=(
             Informer(name="a", insights=(version(),)),

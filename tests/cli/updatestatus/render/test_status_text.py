@@ -306,7 +306,7 @@ def test_a_nodes_own_name_in_its_message(name: str, shown: str) -> None:
 
 
 def test_a_newline_in_a_message_splits_the_table() -> None:
-    """As Go's tabwriter does: the rows before and after it have widths of their own."""
+    """As in Go's tabwriter, the rows before and after it have separate widths."""
     nodes = (
         b.node("a-node-with-a-long-name", state="Degraded", reason="one\ntwo"),
         b.node("b", conditions=[b.cond("Ready", "False")]),
@@ -332,7 +332,7 @@ FAILING = b.snapshot(
 
 
 def test_health_as_a_table() -> None:
-    """Without details; the hint stands below."""
+    """Without details, the hint is below."""
     assert text(FAILING).partition("= Update Health =\n")[2] == (
         "SINCE   LEVEL     IMPACT           MESSAGE\n"
         "3m      Warning   Update Stalled   Cluster Version version is failing to proceed with the update (R)\n"
@@ -496,7 +496,7 @@ def test_a_pool_that_appears_and_a_level_that_changes() -> None:
 
 
 def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
-    """What needs attention stands below them and must not be cut off."""
+    """Items that need attention are below them and must not be cut off."""
     status = assess(b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True))), None, b.NOW)
     report = report_of_status(status)
     low = rendered.render(report, to_ns(b.NOW), rows=rendered.NO_TABLES)
@@ -513,7 +513,7 @@ def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
     ("minutes", "seen"), [(0, "-"), (0.01, "-"), (3, "3m")], ids=["just now", "less than a second ago", "minutes ago"]
 )
 def test_since_when_nobody_recorded_a_beginning(minutes: float, seen: str) -> None:
-    """Whoever looks for the first time does not know, as oc; whoever watched says since when it was seen."""
+    """The first look does not know the start, as in oc; a later look shows since when it was seen."""
     status = assess(FAILING, None, b.NOW)
     now = to_ns(b.NOW + b.minutes(minutes))
     rows = [row for row in rendered.render(report_of_status(status), now).splitlines() if "paused pool" in row]

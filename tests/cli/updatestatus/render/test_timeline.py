@@ -111,7 +111,7 @@ def test_what_was_seen_to_happen(when: float | None, first_look: float, seen: bo
     ],
 )
 def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
-    """What was so at the first look has lasted longer than anybody can say."""
+    """A state that existed at the first look has an unknown start."""
     since = UpdateTimes(NOW, STARTED, STARTED)
     assert since.going_on("draining", NOW - timedelta(seconds=seconds), observed_start=seen) == said
 
@@ -226,7 +226,7 @@ def test_what_has_nothing_to_draw_is_named_by_state() -> None:
 
 
 def test_the_order_of_lanes() -> None:
-    """What is done in the order in which it was done, then what continues, then what waits; at one moment by name."""
+    """Completed steps in their order, then running ones, then waiting ones; simultaneous ones by name."""
     found = (
         operator_insight("waits", "Pending", None),
         operator_insight("began-late", "Progressing", after(50)),

@@ -37,7 +37,7 @@ PATH = "/apis/policy/v1/poddisruptionbudgets"
 THERE = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 OURS = "/apis/policy/v1/namespaces/ours/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/configmaps"
-TOLD = '{"reporter": ["poddisruptionbudgets.policy", "configmaps"]}'
+REPORTED = '{"reporter": ["poddisruptionbudgets.policy", "configmaps"]}'
 KNOWN = '{"configmaps": ["kube-public"]}'
 MASTERS = ("system:masters",)
 
@@ -59,7 +59,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
             metadata = {
                 "name": name,
                 "namespace": NAMESPACE,
-                "annotations": {OWN_NAMESPACES: "ours", EXEMPT_USERS: TOLD, COMPLETE_NAMESPACES: KNOWN},
+                "annotations": {OWN_NAMESPACES: "ours", EXEMPT_USERS: REPORTED, COMPLETE_NAMESPACES: KNOWN},
             }
             await client.send(calls.create(MAPS, {"metadata": metadata, "data": data}))
         yield made

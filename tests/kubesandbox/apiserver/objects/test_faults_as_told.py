@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.rehearse.judge.seeded_release import KINDS, change
+from tests.rehearse.reference.seeded_release import KINDS, change
 
 from kubekit.lang import yaml as kyaml
 from kubesandbox.apiserver.served_kinds import Kind

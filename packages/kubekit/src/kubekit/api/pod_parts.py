@@ -39,7 +39,7 @@ class Requests(Wire, frozen=True):
 
 
 class Limits(Wire, frozen=True):
-    """The limits of a container, as quantities; None where it has none. Other resources are not read."""
+    """The limits of a container, as quantities; None for an absent limit. Other resources are not read."""
 
     cpu: str | int | float | None = None
     memory: str | int | float | None = None
@@ -326,7 +326,7 @@ class PlacedPod(Object, frozen=True, kw_only=True):
     """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
 
     `demands`, and in its status `ready`, `waiting` and `pending`, are not fields of a Pod: the code that stores a pod
-    computes them from fields that it then drops. They are in structs of their own because many pods share one.
+    computes them from fields that it then drops. They are in separate structs because many pods share one.
     """
 
     metadata: PodMeta = PodMeta()  # type: ignore[assignment]

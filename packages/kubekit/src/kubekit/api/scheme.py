@@ -1,6 +1,6 @@
 """The table of kinds: maps each wire type to its resource, with plural and scope.
 
-It begins with the kinds of Kubernetes itself. A package with types of its own adds their rows when it is imported, as
+It begins with the kinds of Kubernetes itself. A package with other types adds their rows when it is imported, as
 `runup.api` does.
 """
 

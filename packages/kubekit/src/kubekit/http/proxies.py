@@ -116,7 +116,7 @@ _EVERYTHING = (
 
 @lru_cache(maxsize=16)
 def _parse_entries(no_proxy: str) -> tuple[_Entry, ...]:
-    """Returns the entries of `no_proxy`; what is none is left out, as in Go."""
+    """Returns the valid entries of `no_proxy`; others are ignored, as in Go."""
     entries: list[_Entry] = []
     for text in no_proxy.split(","):
         entry = text.strip().lower()
@@ -167,7 +167,7 @@ def _parse_network(entry: str, host: str) -> Network | None:
 
 
 def _ascii_name(host: str) -> str:
-    """Returns an international name as it is sent; other names, and what is none, as they are."""
+    """Returns an international name as it is sent, and any other text unchanged."""
     try:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:

@@ -95,7 +95,7 @@ def get_path(path: str, query: Query = ()) -> Call[bytes]:
 
 
 def server_version(path: str = "/version") -> Call[str]:
-    """Returns a call that reads a server's version, such as v1.34.2+k3s1; empty if the answer has none."""
+    """Returns a call that reads a server's version, such as v1.34.2+k3s1; empty if the answer lacks it."""
     return Call(_get_request(path, _JSON), lambda data: str(codec.decode(dict, data).get("gitVersion") or ""))
 
 

@@ -122,7 +122,7 @@ class ServerTime:
         return self._clock.now() + self.ahead
 
     def note_date(self, date: str | None) -> None:
-        """Compares the clocks by the `Date` header of an answer that has just come; one that is none is ignored."""
+        """Compares the clocks by the `Date` header of an answer that has just come; an invalid date is ignored."""
         if date is None:
             return
         with suppress(ValueError, OverflowError):

@@ -112,7 +112,7 @@ class FirstReads:
                 self._turns.release()
 
     async def until_watch(self, resource: Resource) -> Callable[[], None]:
-        """Waits until the watch of `resource` may begin; whoever waits calls what is returned once it has begun."""
+        """Waits until a watch may begin. The caller calls the returned function once the watch has begun."""
         await self._waits(self._watching.wait())
         if resource in self._watched_first or not await self._waits(self._watch_turns.acquire()):
             return _nothing
@@ -156,8 +156,8 @@ SHORTEST_WATCH_S = 300
 CONNECTION_SILENCE_S = 300.0
 # Seconds without any event after which a watch's version is taken for one that the server has not reached:
 # kube-apiserver sends a bookmark every minute. After a restore of etcd it sends nothing until it has reached that
-# version again. A server that has written more than was lost before the watch is resumed cannot be told from one that
-# lost nothing.
+# version again. A server that has written more than was lost before the watch is resumed cannot be distinguished
+# from one that lost nothing.
 RELIST_AFTER_SILENCE_S = 150.0
 # The beginning of what a cache's error is for a kind that the server does not serve.
 NO_API = "the server has no API "
@@ -225,7 +225,7 @@ class Reflector(Generic[K]):
         """Lists and watches until cancelled. Errors of the server are stored in `cache.error` and never raised."""
         if self._first_reads is not None and await self._first_reads.lacks(self.resource):
             self._cache.fail(f"{NO_API}{_api_name(self.resource)}: it does not serve {self.resource.api_version}")
-            # As if it had been missing for long: whoever sees its definition calls `hurry`.
+            # As if it had been missing for long: the watcher of its definition calls `hurry`.
             self._failures = _FAILURES_UNTIL_LONGEST
             await self._back_off(None, LONGEST_MISSING_BACKOFF_S)
         relist = True

@@ -15,13 +15,13 @@ isLinkLocalMulticast ip.isCanonical`, `isCIDR cidr containsIP containsCIDR prefi
 major minor patch`, `find findAll`, those of `authorizer` (`kubekit.lang.cel_authorizer`), lists' `isSorted sum min
 max indexOf lastIndexOf`, and `sets.contains sets.equivalent sets.intersects`.
 
-What cannot be done with this engine, and what it means for a rule:
+The limits of this engine, and their consequences for a rule:
 - Objects are not typed: `self.typo` compiles, and fails when evaluated (a real API server refuses the CRD).
 - URL, quantity, IP, CIDR and semver values are maps inside (no opaque types): `type(x)` and `string(x)` of them
   differ.
 - 10,000 iterations an evaluation are the engine's limit, besides the cost (`kubekit.lang.cel_cost`); there is no cost
-  estimate at compile time. What `map` and `filter` collect has been Python's for a moment: an unsigned integer comes
-  out as an integer, a time to the microsecond.
+  estimate at compile time. `map` and `filter` convert items to Python values and back: an unsigned integer
+  becomes an integer, and a time is rounded to the microsecond.
 - Optional values cannot be part of lists and maps.
 - Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, and `jsonpatch` are absent."""
 

@@ -30,7 +30,7 @@ class TreeError(ValueError):
 
 
 class Node(msgspec.Struct):
-    """An expression. `fields` are those of its own message, with nodes and entries in place of their bytes."""
+    """An expression. `fields` are the fields of its message, with nodes and entries in place of their bytes."""
 
     kind: int
     id: int

@@ -397,7 +397,7 @@ class _Rewriting:
         return self._bound(names, result)
 
     def _repeatable(self, value: Node, names: list[tuple[str, Node]]) -> Node:
-        """Returns an expression for `value` that can stand twice; what must not is noted in `names`."""
+        """Returns an expression for `value` that may be evaluated twice; any other value is bound in `names`."""
         member: Node | None = value
         # A member of a variable costs next to nothing to look up.
         while member is not None and member.kind == SELECT and all(number != 3 for number, _ in member.fields):
@@ -452,7 +452,7 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
                     (child, spreads and number == 4) for number, child in value.fields if isinstance(child, Node)
                 )
     elif node.kind == COMPREHENSION:
-        # cel.bind() and optMap() name a value; a loop over optional values has none of its own.
+        # cel.bind() and optMap() name a value; a loop over optional values names none.
         is_unused = node.text(1) == _UNUSED
         for number, value in node.fields:
             if isinstance(value, Node):

@@ -34,7 +34,7 @@ _MAP_KEY, _MAP_VALUE = 3, 4
 class CelType:
     """A declared type: `element` of a list, map or optional value, `fields` of an object and the name that it has.
 
-    `most` is the greatest number of elements or bytes of a value, 0 where there is none; `least` the smallest size of
+    `most` is the greatest number of elements or bytes of a value, or 0; `least` the smallest size of
     a value as JSON. Both are for estimates of cost alone.
     """
 

@@ -169,7 +169,7 @@ class _Stuck(OSError):
 def remove_tree(path: Path, most: int = MAX_ENTRIES) -> str:
     """Removes the folder `path` with all that it holds; returns why something of it is left, or an empty text.
 
-    A link in its place is left alone. What is on other file systems goes as well, as far as it can be moved.
+    A link in its place is not followed. Contents on other file systems are removed too, if they can be moved.
     """
     with ExitStack() as stack:
         try:

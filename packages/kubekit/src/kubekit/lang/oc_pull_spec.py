@@ -74,7 +74,7 @@ def _split(name: str) -> tuple[str, str, str]:
 def is_same_image(pullspec: str, other: str) -> bool:
     """Returns whether two pull specs are known to name one image: by digest, wherever it is kept, else literally.
 
-    An empty one names none. What a tag and a digest name may differ, so they are not known to be the same.
+    An empty pull spec names no image. A tag and a digest may name different images, so they never compare equal.
     """
     digest = pullspec.partition("@")[2]
     return bool(pullspec) and (pullspec == other or (bool(digest) and digest == other.partition("@")[2]))

@@ -1,7 +1,7 @@
 """Regular expressions that others wrote, as Kubernetes reads them: Go's, which are RE2's.
 
-Python's `re` is only for patterns of our own. It looks for a match in exponential time where the pattern asks for it,
-holds the interpreter meanwhile, and means other things by `$`, `\\d` and `\\Z`. RE2's time grows with the text, its
+Python's `re` is only for patterns in our source code. It may need exponential time for a match, blocks the
+interpreter meanwhile, and differs in the meaning of `$`, `\\d` and `\\Z`. RE2's time grows with the text, its
 memory has a limit, and a pattern that needs more is refused.
 """
 

@@ -1,8 +1,8 @@
 """Reads YAML's flow collections, `[a, b]` and `{a: 1}`, where they look as people and tools write them.
 
 In: the text from the bracket to the one that closes it, its lines without their indentation. Out: the values that
-`yaml_events` builds from it, or `NotPlain` if that is not certain. What `yaml_plain` is to blocks; apart from it,
-because most files need no pattern.
+`yaml_events` builds from it, or `NotPlain` if that is not certain. It is the counterpart of `yaml_plain`
+for flow collections, in a separate module because most files need no pattern.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Flow:
 
 
 def _quoted(token: re.Match[str]) -> str:
-    """Returns the text of a quoted scalar. Raises NotPlain for a mark that stands where a value is due."""
+    """Returns the text of a quoted scalar. Raises NotPlain for a mark in the place of a value."""
     if token["double"] is not None:
         return unescape_json(token["double"][1:-1])
     if token["single"] is not None:

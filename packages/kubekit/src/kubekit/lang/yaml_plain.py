@@ -1,7 +1,7 @@
 """A fast reader of the YAML that cluster tools write: one key or item per line, without libyaml.
 
 In: text. Out: the values that `yaml_events` builds from it, or `NotPlain` if that is not certain: for an anchor, a tag,
-a folded scalar, a tab, an empty document, anything invalid. It never guesses and reports no error of its own. Flow
+a folded scalar, a tab, an empty document, anything invalid. It never guesses and reports no errors. Flow
 collections are for `yaml_flow`. Importing PyYAML and reading libyaml's events takes four times as long, which for a
 command that reads a kubeconfig or a dump is most of its run time
 (docs/decisions/0043-a-command-in-five-interpreters.md).

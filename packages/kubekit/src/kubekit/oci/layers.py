@@ -295,7 +295,7 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         _remove_hidden(target, root)
         return
     if entry.isdev() and path.startswith("dev/"):
-        return  # whoever runs a container gives it devices of its own
+        return  # the container runtime adds its devices
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):  # a lower layer has a file there

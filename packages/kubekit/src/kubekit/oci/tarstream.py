@@ -2,7 +2,7 @@
 
 So a small blob cannot expand without end. The module also finds one file in a layer that is still arriving. The meaning
 of names and whiteouts is defined here, so that reading and unpacking agree on it (OCI image-spec, "Whiteouts": they
-hide paths of lower layers, never of their own).
+hide paths of lower layers, never of the same layer).
 
 The limits fit a release on a distribution's base image: a few layers, tens of thousands of entries, a gigabyte
 unpacked, three to ten times the packed size. Whatever an image claims, reading it takes less than 100 MiB of memory.

@@ -47,8 +47,8 @@ def total_of_containers(
 ) -> dict[str, A]:
     """Returns the greater of what runs together and what each init container needs alone, for each resource (KEP-753).
 
-    Each init container comes with whether it is a sidecar. `of_pod` takes the place of the sum where a pod may have
-    resources of its own. `add` and `larger` combine two mappings, resource by resource. Without the overhead.
+    Each init container comes with whether it is a sidecar. `of_pod` replaces the sum if the pod itself sets
+    resources. `add` and `larger` combine two mappings, resource by resource. Without the overhead.
     """
     running: dict[str, A] = {}
     for amounts in containers:

@@ -52,7 +52,7 @@ def without_build(text: str) -> str:
 def order_of(text: str) -> tuple[int, ...]:
     """Returns the numbers by which versions of kubelets and servers are compared, empty if the text is not a version.
 
-    A minor version alone has two numbers and a patch three; GKE adds the number of its own patch.
+    A minor version alone has two numbers and a patch three; GKE appends a patch number.
     """
     match = _VERSION.match(text.strip())
     if match is None:

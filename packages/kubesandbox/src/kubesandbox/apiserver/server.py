@@ -360,7 +360,7 @@ class App:
                 return self._serve_document(request)
             raise failure
         if not kind.custom and not target.subresource:
-            # The real server's router does so; custom resources have none.
+            # The real server's router does so for built-in resources.
             messages.check_acceptable(request.header("accept"))
         if not kind.namespaced:
             # A namespace is in itself for authorization and the audit log, not in the store.

@@ -41,7 +41,7 @@ _COUNTS = {
 class Budgets:
     """The controller of PodDisruptionBudgets' status.
 
-    Counts come from the pods that the selector matches. If the cluster has none of them, as in a dump without pods, the
+    Counts come from the pods that the selector matches. If none of them exist, as in a dump without pods, the
     recorded counts of the budget stay.
     """
 
@@ -84,7 +84,7 @@ def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict
 
 
 class Quotas:
-    """The controller of ResourceQuotas' status. What an imported quota counted stays: a dump may lack the objects."""
+    """Keeps the status of ResourceQuotas. The counts of an imported quota stay: a dump may lack the objects."""
 
     name = "resourcequota"
 

@@ -1,6 +1,6 @@
 """`config.openshift.io/v1`: what an administrator sets for the whole cluster, as far as runup reads it.
 
-These types stand apart from ClusterVersion's, since most commands need none of them.
+These types are separate from ClusterVersion's, because most commands need none of them.
 """
 
 from typing import Any

@@ -160,7 +160,7 @@ class CatalogSourceStatus(Wire, frozen=True):
 
 
 class CatalogSourceSpec(Wire, frozen=True):
-    """`spec` of a CatalogSource; a catalog that is not served from an image has none."""
+    """`spec` of a CatalogSource; `image` is empty for a catalog that is not served from an image."""
 
     image: str = ""
 

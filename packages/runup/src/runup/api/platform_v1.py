@@ -207,7 +207,7 @@ class ServicePort(Wire, frozen=True):
 
 
 class ServiceSpec(Wire, frozen=True, kw_only=True):
-    """`spec` of a Service; one of type ExternalName or without a selector has no pods of its own."""
+    """`spec` of a Service; a Service of type ExternalName or without a selector selects no pods."""
 
     type: str = ""
     cluster_ip: str = msgspec.field(name="clusterIP", default="")

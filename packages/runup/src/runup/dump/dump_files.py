@@ -79,8 +79,8 @@ def _folder(path: Path) -> Layout:
     tree = [file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives)]
     if tree:
         # `oc get` added files at the top, one for each kind.
-        beside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
-        return Layout("inspect", name_of(path), (*tree, *beside), path)
+        others = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+        return Layout("inspect", name_of(path), (*tree, *others), path)
     if len(archives) > 1:
         listed = "\n".join(f"  {Path(name_of(path)) / archive.relative_to(path)}" for archive in archives)
         text = f"{name_of(path)} holds {len(archives)} archives of the Insights operator; give one of them:\n{listed}"

@@ -209,10 +209,10 @@ class _Run(Generic[T, R]):
                     yield index, Lost(f"{_MOST_ENDED} workers ended while they read it, as when memory runs out")
                 else:
                     self._waiting.appendleft(index)
-        for address, told in there.items():
+        for address, worker_info in there.items():
             if address not in self._workers and address not in self._unused:
                 # One item more than it has threads, so that it need not wait for the next.
-                self._workers[address] = _Worker(int(told.get("nthreads") or 1) + 1)
+                self._workers[address] = _Worker(int(worker_info.get("nthreads") or 1) + 1)
                 self._submit(address, None, version_of_worker)
 
     def _is_running(self, index: int) -> bool:

@@ -1,4 +1,4 @@
-"""`runup preflight run --manifests`: judges manifests that are not applied yet, for a version and without a cluster."""
+"""`runup preflight run --manifests`: evaluates manifests before they are applied, for a version, without a cluster."""
 
 from __future__ import annotations
 

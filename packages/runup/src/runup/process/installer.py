@@ -17,16 +17,16 @@ NOTES = (("openshift-install", "openshift-install"), ("openshift-install-manifes
 MISSING = "<missing>"
 AGAIN_S = 300.0
 
-Tell = Callable[[str, str, str], None]
+OnInstaller = Callable[[str, str, str], None]
 
 
 class Installer:
-    """A reader of the installers' ConfigMaps that calls `tell(type, version, invoker)` once: they never change."""
+    """Reads the installers' ConfigMaps, which never change, and calls `on_installer(type, version, invoker)` once."""
 
-    def __init__(self, client: Client, clock: Clock, tell: Tell) -> None:
+    def __init__(self, client: Client, clock: Clock, on_installer: OnInstaller) -> None:
         self._client = client
         self._clock = clock
-        self._tell = tell
+        self._on_installer = on_installer
 
     async def run(self) -> None:
         """Reads the ConfigMaps until there is an answer."""
@@ -38,11 +38,11 @@ class Installer:
         try:
             for name, kind in NOTES:
                 if (note := await self._note(name)) is not None:
-                    self._tell(kind, note.data.get("version", MISSING), note.data.get("invoker", MISSING))
+                    self._on_installer(kind, note.data.get("version", MISSING), note.data.get("invoker", MISSING))
                     return True
         except (KubeError, DecodeError):
             return False
-        self._tell("", "", "")
+        self._on_installer("", "", "")
         return True
 
     async def _note(self, name: str) -> ConfigMap | None:

@@ -45,12 +45,12 @@ class Cause(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """The risks that have one cause. `lead` is the cause's own risk, or the gravest where no risk is about the cause.
 
     `node` is the name of the node that is the cause without a separate risk, `message` what others say about it; both
-    are empty otherwise. `beside` are risks about the same object with a separate remedy, `follows` those that go
+    are empty otherwise. `related` are risks about the same object with a separate remedy, `follows` those that go
     away with the cause.
     """
 
     lead: R
-    beside: tuple[R, ...] = ()
+    related: tuple[R, ...] = ()
     follows: tuple[R, ...] = ()
     node: str = ""
     message: str = ""
@@ -63,7 +63,7 @@ class Cause(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     @property
     def risks(self) -> tuple[R, ...]:
         """The risks of the cause, the leading one first."""
-        return (self.lead, *self.beside, *self.follows)
+        return (self.lead, *self.related, *self.follows)
 
     @property
     def words(self) -> str:
@@ -499,14 +499,14 @@ def _build_cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Par
     leads = (risk for risk in ordered if (parents.get(risk.name) == root if root.node else risk.name == root.risk))
     lead = next(leads, ordered[0])
     following = [risk for risk in ordered if risk is not lead]
-    beside = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
-    follows = tuple(risk for risk in following if risk not in beside)
+    related = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
+    follows = tuple(risk for risk in following if risk not in related)
     if not root.node:
-        return Cause(lead=lead, beside=beside, follows=follows)
+        return Cause(lead=lead, related=related, follows=follows)
     reason = all_risks.broken_nodes[root.node]
     message = f"Node {root.node} is not ready{f': {reason}' if reason else ''}"
     message += "" if message.endswith(("?", "!", ".")) else "."
-    return Cause(lead=lead, beside=beside, follows=follows, node=root.node, message=message)
+    return Cause(lead=lead, related=related, follows=follows, node=root.node, message=message)
 
 
 def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:

@@ -2,7 +2,7 @@
 
 In: the text that could not be parsed. Out: the message of encoding/json's scanner, of go-yaml or of time.ParseDuration.
 Except for durations, called only after another parser has rejected the text. Users search for these messages, so the
-sandbox has none of its own.
+sandbox repeats them.
 """
 
 from __future__ import annotations

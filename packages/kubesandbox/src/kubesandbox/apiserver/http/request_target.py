@@ -1,4 +1,4 @@
-"""What a request is about, parsed once: the verb, the resource and the name that its method, path and query mean.
+"""Parses a request once into the verb, the resource and the name that its method, path and query mean.
 
 `parse_target` does as k8s.io/apiserver's RequestInfoFactory (pkg/endpoints/request/requestinfo.go). Routing,
 authorization, admission, audit and the handlers read the same `Target`; none of them reads the path again.

@@ -208,5 +208,5 @@ class Admission:
         return requested_s if requested_s is not None else 30 if default is None else int(default)
 
     def faults(self, kind: Kind, obj: JSON, old: JSON | None, part: str) -> list[status_errors.FieldFault]:
-        """Returns the faults of an object by the rules of all kinds and of its own; `part` is the subresource."""
+        """Returns the faults of an object by the rules of all kinds and of this kind; `part` is the subresource."""
         return list(validation.object_faults(kind, obj, old, part))

@@ -42,7 +42,7 @@ class DeleteOptions:
     uid: str = ""
     resource_version: str = ""
     dry_run: bool = False
-    collection: bool = False  # one of many: a real server tells its policies no name
+    collection: bool = False  # one of many: a real server passes no name to its policies
     request: Request | None = field(default=None, compare=False)  # whose policies decide; None for the server itself
 
     def to_dict(self) -> JSON:

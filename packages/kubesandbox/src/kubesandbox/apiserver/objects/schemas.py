@@ -1,6 +1,6 @@
 """The schemas of kinds for the handlers, compiled once and cached, and conversions of custom resources by webhooks.
 
-A kind without a schema (a custom one whose definition has none) accepts any object. Custom resources with a conversion
+A kind without a schema (a custom kind whose definition lacks it) accepts any object. Custom resources with a conversion
 webhook are stored in one version and served in each. Reading is synchronous and a webhook is not: a reader that meets
 an object which is not converted yet raises `Unconverted`; `repeat_converted` waits for the webhook and starts over. A
 converted object is cached in its stored entry, which is immutable, so a webhook is called once for each revision,
@@ -42,7 +42,7 @@ class Schemas:
         self.conversions = Conversions(self._stored_default)
 
     def schema_of(self, kind: Kind) -> Schema | None:
-        """Returns the compiled schema of a custom kind, or None if it has none."""
+        """Returns the compiled schema of a custom kind, or None without a schema."""
         if kind not in self._known:
             self._known[kind] = _compile_version(kind.crd, kind.version) if kind.crd else None
         return self._known[kind]

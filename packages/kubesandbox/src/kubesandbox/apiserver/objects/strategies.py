@@ -4,7 +4,7 @@ In: a kind or resource, and objects with the defaults of their types (`schema/go
 registry sets (selectors, finalizers, first statuses), what a write through a subresource may change, which kinds answer
 a deletion, create and clear a status differently, the key of an object in etcd, and deprecation warnings. This keeps
 names of kinds out of the handlers. Objects are completed in place after field ownership is recorded, so that these
-fields have no owner, as in a real server. What admission plugins set is in `admission`.
+fields have no owner, as in a real server. Fields that admission plugins set are in `admission`.
 
 `allocate` completes a new Service, `reallocate` a changed one, as pkg/registry/core/service/storage/alloc.go does.
 Cluster IPs are the only allocation: node ports and the addresses of load balancers stay as the client gave them.
@@ -214,7 +214,7 @@ _ADDRESS_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 def allocate(service: JSON) -> None:
-    """Sets the cluster IP of a new Service and the fields that follow from it; an ExternalName has none."""
+    """Sets the cluster IP of a new Service and the fields that follow from it; an ExternalName gets no IP."""
     spec, metadata = service["spec"], meta(service)
     if not _has_cluster_ip(spec):
         return

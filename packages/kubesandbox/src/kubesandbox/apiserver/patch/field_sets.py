@@ -283,7 +283,7 @@ def _without_trie(node: SchemaNode | None, value: Any, removed: JSON) -> Any:
             below = removed.get(path_element(node, item))
             remaining = item if below is None else _ABSENT if "." in below else _without_trie(node.items, item, below)
             if isinstance(remaining, dict) and isinstance(item, dict):
-                # An item that stays needs its keys, whoever owns them.
+                # An item that stays needs its keys, even if another manager owns them.
                 remaining = {name: item[name] for name in node.list_keys if name in item} | remaining
             if remaining is not _ABSENT:
                 kept_items.append(remaining)

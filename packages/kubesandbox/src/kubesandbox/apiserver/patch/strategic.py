@@ -101,7 +101,7 @@ def _merge_key(key: str, node: SchemaNode | None) -> str | None:
 
 
 def _merge_list(key: str, node: SchemaNode | None, original: list[Any], patch: list[Any]) -> list[Any]:
-    """Returns a list merged by the schema's merge key and strategy, or replaced if it has none."""
+    """Returns a list merged by the schema's merge key and strategy, or replaced if the schema sets neither."""
     merge_key = _merge_key(key, node)
     if merge_key is None:
         return _clean_list(patch)

@@ -185,7 +185,7 @@ def _carry_out_actions(
             annotations.setdefault(_AUDIT, json.dumps([failure], separators=(",", ":")))
 
 
-# Returns the schema of a kind's objects, or None if it has none.
+# Returns the schema of a kind's objects, or None.
 SchemaOf = Callable[[Kind], SchemaNode | None]
 
 _MOST_TYPES = 10  # maxTypesToCheck

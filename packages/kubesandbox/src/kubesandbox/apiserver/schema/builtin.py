@@ -73,7 +73,7 @@ class BuiltinSchema:
 
 @cache
 def builtin_schema(group: str, version: str, kind: str) -> BuiltinSchema | None:
-    """Returns the schema of a built-in kind, or None if the table has none. Each is built once."""
+    """Returns the schema of a built-in kind, or None. Each schema is built once."""
     name = builtin_table.full_name(group, version, kind)
     shape = typed.shape_of(name)
     return BuiltinSchema(name, shape) if shape else None
@@ -144,7 +144,7 @@ def _type_schema(word: str) -> JSON:
     bare = word.partition("/")[0]
     if bare in _SCALARS:
         return dict(_SCALARS[bare])
-    # As a real document has it: what stands next to a reference is ignored, so the reference is in an allOf.
+    # As in a real document: fields next to a reference are ignored, so the reference is in an allOf.
     return {"allOf": [{"$ref": f"{_REFERENCE}{word}"}]}
 
 

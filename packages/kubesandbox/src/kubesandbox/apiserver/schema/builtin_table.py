@@ -79,7 +79,7 @@ def type_names() -> list[str]:
 
 
 def full_name(group: str, version: str, kind: str) -> str:
-    """Returns the full name of a kind's type, or "" if the table has none."""
+    """Returns the full name of a kind's type, or "" if the table lacks it."""
     lines, packages = _table_lines()
     name = f"{packages.get((group, version), '')}.{kind}"
     return name if name in lines else ""

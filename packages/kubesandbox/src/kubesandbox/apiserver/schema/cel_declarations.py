@@ -11,7 +11,7 @@ from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape_property
 from kubesandbox.apiserver.schema.structural import SchemaNode
 
-# What a request may have at most; without limits of its own a value is as large as that (apiserver/pkg/cel/limits.go).
+# The largest request; a value without a limit may be that large (apiserver/pkg/cel/limits.go).
 REQUEST_BYTES = 3 * 1024 * 1024
 _LONGEST = {"duration": 32, "date": 12, "date-time": 32}
 _SHORTEST = {"duration": 3, "date": 12, "date-time": 21}
@@ -36,7 +36,7 @@ _OBJECT: dict[str, cel_types.CelType] = {
 
 
 def declared_type(node: SchemaNode, name: str = "selfType", *, root: bool = False) -> cel_types.CelType | None:
-    """Returns the type of a node's values; `root` is an object with a kind and metadata of its own."""
+    """Returns the type of a node's values; `root` marks an object with a kind and metadata."""
     if node.raw.get("x-kubernetes-int-or-string"):
         return replace(cel_types.DYN, most=_text_bytes(node), least=1)
     if node.type == "string":
@@ -65,7 +65,7 @@ def _child_type(node: SchemaNode | None, name: str) -> cel_types.CelType | None:
 
 
 def _object_type(node: SchemaNode, name: str, *, root: bool) -> cel_types.CelType | None:
-    """Returns the type of an object or a map; None if its values have none."""
+    """Returns the type of an object or a map; None if the type of its values is unknown."""
     # The type that `additional` allows counts, not that there are others.
     if isinstance(node.raw.get("additionalProperties"), dict):
         values = _child_type(node.additional, f"{name}.@prop")
@@ -77,7 +77,7 @@ def _object_type(node: SchemaNode, name: str, *, root: bool) -> cel_types.CelTyp
     types_by_name: dict[str, cel_types.CelType | None] = {}
 
     def field(key: str) -> cel_types.CelType | None:
-        """Returns the CEL type of the field, None if the schema has none of this name."""
+        """Returns the CEL type of the field, or None for an unknown field."""
         if root and key in _OBJECT:
             return _OBJECT[key]
         if key not in types_by_name:

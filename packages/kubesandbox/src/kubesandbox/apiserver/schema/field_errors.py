@@ -31,7 +31,7 @@ class Fault(Enum):
 _WITHOUT_VALUE = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.INTERNAL})
 
 
-# The value of a fault whose message has none (field.OmitValueType).
+# The value of a fault whose message shows no value (field.OmitValueType).
 OMITTED: Any = object()
 
 

@@ -200,7 +200,7 @@ def _limit_range_item(item: JSON) -> None:
 
 @_defaults("core.v1.NodeStatus")
 def _node_status(status: JSON) -> None:
-    """Sets a Node's allocatable to its capacity if it has none."""
+    """Sets a Node's allocatable, if it is absent, to its capacity."""
     if status.get("capacity"):
         set_zero(status, allocatable=dict(status["capacity"]))
 

@@ -91,7 +91,7 @@ def compile_node(raw: Mapping[str, Any]) -> SchemaNode:
 class Compiler:
     """A compiler that shares one node per `$ref`, so that a recursive type compiles to a cycle instead of for ever.
 
-    `resolve` returns the schema of a `$ref`; None: there are none.
+    `resolve` returns the schema of a `$ref`; None if the schema has no references.
     """
 
     def __init__(self, resolve: Resolve | None) -> None:

@@ -217,7 +217,7 @@ def _choose_container(pod: JSON, container: str) -> str:
 
 
 def _container_status(pod: JSON, container: str) -> JSON:
-    """Returns the status of a container, of whichever list; empty if it has none yet."""
+    """Returns the status of a container, of whichever list; empty before there is a status."""
     status = pod.get("status") or {}
     statuses = (one for _, field in _LISTS for one in status.get(field) or () if one.get("name") == container)
     found: JSON = next(statuses, {})

@@ -76,7 +76,7 @@ def template_faults(obj: JSON, _old: JSON | None) -> common.Faults:
 
 
 def _affinity_faults(spec: JSON, path: str) -> common.Faults:
-    """Yields the faults of required node affinity: operators that need values, or must have none."""
+    """Yields the faults of required node affinity: operators that need values, or must not have values."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     name = "requiredDuringSchedulingIgnoredDuringExecution"
     terms = (affinity.get(name) or {}).get("nodeSelectorTerms")

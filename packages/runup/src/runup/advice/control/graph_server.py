@@ -42,7 +42,7 @@ def parse_listen_address(text: str) -> tuple[str, int]:
 
 
 def negotiate_content_type(headers: Sequence[str]) -> str:
-    """Returns the content type to answer with, empty if the client accepts none of ours.
+    """Returns the content type of the answer, or "" if the client accepts neither type.
 
     Without a header any type will do.
     """

@@ -64,7 +64,7 @@ def load(
             additions = msgspec.json.decode(body, type=_Ours)
             # A null is an absent member, as for the graph above.
             decoded = codec.without_nulls(msgspec.json.decode(body))
-        # Of a member that is none of a graph, which `parse_graph` skips: no UTF-8, or nested too deep.
+        # Members that are not part of a graph are skipped by `parse_graph`: invalid UTF-8, or nested too deep.
         except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path}: {error}; build it again with `runup graph build`") from error
         removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}

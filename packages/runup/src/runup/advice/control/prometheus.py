@@ -26,7 +26,7 @@ from runup.updatestatus.decide.alerts import read_alerts
 AT_ONCE = 8
 TIMEOUT_S = 30.0
 # Prometheus describes an error of the query in the body of a 400 or 422.
-TOLD = (200, 400, 422)
+ANSWERED = (200, 400, 422)
 # Seconds for which answers are collected before `on_change` is called.
 TELL_S = 1.0
 
@@ -120,7 +120,7 @@ class Prometheus:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
             expression = promql.query_for_cluster(query, self._cluster_id) if self._hosted else query
             path = f"{promql.PATH}?{urlencode({'query': expression})}"
-            body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD, limit=promql.MAX_BYTES)
+            body = await self._server.get(path, within_s=TIMEOUT_S, statuses=ANSWERED, limit=promql.MAX_BYTES)
             return promql.Answer(self._clock.now(), promql.read(body))
         except promql.BadAnswer as error:
             return promql.Answer(self._clock.now(), error=error.message)
@@ -131,7 +131,7 @@ class Prometheus:
         """Reads the alerts; when that fails, the known ones stay and the state says why."""
         alert_state = self.state.alerting
         try:
-            body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD)
+            body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=ANSWERED)
             # In a thread: the event loop has a lease to renew.
             alert_state = promql.AlertState(
                 self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts")

@@ -112,7 +112,7 @@ def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
 
 
 def record_of(name: str, records: Mapping[str, Acceptance]) -> Acceptance | None:
-    """Returns the record of a risk, or None. One that does not tell its name counts for its key's."""
+    """Returns the record of a risk, or None. A record without a name belongs to the risk of its key."""
     return records.get(name) or records.get(key_of(name))
 
 

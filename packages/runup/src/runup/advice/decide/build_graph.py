@@ -222,7 +222,7 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
         else {v: tuple(known_releases[v].previous) for v in ordered}
     )
     hops = _hops(ordered, before, data, architecture)
-    risks, removed = _judge_hops(hops, data, architecture)
+    risks, removed = _evaluate_hops(hops, data, architecture)
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
     nodes = [_node(known_releases.get(v, KnownRelease(version=v)), channels.get(v, ()), architecture) for v in ordered]
@@ -297,7 +297,7 @@ def _hops(
     ]
 
 
-def _judge_hops(
+def _evaluate_hops(
     hops: Iterable[Hop], data: GraphData, architecture: str
 ) -> tuple[dict[Hop, tuple[ConditionalUpdateRisk, ...]], dict[Hop, tuple[str, ...]]]:
     """Returns the risks of updates, and the files that remove updates."""

@@ -27,7 +27,7 @@ MAX_RISKS_AN_UPDATE = 200
 _ORDER_OF_VERDICTS = {"False": 0, "Unknown": 1, "True": 2}
 
 
-class JudgedRisk(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluatedRisk(msgspec.Struct, frozen=True, kw_only=True):
     """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it represents such risks.
 
     `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
@@ -58,7 +58,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """A release and the risks of updating to it."""
 
     release: Release
-    risks: tuple[JudgedRisk, ...] = ()
+    risks: tuple[EvaluatedRisk, ...] = ()
     # Whether the update service offers the hop from the current release, with or without risks.
     offered: bool = True
 
@@ -69,7 +69,9 @@ def from_advice(advice: graph.Advice, prometheus: promql.PrometheusState, now: d
     conditional = [
         Candidate(
             update.release,
-            tuple(JudgedRisk(risk=risk, applies=promql.evaluate_rules(risk, prometheus, now)) for risk in update.risks),
+            tuple(
+                EvaluatedRisk(risk=risk, applies=promql.evaluate_rules(risk, prometheus, now)) for risk in update.risks
+            ),
         )
         for update in advice.conditional
     ]
@@ -81,7 +83,7 @@ def newest_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(sorted(candidates, key=_version_order, reverse=True))
 
 
-def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
+def add_risks(candidate: Candidate, risks: Iterable[EvaluatedRisk]) -> Candidate:
     """Returns `candidate` with `risks` added, sorted by name.
 
     Risks of the same name are joined, and the worse verdict wins.
@@ -92,7 +94,7 @@ def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
     return replace(candidate, risks=tuple(by_name[name] for name in sorted(by_name)))
 
 
-def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
+def join(first: EvaluatedRisk, second: EvaluatedRisk) -> EvaluatedRisk:
     """Returns one risk for two of the same name: their messages line by line, and the worse of the two verdicts."""
     lines = dict.fromkeys([*first.risk.message.split("\n"), *second.risk.message.split("\n")])
     worse = second if _severity_rank(second) > _severity_rank(first) else first
@@ -102,7 +104,7 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
         url=first.risk.url,
         matching_rules=first.risk.matching_rules or ALWAYS,
     )
-    return JudgedRisk(
+    return EvaluatedRisk(
         risk=risk,
         applies=worse.applies,
         from_preflight=first.from_preflight and second.from_preflight,
@@ -111,7 +113,7 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
     )
 
 
-def _severity_rank(risk: JudgedRisk) -> tuple[int, bool]:
+def _severity_rank(risk: EvaluatedRisk) -> tuple[int, bool]:
     # Of two that apply, the one that acceptance does not lift decides what is reported.
     return _ORDER_OF_VERDICTS[risk.applies.status], not risk.acceptable
 
@@ -121,9 +123,9 @@ def only_holding_risks(candidate: Candidate) -> Candidate:
     return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
 
 
-def by_name(candidates: Iterable[Candidate]) -> tuple[JudgedRisk, ...]:
+def by_name(candidates: Iterable[Candidate]) -> tuple[EvaluatedRisk, ...]:
     """Returns every risk once, by name: the same name for two targets is one entry with a line for each."""
-    joined: dict[str, JudgedRisk] = {}
+    joined: dict[str, EvaluatedRisk] = {}
     for candidate in candidates:
         for risk in candidate.risks:
             joined[risk.name] = join(joined[risk.name], risk) if risk.name in joined else risk
@@ -194,7 +196,7 @@ def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Co
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
 
-def _merge_alike(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterator[JudgedRisk]:
+def _merge_alike(risks: Iterable[EvaluatedRisk], accepted: Collection[str]) -> Iterator[EvaluatedRisk]:
     """Yields `risks` with those of one ended or silent preflight as one, whose message has their names."""
     names: dict[str, list[str]] = {}
     alike = [risk for risk in risks if risk.applies.reason in _ALIKE and not risk.accepted(accepted)]

@@ -43,7 +43,7 @@ def lifts(name: str, applies: ConditionStatus, *, source: str, target: str) -> b
 def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Condition | None) -> bool:
     """Returns whether accepting risk `name` lifts it for an update to version `target`.
 
-    `verdict` is its condition Applies, or None of its own.
+    `verdict` is its condition Applies, or None.
     """
     if name in preflight_reasons.NEVER_ACCEPTED or (verdict and verdict.reason == preflight_reasons.PRECONDITION):
         return False

@@ -3,7 +3,7 @@
 The rules are evaluated in order; the first that can be evaluated decides. If Prometheus has not answered, or not
 recently, the risk is Unknown with that reason, and not "does not apply".
 
-A resolved risk must not go on being shown as applying, and a new one must not be missed. So an answer "applies" counts
+A resolved risk must not still be shown as applying, and a new one must not be missed. So an answer "applies" counts
 for a minute, "does not apply" for ten minutes. An older answer counts as none.
 """
 

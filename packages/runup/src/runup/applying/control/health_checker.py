@@ -24,13 +24,13 @@ MAX_REPAIR_DELAY_S = 60.0
 REPAIR_RESET_S = 120.0
 # The pause from which on somebody insists: an object was put back five times in a quarter of a minute then.
 CONTESTED_PAUSE_S = 8.0
-Told = Callable[[Task], Awaitable[None]]
+OnContested = Callable[[Task], Awaitable[None]]
 
 
 class Contention:
     """The objects that were put back, and when. `contested` is called with the task of each that is changed on."""
 
-    def __init__(self, clock: Clock, contested: Told) -> None:
+    def __init__(self, clock: Clock, contested: OnContested) -> None:
         self._clock = clock
         self._contested = contested
         self._repaired: dict[Identity, tuple[float, float]] = {}
@@ -85,7 +85,7 @@ class HealthChecker:
                     await self._contention.wait(task)
                     await self._retrier.apply_until_done(task)
                 problem = self.health(task)
-                self._progress.tell(task, problem)
+                self._progress.record(task, problem)
                 # A problem with effect REPORT stops nothing, so the tasks that wait for this one continue.
                 if problem is None or problem.effect is Effect.REPORT:
                     self._applier.record_healthy(task)
@@ -99,7 +99,7 @@ class HealthChecker:
             while True:
                 event.clear()
                 problem = self.health(task) or health.unfinished_rollout(task, self._workload(task))
-                self._progress.tell(task, problem)
+                self._progress.record(task, problem)
                 if problem is None:
                     return
                 await event.wait()

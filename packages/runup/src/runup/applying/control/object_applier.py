@@ -274,16 +274,16 @@ class ObjectApplier:
                 writer = await object_requests.contesting_writer(self._client, resource, obj)
         except (KubeError, DecodeError, Terminal) as error:
             log.debug("who changes an object is not known", task=str(task), error=str(error))
-        await self._notices.tell(contesting_writers.contested_notice(task, writer))
+        await self._notices.emit(contesting_writers.contested_notice(task, writer))
 
     def update_digests(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
         self._digests.update(digests_of(self._tasks, self._cluster_values()))
 
-    async def apply_or_delete(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
+    async def apply_or_delete(self, task: Task, *, updating: bool = False, reapply: bool = False) -> None:
         """Applies or deletes the object of `task`; raises KubeError, DecodeError, Terminal, KindMissing.
 
-        An object that is in place is written only with `anew`. Objects are deleted only while `updating`.
+        An object that is in place is written only with `reapply`. Objects are deleted only while `updating`.
         """
         if task.unusable:
             raise Terminal(task.unusable, reason="UpdatePayloadFailed")
@@ -294,7 +294,7 @@ class ObjectApplier:
                     async with self._slots:
                         await self._deleting.delete(task, await self._served_resource(task))
                 return
-            if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.finished_jobs):
+            if (not reapply and self.in_place(task)) or (reapply and task.identity in self._memory.finished_jobs):
                 return
             self._memory.finished_jobs.discard(task.identity)
             await self._write_object(task)
@@ -322,7 +322,7 @@ class ObjectApplier:
                         self._client, resource, new.object, earlier_writes=earlier_writes, warned=warnings.extend
                     )
                     if warnings:
-                        await self._notices.tell(contesting_writers.dropped_notice(task, warnings))
+                        await self._notices.emit(contesting_writers.dropped_notice(task, warnings))
             except NotFound as error:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))
@@ -336,7 +336,7 @@ class ObjectApplier:
         # The write has succeeded, so the kind is served and can be watched.
         self.tracking.follow(resource)
         if answer is None:
-            # It has no label of ours, so only a separate watch shows that it is gone.
+            # It lacks our label, so only a separate watch shows that it is gone.
             self._memory.applied.pop(task.identity, None)
             await self.tracking.follow_single(resource, task.identity)
 

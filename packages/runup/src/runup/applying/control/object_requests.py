@@ -2,7 +2,7 @@
 
 Server-side apply with one field manager writes what the manifest says, and removes what leaves it. Fields that an
 earlier writer of manifests set (the Go operator's updates, the installer) are taken over first, because server-side
-apply would never remove them otherwise. What others added is then taken away where the kind's rules say so
+apply would never remove them otherwise. Fields that others added are then removed if the kind's rules say so
 (`merge_rules`), by an update of the object that was read.
 
 A server that is older than the release may refuse to make a patch of a manifest, because of a field that it does not

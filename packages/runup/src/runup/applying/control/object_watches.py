@@ -4,7 +4,7 @@ Of most kinds only the metadata is requested: it includes managedFields, and con
 needed. Workloads and CustomResourceDefinitions come with their status, which is waited for. A kind is watched from when
 it is served.
 
-An object that a release only creates and that existed before has no label of ours, and gets none: it is watched by its
+An object that a release only creates and that existed before does not get our label: it is watched by its
 name.
 """
 
@@ -59,7 +59,7 @@ class ObjectWatches:
         return self._followed[kind].cache
 
     async def follow_single(self, resource: Resource, identity: Identity) -> None:
-        """Watches one object that has no label of ours, and waits for its first list or an error."""
+        """Watches one object that lacks our label, and waits for its first list or an error."""
         if identity not in self._single:
             self._single[identity] = self._start_watch(
                 resource,

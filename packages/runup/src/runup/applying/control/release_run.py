@@ -56,7 +56,7 @@ class DriftRepairer:
     def look_after(self, task: Task) -> None:
         """Evaluates the health of `task` again, if the release is completed and the task is not being repaired."""
         if self._progress.completed and task.identity not in self.repairing:
-            self._progress.tell(task, self._health_checker.health(task))
+            self._progress.record(task, self._health_checker.health(task))
 
     def must_repair(self, task: Task) -> bool:
         """Returns whether `task` has drifted and is not being repaired; the caller must then repair it."""
@@ -86,7 +86,7 @@ class DriftRepairer:
                 if task.deletes or task.identity in self.repairing:
                     continue
                 try:
-                    await self._applier.apply_or_delete(task, anew=True)
+                    await self._applier.apply_or_delete(task, reapply=True)
                 except FAILURES as error:
                     log.warning("could not be applied again", task=str(task), error=error_message(error))
 
@@ -263,7 +263,7 @@ class Run:
         needed = [*self.progress.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
-        self.progress.tell(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
+        self.progress.record(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
         self._group.create_task(self._apply_after(task, needed))
 
     async def _apply_after(self, task: Task, needed: Sequence[Task]) -> None:

@@ -80,8 +80,8 @@ class RunProgress:
             if comes_later and other.index not in self.done:
                 yield other
 
-    def tell(self, task: Task, problem: Problem | None) -> None:
-        """Records the problem of `task` (None: it has none). A failure that starts, changes or ends is urgent."""
+    def record(self, task: Task, problem: Problem | None) -> None:
+        """Records the problem of `task`, or None. A failure that starts, changes or ends is urgent."""
         before = self.problems.get(task.index)
         if before == problem:
             return
@@ -156,18 +156,18 @@ class TaskRetrier:
                 self._failed()
                 # A Terminal error needs an edit, so further attempts before reporting it are useless.
                 if attempts >= REPORT_AFTER_ATTEMPTS or isinstance(error, Terminal):
-                    self._progress.tell(task, problem)
+                    self._progress.record(task, problem)
                 await self.pause(task, attempts, error)
             else:
                 break
         if attempts or waited:
-            self._progress.tell(task, None)
+            self._progress.record(task, None)
         return True
 
     async def _wait_for_needed(self, task: Task, needed: Sequence[Task]) -> None:
         """Waits for the tasks in `needed`, which are on their way. Reports this as progress, not as a failure."""
         text = f"{task} is waiting on {', '.join(map(str, needed))}"
-        self._progress.tell(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
+        self._progress.record(task, Problem(reason="WaitingForObject", message=text, effect=Effect.NONE))
         await self._progress.finished_within(LONGEST_PAUSE_S, needed)
 
     async def pause(self, task: Task, attempts: int, error: Exception) -> None:

@@ -104,13 +104,13 @@ class Notices:
         told_at = self._told.get((identity, reason))
         return told_at is None or self._clock.monotonic() - told_at >= INTERVAL_S
 
-    async def tell(self, notice: Notice) -> None:
+    async def emit(self, notice: Notice) -> None:
         """Creates the event of `notice` if it is due. An event that cannot be stored is only logged."""
         identity = notice.task.identity
         if not self.is_due(identity, notice.reason):
             return
         self._told[identity, notice.reason] = self._clock.monotonic()
-        log.warning("told", reason=notice.reason, message=notice.message)
+        log.warning("notice", reason=notice.reason, message=notice.message)
         key = NamespacedName("", "version")
         event = Event(
             resource=resource_of(ClusterVersion),

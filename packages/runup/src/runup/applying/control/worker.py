@@ -87,7 +87,7 @@ class Worker:
         self._hurry = hurry
         self._kinds = ResourceDiscovery(client)
         self._tracking = ObjectWatches(client, clock, self.changed)
-        self._deleting = ObjectDeleter(client, clock, self.tell)
+        self._deleting = ObjectDeleter(client, clock, self.notify)
         self._gives = ClusterValuesWatcher(client, clock, operator, self.cluster_values_changed)
         self._memory = Memory()
         self._notices = Notices(client, clock)
@@ -113,12 +113,12 @@ class Worker:
         # Events of the run that is being cancelled must not change this one's progress.
         self._run = None
         self.latest = Progress(wanted=work.wanted, state=state)
-        self.tell(True)
+        self.notify(True)
         self._new.set()
 
     async def run(self) -> None:
         """Applies what is wanted until cancelled."""
-        telling = asyncio.create_task(self.publish())
+        publishing = asyncio.create_task(self.publish())
         if self.work is not None:
             self._new.set()
         try:
@@ -127,7 +127,7 @@ class Worker:
                 self._new.clear()
                 await self._apply_until_new_work()
         finally:
-            await cancel([telling])
+            await cancel([publishing])
             await self._gives.close()
             await self._deleting.close()
             await self._tracking.close()
@@ -165,7 +165,7 @@ class Worker:
         self._since.clear()
         self._deleting.forget()
         self.latest = replace(self.latest, version_hash=release_hash, total=len(tasks))
-        self.tell(False)
+        self.notify(False)
         self._gives.wanted(tasks, work.wanted.owner_uid)
         self._notices.cluster_version_uid = work.wanted.owner_uid
         await self._gives.settled()
@@ -198,7 +198,7 @@ class Worker:
             applier=self._applier,
             clock=self.steady_clock,
             since=self._since,
-            on_result=self.tell,
+            on_result=self.notify,
             served=self.served,
             failed=lambda: self.failed_attempts.update([work.wanted.version]),
         )
@@ -257,7 +257,7 @@ class Worker:
             self._applier.update_digests()
             self._run.cluster_values_changed()
 
-    def tell(self, urgent: bool) -> None:
+    def notify(self, urgent: bool) -> None:
         """Takes over the run's progress into `latest`, which `publish` publishes, at once if `urgent`."""
         run = self._run
         if run is not None:

@@ -75,7 +75,7 @@ def without_progress(summary: Summary) -> Summary | None:
     return summarize(remaining)
 
 
-def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
+def evaluate_problem(problem: Problem, *, now: datetime) -> Verdict:
     """Decides whether `problem` still counts as progress at `now`, and in which words."""
     if problem.effect is Effect.NONE:
         if not problem.names:
@@ -139,11 +139,11 @@ def _as_one(problems: Sequence[Problem]) -> Problem:
         first_problem = problems[0]
         return Problem(
             reason=first_problem.plural,
-            message=f"Cluster operators {', '.join(names)} {first_problem.told}",
+            message=f"Cluster operators {', '.join(names)} {first_problem.predicate}",
             effect=_worst_effect(problems),
             names=names,
             plural=first_problem.plural,
-            told=first_problem.told,
+            predicate=first_problem.predicate,
             since=since,
         )
     if not is_wait(problems[0]):

@@ -58,14 +58,14 @@ def operator_problem(
             effect=effect,
             names=(name,),
             plural=f"ClusterOperators{kind}",
-            told=several,
+            predicate=several,
             since=((name, since),),
         )
     return None
 
 
-# The problems of a ClusterOperator, the first that holds counts: what is said of one operator and of several, and the
-# effect by the state of the run (None: no problem). While a release is kept, no problem is progress, so each is a
+# The problems of a ClusterOperator, of which the first counts: its message about one operator and about several, and
+# the effect by the state of the run (None: no problem). While a release is kept, no problem is progress, so each is a
 # failure at once; the periods of grace are those of an update (docs/reference/upstream.md 4.6 and 4.7).
 _OPERATOR_PROBLEMS: dict[str, tuple[str, str, dict[ApplyReason, Effect | None]]] = {
     "NoVersions": (

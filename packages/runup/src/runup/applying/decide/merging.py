@@ -113,7 +113,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class GoesWhole:
-    """A field that goes as a whole where the manifest has none, and else is merged by `rule`."""
+    """A field that is removed if the manifest lacks it, and merged by `rule` otherwise."""
 
     rule: Rule
 

@@ -24,7 +24,7 @@ class Problem:
     """A problem that a task waits for or fails with. `reason` and `message` are the condition's.
 
     `names` are the ClusterOperators concerned. If several have the same problem, `plural` is the reason, and the
-    message is their names followed by `told`, a verb phrase. `since` is when each operator was first waited for.
+    message is their names followed by `predicate`, a verb phrase. `since` is when each operator was first waited for.
     """
 
     reason: str
@@ -32,7 +32,7 @@ class Problem:
     effect: Effect = Effect.FAIL
     names: tuple[str, ...] = ()
     plural: str = ""
-    told: str = ""
+    predicate: str = ""
     since: tuple[tuple[str, datetime], ...] = ()
 
 

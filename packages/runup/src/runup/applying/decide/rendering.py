@@ -74,7 +74,7 @@ def render(task: Task, cluster: ClusterValues) -> Rendered:
         del metadata["ownerReferences"]
     obj["metadata"] = metadata
     if task.kind == CLUSTER_ROLE and obj.get("aggregationRule"):
-        # A controller of the cluster makes them, and an empty list of ours would undo its work each time.
+        # A controller of the cluster makes them, and applying an empty list would undo its work each time.
         obj.pop("rules", None)
     annotations = task.manifest.annotations or {}
     if INJECT_PROXY in annotations:

@@ -33,7 +33,7 @@ _NEEDS = (
     "--release-source=registry reads its files without running it"
 )
 _NO_LABEL = re.compile(r"[^a-z0-9.-]")
-# A Pod's name has at most 253 characters, and the length of a version has no limit of its own.
+# A Pod's name has at most 253 characters, and the length of a version is not limited.
 _MAX_VERSION = 200
 
 

@@ -18,5 +18,5 @@ def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
 
 
 def rights_without_clusterversion() -> tuple[Right, ...]:
-    """Returns what checks read of a cluster without a ClusterVersion, which may be an OpenShift that has none yet."""
+    """Returns the rights of checks on a cluster without a ClusterVersion, which may become OpenShift later."""
     return own_rights(*ClusterKind)

@@ -55,8 +55,8 @@ def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
     """Returns `words`, and next to each file of a check that of its cases, if it exists."""
     files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
-    beside = (file.with_suffix(f".test{file.suffix}") for file in files)
-    return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
+    case_files = (file.with_suffix(f".test{file.suffix}") for file in files)
+    return tuple(dict.fromkeys((*words, *(str(path) for path in case_files if path.is_file()))))
 
 
 def _read(path: Path) -> CheckFile:

@@ -80,7 +80,7 @@ def parse(document: Any) -> Cases:
     return cases
 
 
-def judge_cases(check: Check, cases: Cases) -> Iterator[Verdict]:
+def evaluate_cases(check: Check, cases: Cases) -> Iterator[Verdict]:
     """Yields a verdict on each case, then one for each kind of case that the file lacks."""
     for case in cases.cases:
         yield Verdict(case.name, _case_problem(check, case))

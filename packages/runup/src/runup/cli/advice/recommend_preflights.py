@@ -73,12 +73,12 @@ def _table_row(found: Findings) -> tuple[str, ...]:
     state += ", partial" if found.partial else ""
     total = sum(1 for check in found.checks if check.result != "Skipped")
     unknown = sum(1 for check in found.checks if check.result == "Unknown")
-    told = f" ({total - unknown} of {total} checks with a result)" if total else ""
+    coverage = f" ({total - unknown} of {total} checks with a result)" if total else ""
     names = [risk.name for risk in found.risks if (risk.from_preflight if found.ended else risk.applies != "False")]
     return (
         f"  {found.target}",
         found.source,
         timestamp(found.observed) or "not yet",
-        f"{state}{told}",
+        f"{state}{coverage}",
         shorten(", ".join(names) or "none", _MAX_CHARACTERS),
     )

@@ -96,7 +96,7 @@ def test(paths: tuple[str, ...]) -> int:
             failed += 1
             _write_out(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
             continue
-        for verdict in cases.judge_cases(check, cases_by_check[name]):
+        for verdict in cases.evaluate_cases(check, cases_by_check[name]):
             failed += bool(verdict.problem)
             reason_suffix = f": {verdict.problem}" if verdict.problem else ""
             _write_out(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{reason_suffix}\n")

@@ -9,8 +9,8 @@ from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, f
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ActionResult, RequestedAction
+from runup.console.decide.board import Board, findings_now
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
-from runup.console.decide.judgement import Board, findings_now
 from runup.evaluation.results import ClusterResult, with_accepted
 from runup.evaluation.suppressions import Suppression
 from runup.updatestatus.control.status_reading import StatusReading
@@ -48,7 +48,7 @@ class ConsolePages:
     def fleet(self, board: Board, now: datetime) -> str:
         """Returns the page of all clusters."""
         results, notes = self._results(board, tuple(board.entries), now)
-        is_whole = all(entry.judged is not None for entry in board.entries.values())
+        is_whole = all(entry.evaluated is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was evaluated.
         return fleet_pages.board_page(
             board, results, now=now, max_age=self._max_age, notes=notes if is_whole else (), site=self._site
@@ -71,11 +71,11 @@ class ConsolePages:
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
-        judged = board.entries[name].judged
+        evaluated = board.entries[name].evaluated
         way = (
             UpdateWay(why="Nothing is known about this cluster yet.")
-            if judged is None
-            else find_way(judged, self._graph)
+            if evaluated is None
+            else find_way(evaluated, self._graph)
         )
         return cluster_pages.way_page(name, way, now, self._site)
 

@@ -24,8 +24,8 @@ from runup import __version__
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
-from runup.console.control import cluster_actions, judging_process, login, web_server, worker_tasks
-from runup.console.control.reports import JUDGE, Members, Reports
+from runup.console.control import cluster_actions, evaluation_process, login, web_server, worker_tasks
+from runup.console.control.reports import EVALUATE, Members, Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
@@ -114,20 +114,20 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
                 "--allow-actions: a dump or a kept report cannot be changed; name live clusters with --contexts, "
                 "--kubeconfigs or --inventory"
             )
-        judging = _judge_function(connection, flags, access, from_store=from_store)
+        evaluation = _evaluate_function(connection, flags, access, from_store=from_store)
         # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
         configure_logging()
         status = partial(worker_tasks.status_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
-            JUDGE: partial(read_wherever, work=judging, lost=worker_tasks.unjudged_member),
+            EVALUATE: partial(read_wherever, work=evaluation, lost=worker_tasks.unevaluated_member),
             STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
         }
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of evaluating.
         for _ in works:
             # Here, 0 means as many workers as suit the machine: evaluating in the server's process would stop it.
-            process = judging_process.JudgingProcess(
+            process = evaluation_process.EvaluationProcess(
                 works, parallel=named_members.parallel or 0, limit_s=float(named_members.timeout_s)
             )
             ending.callback(process.close)
@@ -194,12 +194,12 @@ def _open_members(
         yield lambda: members_and_notes, False
 
 
-def _judge_function(
+def _evaluate_function(
     connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, from_store: bool
 ) -> Callable[[Member], object]:
     """Returns the function that evaluates a cluster."""
     if from_store:
-        return partial(worker_tasks.judge_kept, connection=connection, store=flags.store, days=flags.days)
+        return partial(worker_tasks.evaluate_kept, connection=connection, store=flags.store, days=flags.days)
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     registries = access()
@@ -208,20 +208,20 @@ def _judge_function(
     if flags.store:
         stores.open_store(flags.store, connection.config).clusters()
         return partial(
-            worker_tasks.judge_with_history,
+            worker_tasks.evaluate_with_history,
             connection=connection,
             requested_update=requested_update,
             store=flags.store,
             days=flags.days,
         )
-    return partial(worker_tasks.judge, connection=connection, requested_update=requested_update)
+    return partial(worker_tasks.evaluate, connection=connection, requested_update=requested_update)
 
 
 async def _serve(
     door: _Endpoint,
     members: Members,
     pages: ConsolePages,
-    processes: Sequence[judging_process.JudgingProcess],
+    processes: Sequence[evaluation_process.EvaluationProcess],
     flags: ServeFlags,
     actions: cluster_actions.ClusterActions | None,
     *,

@@ -32,7 +32,7 @@ from runup.evaluation.request import RequestedUpdate, images_of
 from runup.facts.of_dump import Place
 from runup.facts.target_release import release_of
 from runup.fleet.control.fleet_members import NamedMembers, read_each, resolve_members
-from runup.fleet.control.readings import JudgedMember, judge, unreadable_member
+from runup.fleet.control.readings import EvaluatedMember, evaluate, unreadable_member
 from runup.fleet.control.result_spool import ResultSpool
 from runup.fleet.decide.matrix import matrix
 from runup.preflight.decide.findings import Risk, worst_code, worst_first
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from runup.fleet.decide.members import Doubt, Member
     from runup.process.connection import Connection
 
-    WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "JudgedMember"]]
+    WorkOf = Callable[
+        ["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "EvaluatedMember"]
+    ]
 
 
 def run(
@@ -82,8 +84,8 @@ def run(
             now=now,
         )
         progress = Progress(len(members))
-        for index, judged in read_each(members, work, unreadable_member, named_members, progress=progress):
-            arrivals.take(index, judged, progress.clear_line)
+        for index, evaluated in read_each(members, work, unreadable_member, named_members, progress=progress):
+            arrivals.take(index, evaluated, progress.clear_line)
     code = worst_code(arrivals.codes)
     shown = outputs.Shown(
         results=arrivals.spool,
@@ -118,16 +120,16 @@ class _Arrivals:
         self._notes: dict[int, Sequence[str]] = {}
         self._names_by_id: dict[str, list[str]] = defaultdict(list)
 
-    def take(self, index: int, judged: JudgedMember, clear_line: Callable[[], None]) -> None:
+    def take(self, index: int, evaluated: EvaluatedMember, clear_line: Callable[[], None]) -> None:
         """Takes the result of the member with this index."""
         member = self._members[index]
-        self._keeper.keep(member.name, judged, of_dump=bool(member.dump))
+        self._keeper.keep(member.name, evaluated, of_dump=bool(member.dump))
         unmarked = results.ClusterResult(
             name=member.name,
-            findings=judged.findings,
-            lacking=judged.lacking,
-            collect=judged.collect,
-            places={text: Place(uri, line) for text, (uri, line) in judged.places.items()},
+            findings=evaluated.findings,
+            lacking=evaluated.lacking,
+            collect=evaluated.collect,
+            places={text: Place(uri, line) for text, (uri, line) in evaluated.places.items()},
             tried=self._now,
         )
         # After what is accepted: a cluster that was silent before is no finer for it.
@@ -136,9 +138,9 @@ class _Arrivals:
         self.codes.add(result.findings.exit_code)
         labels = {member.name: member.labels}
         self._lines.write(outputs.Shown(results=[result], several=True, labels=labels), clear_line)
-        if judged.notes:
-            self._notes[index] = judged.notes
-        if cluster_id := judged.findings.cluster_id:
+        if evaluated.notes:
+            self._notes[index] = evaluated.notes
+        if cluster_id := evaluated.findings.cluster_id:
             self._names_by_id[cluster_id].append(member.name)
 
     def notes(self) -> list[str]:
@@ -163,7 +165,7 @@ class _Arrivals:
 
 def _preflights(
     connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime
-) -> Callable[[Member], JudgedMember]:
+) -> Callable[[Member], EvaluatedMember]:
     """Returns the function that does the preflight of one cluster. Raises RunupError for a bad release."""
     registries = access()
     requested_update = RequestedUpdate(
@@ -177,7 +179,7 @@ def _preflights(
         access=registries,
     )
     with_places = any(form == "sarif" for form, _ in flags.outputs)
-    return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
+    return partial(evaluate, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
 
 
 def _with_doubts(result: results.ClusterResult, doubts: Sequence[Doubt]) -> results.ClusterResult:

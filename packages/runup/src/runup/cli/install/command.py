@@ -18,7 +18,7 @@ from runup.cli.lazy import Command
 from runup.cli.options import option, with_options
 from runup.install.control import installing
 from runup.install.control.choices import Flags, options_of
-from runup.install.control.sets import Done, InstallError, ObjectSets, Told
+from runup.install.control.sets import Done, InstallError, ObjectSets, OnDone
 from runup.install.decide.component import COMPONENTS, OPERATOR, Component, Options, Platform
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects
@@ -129,7 +129,7 @@ def install(
             options=options,
             observed_cluster=cluster,
             manner=installing.Manner(take_over, force_conflicts, bool(dry_run)),
-            tell=_line_printer(dry_run=bool(dry_run)),
+            on_done=_line_printer(dry_run=bool(dry_run)),
         )
         if wait:
             installing.wait(client, sets, clock, applied, timeout_s=timeout)
@@ -163,8 +163,8 @@ def uninstall(
             "ClusterVersion owns; add --yes if that is what you want, or leave --definitions out"
         )
     with _command_errors(), connection_of(ctx).client("uninstall") as client:
-        tell = _line_printer(dry_run=bool(dry_run))
-        installing.uninstall(_sets(client), chosen, namespace, tell, definitions=definitions, dry_run=bool(dry_run))
+        on_done = _line_printer(dry_run=bool(dry_run))
+        installing.uninstall(_sets(client), chosen, namespace, on_done, definitions=definitions, dry_run=bool(dry_run))
     return 0
 
 
@@ -176,7 +176,7 @@ def _objects(component: Component, options: Options) -> Objects:
     return component_objects(component, installing.manifests(component, options.platform), options)
 
 
-def _line_printer(*, dry_run: bool) -> Told:
+def _line_printer(*, dry_run: bool) -> OnDone:
     """Returns a function that prints what was done with an object, as `kubectl apply` does."""
     suffix = " (server dry run)" if dry_run else ""
 

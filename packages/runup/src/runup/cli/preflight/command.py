@@ -77,7 +77,7 @@ def _read_stored(ctx: click.Context) -> tuple[Kept, datetime]:
         return (cluster, history, cluster_records.read_accepted(client, cluster)), client.now()
 
 
-def _judge_dump(dump: str, *targets: str) -> Kept:
+def _evaluate_dump(dump: str, *targets: str) -> Kept:
     """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
     from kubekit.kube.clock import SystemClock
     from runup.evaluation import dumps
@@ -235,7 +235,7 @@ def compare(
         return
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
-    kept, now = (_judge_dump(dump, before, after), SystemClock().now()) if dump else _read_stored(ctx)
+    kept, now = (_evaluate_dump(dump, before, after), SystemClock().now()) if dump else _read_stored(ctx)
     cluster_version, stored, _ = kept
     compared_history = stored if dump else with_counted_risks(stored)
     # Without a ClusterVersion the newest report says what the cluster ran last.
@@ -293,7 +293,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 
     page, names, not_asked = risk_pages.find(risk), risk_pages.names(), ""
     try:
-        cluster, stored, accepted = _judge_dump(dump, "") if dump else _read_stored(ctx)[0]
+        cluster, stored, accepted = _evaluate_dump(dump, "") if dump else _read_stored(ctx)[0]
     except (KubeError, InputError, DecodeError) as error:
         if dump or not page:
             # Without a page there is nothing to print, so the error is raised.

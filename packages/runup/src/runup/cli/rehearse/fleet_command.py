@@ -27,7 +27,7 @@ from runup.cli.release.shared import REGISTRY_NAMES, access, registry_options, r
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.evaluation.request import Flags
-    from runup.fleet.control.readings import JudgedMember
+    from runup.fleet.control.readings import EvaluatedMember
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
     from runup.rehearse.control.rehearsal import RehearsalTarget
@@ -94,7 +94,7 @@ def rehearse(
 
     def rehearsals(
         connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, scratch: Path
-    ) -> Callable[[Member], JudgedMember]:
+    ) -> Callable[[Member], EvaluatedMember]:
         """Returns the function that rehearses the release on one cluster. Raises InputError for a bad release."""
         # Applying ends after half of a cluster's time limit, so that the findings until then are reported.
         limit_s = named_members.timeout_s / 2
@@ -103,7 +103,7 @@ def rehearse(
             flags.release_dir, flags.to_image, to=flags.to, declared=stuck, access=access, limit_s=limit_s
         )
         release = replace(release, scratch=scratch)
-        return partial(judge_member, connection=connection, release=release, now=now, max_objects=max_objects)
+        return partial(evaluate_member, connection=connection, release=release, now=now, max_objects=max_objects)
 
     def run() -> int:
         with (
@@ -121,9 +121,9 @@ def rehearse(
     return run_guarded(run)
 
 
-def judge_member(
+def evaluate_member(
     member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
-) -> JudgedMember:
+) -> EvaluatedMember:
     """Returns what a rehearsal on one cluster found; why it is missing is a result, too."""
     from kubekit.kube.clock import SystemClock
     from runup import __version__
@@ -131,7 +131,7 @@ def judge_member(
     from runup.evaluation.results import findings_of
     from runup.fleet.control.cluster_sources import connection_to
     from runup.fleet.control.fleet_members import problem_of
-    from runup.fleet.control.readings import JudgedMember, unreadable_member
+    from runup.fleet.control.readings import EvaluatedMember, unreadable_member
     from runup.rehearse.control import cluster_source, rehearsal, releases
     from runup.rehearse.decide.rehearsal_findings import as_rehearsed, report_of
 
@@ -147,7 +147,9 @@ def judge_member(
         evaluated = EvaluatedCluster(
             where=member.name, report=report, of_dump=bool(member.dump), known_id=version.spec.cluster_id
         )
-        return JudgedMember(findings=as_rehearsed(findings_of(evaluated)), report=report, notes=rehearsed.account.notes)
+        return EvaluatedMember(
+            findings=as_rehearsed(findings_of(evaluated)), report=report, notes=rehearsed.account.notes
+        )
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:

@@ -296,7 +296,7 @@ class ClusterVersionController:
         for work in plan.work:
             self._begin_work(work)
         self._metrics.count(observed, plan, now)
-        self._story.tell(observed, plan)
+        self._story.log(observed, plan)
         # A report that is left over must not be taken for one of a later preflight.
         if preflight_log.has_no_report_writer(observed, plan):
             self._reader.clear()

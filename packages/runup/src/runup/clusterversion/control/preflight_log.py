@@ -134,7 +134,7 @@ class PreflightLogger:
     def __init__(self) -> None:
         self._last = PreflightState()
 
-    def tell(self, observed: Observed, plan: Plan[object]) -> None:
+    def log(self, observed: Observed, plan: Plan[object]) -> None:
         """Logs what `plan`, which was carried out, changed."""
         current = state_after(observed, plan)
         log_fields = {"target": current.target or self._last.target, "id": current.id or self._last.id}

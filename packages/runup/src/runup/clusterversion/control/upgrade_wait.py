@@ -1,6 +1,6 @@
 """`--wait`: follows a preflight until it has a result, cannot have one, is replaced, or time is up.
 
-`judge_cluster` is pure: one ClusterVersion in, its meaning for this request out. The rest watches. The preflight
+`evaluate_cluster` is pure: one ClusterVersion in, its meaning for this request out. The rest watches. The preflight
 continues whatever happens here: leaving never cancels it.
 """
 
@@ -53,14 +53,14 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Evaluation:
     """The state, and one line about it."""
 
     state: State
     line: str
 
 
-def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
+def evaluate_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Evaluation:
     """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
     name = target[0] or target[1]
     if requested_preflight(cluster) != target:
@@ -68,7 +68,7 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
         if desired is not None and (desired.version or desired.image or desired.architecture):
             action = "a preflight of" if desired.mode else "an update to"
             other = f"somebody now asks for {action} {desired.version or desired.image}"
-        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {other}")
+        return Evaluation(State.REPLACED, f"the preflight of {name} was replaced: {other}")
     # Conditions from before the operator saw the request are about another one
     # (docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md).
     conditions = cluster.status.conditions if cluster.status.observed_generation >= generation else ()
@@ -76,12 +76,12 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
     phase = phase_of(conditions)
     if phase is Phase.FAILED and failed is not None:
         state = State.HEALING if running is not None and running.status == "True" else State.FAILED
-        return Judgement(state, f"{failed.reason}: {failed.message}")
+        return Evaluation(state, f"{failed.reason}: {failed.message}")
     if phase is Phase.LIVE and completed is not None:
-        return Judgement(State.DONE, completed.message)
+        return Evaluation(State.DONE, completed.message)
     if running is not None:
-        return Judgement(State.GOING, running.message)
-    return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
+        return Evaluation(State.GOING, running.message)
+    return Evaluation(State.WAITING, "waiting for the cluster-version operator to take up the request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +124,19 @@ def wait(
                 show(progress)
                 continue
             latest = look.cluster or latest
-            judgement = judge_cluster(latest, target, requested.metadata.generation)
-            if judgement.state is State.REPLACED:
-                raise InputError(judgement.line)
+            evaluation = evaluate_cluster(latest, target, requested.metadata.generation)
+            if evaluation.state is State.REPLACED:
+                raise InputError(evaluation.line)
             now = clock.monotonic()
-            nobody = judgement.state is State.WAITING and now >= nobody_at
-            line = why_not_taken_up(client, namespace) if nobody else judgement.line
-            going = judgement.state is State.GOING
+            nobody = evaluation.state is State.WAITING and now >= nobody_at
+            line = why_not_taken_up(client, namespace) if nobody else evaluation.line
+            going = evaluation.state is State.GOING
             progress = Progress(line, risks_so_far(findings_of_target(latest, History(), *target)) if going else ())
             # The result begins with why it failed, and has all risks.
-            if judgement.state is not State.FAILED:
+            if evaluation.state is not State.FAILED:
                 show(progress)
-            failing_since = (failing_since or now) if judgement.state is State.HEALING else None
-            if judgement.state in (State.DONE, State.FAILED):
+            failing_since = (failing_since or now) if evaluation.state is State.HEALING else None
+            if evaluation.state in (State.DONE, State.FAILED):
                 break
             if failing_since is not None and now - failing_since >= HEALING_S:
                 break

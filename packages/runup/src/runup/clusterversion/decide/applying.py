@@ -117,7 +117,7 @@ def status_from_progress(
         status = replace(status, history=(newest, *status.history[1:]))
     problems = _problems_to_report(view, progress)
     summary, now = failure_summary.summarize(problems), view.observed.steady_now or view.now
-    verdict = failure_summary.judge_problem(summary.problem, now=now) if summary is not None else None
+    verdict = failure_summary.evaluate_problem(summary.problem, now=now) if summary is not None else None
     is_done = newest is not None and newest.state == "Completed" and at_newest
     reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
@@ -174,7 +174,7 @@ def next_look(view: View) -> float | None:
     progress = view.observed.progress
     summary = failure_summary.summarize(_problems_to_report(view, progress)) if progress is not None else None
     now = view.observed.steady_now or view.now
-    next_change = failure_summary.judge_problem(summary.problem, now=now).next_look if summary is not None else None
+    next_change = failure_summary.evaluate_problem(summary.problem, now=now).next_look if summary is not None else None
     return max((next_change - now).total_seconds(), 1.0) if next_change is not None else None
 
 

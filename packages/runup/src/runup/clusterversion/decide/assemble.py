@@ -18,7 +18,7 @@ from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import join_within
 from kubekit.lang.version import leaves_minor, parse, same_minor
 from runup.advice.decide import acceptance, preflight_reasons, promql, update_paths, upgradeable
-from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
+from runup.advice.decide.candidates import Candidate, EvaluatedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, risks_in_cluster
 from runup.advice.decide.risks.cluster_state import Cluster, SourceRisk
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release
@@ -63,7 +63,7 @@ def find_cluster_risks(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]
     return (*state_risks, *alert_risks.risks(facts.prometheus.alerting, now))
 
 
-def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> outcome.Tally:
+def tally(applicable: Sequence[EvaluatedRisk], accepted: Collection[str]) -> outcome.Tally:
     """Counts the risks of an update that `applicable_risks` returns. These are the numbers that users are shown.
 
     The risk that represents a preflight still in progress is not counted.
@@ -78,7 +78,7 @@ def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> outcom
     )
 
 
-def applicable_risks(view: View, target: published_risks.CheckedTarget) -> tuple[JudgedRisk, ...]:
+def applicable_risks(view: View, target: published_risks.CheckedTarget) -> tuple[EvaluatedRisk, ...]:
     """Returns the risks of an update to `target`, from every source, that apply or are unknown."""
     cluster_risks = find_cluster_risks(view.observed, view.now)
     fitting = _fit_into_api(view, _assemble(view, [target], cluster_risks))
@@ -101,7 +101,7 @@ def _assemble(
             unlisted = path_not_offered(view, release, target)
             assembled.append(add_risks(Candidate(release, offered=False), [unlisted]))
             index = len(assembled) - 1
-        found = published_risks.judged_risks(target)
+        found = published_risks.evaluated_risks(target)
         if repaired := failure(view.status, view.current, target.release):
             found = published_risks.as_information_only(found, repaired)
         # Links lead to the target's own documentation, or to the administrator's copy of it.
@@ -113,8 +113,8 @@ def _assemble(
             assembled[index] = add_risks(assembled[index], refusals(view, target, risks))
     # Without the gate nobody could accept these risks by name.
     if view.accepts_risks:
-        everywhere = [risk.judged() for risk in risks if risk.everywhere]
-        of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
+        everywhere = [risk.evaluated() for risk in risks if risk.everywhere]
+        of_minor = [*everywhere, *(risk.evaluated() for risk in risks if not risk.everywhere)]
         current_version = view.current.version
         assembled = [
             add_risks(c, of_minor if leaves_minor(current_version, c.release.version) else everywhere)
@@ -162,7 +162,7 @@ def upgradeable_condition(observed: Observed, source_risks: Sequence[SourceRisk]
     return upgradeable.upgradeable(source_risks, stored, not_known=not_known)
 
 
-def judged_version(view: View, source_risks: Sequence[SourceRisk]) -> ClusterVersion:
+def evaluated_version(view: View, source_risks: Sequence[SourceRisk]) -> ClusterVersion:
     """Returns the ClusterVersion that preconditions evaluate: as stored, with Upgradeable as of this pass.
 
     Risks of the cluster block an update by this condition alone, so it must not be a pass older than they are.
@@ -176,11 +176,11 @@ def judged_version(view: View, source_risks: Sequence[SourceRisk]) -> ClusterVer
 
 def refusals(
     view: View, target: published_risks.CheckedTarget, source_risks: Sequence[SourceRisk]
-) -> tuple[JudgedRisk, ...]:
+) -> tuple[EvaluatedRisk, ...]:
     """Returns a risk for each guard that would refuse an update to `target` now."""
     # The fourth precondition, whether the update is recommended, only warns, and follows from the risks themselves.
     objections = preconditions.objections(
-        judged_version(view, source_risks), target.release, available=True, recommended=None
+        evaluated_version(view, source_risks), target.release, available=True, recommended=None
     )
     risks = []
     for objection in objections:
@@ -197,7 +197,7 @@ def refusals(
     return (*risks, *([signature] if signature is not None else []))
 
 
-def path_not_offered(view: View, release: Release, target: published_risks.CheckedTarget) -> JudgedRisk:
+def path_not_offered(view: View, release: Release, target: published_risks.CheckedTarget) -> EvaluatedRisk:
     """Returns the risk of a target that the update service does not offer, with the way to it if there is one."""
     # After a restart of the operator, what the status says counts until the service answers again.
     answered = view.advised.settled or any(
@@ -250,7 +250,7 @@ def grown_text(view: View, report: Report | None) -> str:
     )
 
 
-def _waived_signature_risk(view: View, target: published_risks.CheckedTarget) -> JudgedRisk | None:
+def _waived_signature_risk(view: View, target: published_risks.CheckedTarget) -> EvaluatedRisk | None:
     """Returns the risk of a target that runs although its signature was waived, unless it has verified since."""
     check = view.observed.releases.get(target.release.image)
     trust = check.trust if check is not None else deployment_steps.Trust.PENDING

@@ -85,8 +85,8 @@ def end_unless_waited_for(
         return decided
     if update_waits:
         # The workload is gone: another attempt has to find out what holds the update up.
-        anew = with_fields(workload.new_attempt(view, workload.target_of(attempt)), became_update=True)
-        history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
+        restarted = with_fields(workload.new_attempt(view, workload.target_of(attempt)), became_update=True)
+        history = histories.with_attempt(decided.history, restarted) if attempt.making_way else decided.history
         return replace(decided, history=history)
     if refused:
         return _plan_unwanted(view, ())

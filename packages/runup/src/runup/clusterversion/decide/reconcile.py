@@ -208,7 +208,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     work: list[Work] = [RetrieveUpdates(due)] if due is not None else []
     if observed.prometheus.configured:
         candidates = decided.view.advised.candidates
-        rules = promql.queries(judged.risk for candidate in candidates for judged in candidate.risks)
+        rules = promql.queries(evaluated.risk for candidate in candidates for evaluated in candidate.risks)
         work.append(EvaluateRules(rules))
     work += (*decided.preflight.work, *decided.update.work, *applying.work(decided.view))
     return Plan(tuple(about), _requeue(decided), tuple(work))

@@ -22,7 +22,7 @@ from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import (
     Candidate,
-    JudgedRisk,
+    EvaluatedRisk,
     not_acceptable,
     only_holding_risks,
     recommended_condition,
@@ -207,7 +207,7 @@ def _check_preconditions(
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
-        assemble.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
+        assemble.evaluated_version(view, assemble.find_cluster_risks(view.observed, view.now)),
         target,
         available=holds is not None and holds.offered and not holds.risks,
         recommended=advised,
@@ -267,7 +267,7 @@ def _with_texts(release: Release, view: View) -> Release:
     return with_fields(release, architecture=release.architecture or view.current.architecture)
 
 
-def _awaits_report(risk: JudgedRisk) -> bool:
+def _awaits_report(risk: EvaluatedRisk) -> bool:
     """Returns whether the risk is not known because the target has not reported, or not for a while."""
     return risk.applies.reason in (preflight_reasons.RUNNING, preflight_reasons.STALE)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.version import parse
-from runup.advice.decide.candidates import JudgedRisk
+from runup.advice.decide.candidates import EvaluatedRisk
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import assemble
 from runup.clusterversion.decide import preflight_workload as workload
@@ -95,7 +95,7 @@ def _finish_attempt(
     case: workload.PreflightCase, attempt_outcome: outcomes.AttemptOutcome, report: Report | None
 ) -> workload.Preflight:
     """Plans the end of the attempt; the record is written before the Deployment, its evidence, is removed."""
-    ended = with_fields(case.attempt, failed=attempt_outcome.reason, failure=attempt_outcome.told)
+    ended = with_fields(case.attempt, failed=attempt_outcome.reason, failure=attempt_outcome.message_with_remedy)
     history = case.view.history
     # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
@@ -178,7 +178,7 @@ def with_last_report(view: View) -> stored_reports.History:
     return histories.with_report(view.history, last, even_if_only_newer=True)
 
 
-def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
+def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[EvaluatedRisk, ...]:
     """Returns the risks of an update to the target of `attempt`, from every source, that apply or are unknown."""
     checked = published_risks.CheckedTarget(
         release=workload.target_of(attempt),
@@ -189,7 +189,7 @@ def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[Judg
     return assemble.applicable_risks(view, checked)
 
 
-def with_others(view: View, report: Report, risks: tuple[JudgedRisk, ...]) -> Report:
+def with_others(view: View, report: Report, risks: tuple[EvaluatedRisk, ...]) -> Report:
     """Returns `report` as it is stored: with the risks that others found, and the risks that are accepted now.
 
     So later changes of the cluster do not change it. `risks` are those of `applicable_risks`.
@@ -239,7 +239,7 @@ def kept_targets(
     return tuple(targets[: histories.MAX_REPORTS - (wanted_release is not None)])
 
 
-def past_risks(view: View, history: stored_reports.History) -> tuple[JudgedRisk, ...]:
+def past_risks(view: View, history: stored_reports.History) -> tuple[EvaluatedRisk, ...]:
     """Returns what preflights of targets that the cluster has or has passed found, the newest first.
 
     It is kept for reference and belongs to no update (openshift/enhancements#1930, "Upgrading FROM a cluster with
@@ -249,7 +249,7 @@ def past_risks(view: View, history: stored_reports.History) -> tuple[JudgedRisk,
     for report in history.reports:
         if not _is_ahead(view, report):
             release = Release(version=report.target_version, image=report.target_image)
-            found = published_risks.judged_risks(
+            found = published_risks.evaluated_risks(
                 published_risks.CheckedTarget(
                     release=release, source_version=report.source_version, report=report, ended=True, passed=True
                 )

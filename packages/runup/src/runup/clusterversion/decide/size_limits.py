@@ -23,7 +23,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.formats import is_uri
 from kubekit.lang.text import cut, is_hazardous, printable, stored_bytes
 from runup.advice.decide import preflight_reasons
-from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
+from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, EvaluatedRisk, add_risks
 from runup.api import config_v1
 from runup.preflight.decide import published_risks
 from runup.report import documentation, report
@@ -89,11 +89,11 @@ def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(fitting)
 
 
-def past_risks(past: Iterable[JudgedRisk], beside: Sequence[Candidate]) -> tuple[JudgedRisk, ...]:
-    """Returns the first risk of each name of `past` for which the candidates `beside` leave room."""
-    names = {risk.name for candidate in beside for risk in candidate.risks}
-    kept: dict[str, JudgedRisk] = {}
-    room_bytes = MAX_LISTS - sum(map(candidate_bytes, beside))
+def past_risks(past: Iterable[EvaluatedRisk], others: Sequence[Candidate]) -> tuple[EvaluatedRisk, ...]:
+    """Returns the first risk of each name of `past` for which the candidates `others` leave room."""
+    names = {risk.name for candidate in others for risk in candidate.risks}
+    kept: dict[str, EvaluatedRisk] = {}
+    room_bytes = MAX_LISTS - sum(map(candidate_bytes, others))
     for risk in map(_valid_risk, past):
         room_bytes -= 0 if risk.name in kept else _risk_bytes(risk.risk)
         if room_bytes < 0 or len(names | kept.keys()) >= MAX_RISKS:
@@ -148,9 +148,9 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
     return replace(condition, message=f"{condition.message} {text}".strip())
 
 
-def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
+def _valid_risk(evaluated_risk: EvaluatedRisk) -> EvaluatedRisk:
     """Returns the risk with a name, link, message and rules that the API accepts."""
-    risk = judged_risk.risk
+    risk = evaluated_risk.risk
     name = printable(risk.name).replace("\n", "\\n") or "UnnamedRisk"
     if len(name) > report.MAX_NAME:
         # The digest keeps it apart from names that begin alike.
@@ -174,7 +174,7 @@ def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
         url=risk.url if link else documentation.page(quote(name)),
         matching_rules=tuple(rules) or ALWAYS,
     )
-    return replace(judged_risk, risk=fitting, applies=_condition(judged_risk.applies, MAX_MESSAGE))
+    return replace(evaluated_risk, risk=fitting, applies=_condition(evaluated_risk.applies, MAX_MESSAGE))
 
 
 def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
@@ -205,7 +205,7 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     return replace(candidate, risks=tuple(sorted([*kept_risks, substitute], key=lambda risk: risk.name)))
 
 
-def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
+def _weight(risk: EvaluatedRisk) -> tuple[bool, bool, bool, int, str]:
     # What acceptance does not lift must be seen: whoever accepts all that is shown counts on the update.
     decides = risk.name in _KEPT_FIRST or not (risk.acceptable or risk.applies.status == "False")
     first, worst = not decides, _ORDER_OF_VERDICTS[risk.applies.status]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name, join, recommended_condition
+from runup.advice.decide.candidates import Candidate, EvaluatedRisk, by_name, join, recommended_condition
 from runup.api import config_v1
 
 JSON = dict[str, Any]
@@ -29,7 +29,7 @@ def with_updates(
     *,
     publish_names: bool,
     now: datetime,
-    past: Sequence[JudgedRisk] = (),
+    past: Sequence[EvaluatedRisk] = (),
 ) -> config_v1.ClusterVersionStatus:
     """Returns `status` with the update lists that result from `candidates`.
 
@@ -80,11 +80,13 @@ class _Writer:
             conditions=with_condition(conditions, verdict, now=self._now),
         )
 
-    def risk(self, judged_risk: JudgedRisk) -> config_v1.ConditionalUpdateRisk:
+    def risk(self, evaluated_risk: EvaluatedRisk) -> config_v1.ConditionalUpdateRisk:
         if not self._publish:
-            return replace(judged_risk.risk, conditions=())
-        conditions = self._applies.get(judged_risk.name, ())
-        return replace(judged_risk.risk, conditions=with_condition(conditions, judged_risk.applies, now=self._now))
+            return replace(evaluated_risk.risk, conditions=())
+        conditions = self._applies.get(evaluated_risk.name, ())
+        return replace(
+            evaluated_risk.risk, conditions=with_condition(conditions, evaluated_risk.applies, now=self._now)
+        )
 
 
 def with_conditions(

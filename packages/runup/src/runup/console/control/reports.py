@@ -1,7 +1,7 @@
 """Keeps the board of clusters current: evaluates each at the start, and live ones and kept reports again and again.
 
-In: the members of the fleet, and a process that judges them. Out: a frozen `Board`, replaced as results come. Dumps are
-judged once: they are of one moment.
+In: the members of the fleet, and a process that evaluates them. Out: a frozen `Board`, replaced as results come.
+Dumps are evaluated once, because they do not change.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from contextlib import suppress
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock, run_within
-from runup.console.control.judging_process import JudgingProcess, MemberResult
-from runup.console.decide.judgement import Board, Judgement, unknown_judgement, with_judgement, with_members
+from runup.console.control.evaluation_process import EvaluationProcess, MemberResult
+from runup.console.decide.board import Board, Evaluation, unknown_evaluation, with_evaluation, with_members
 from runup.fleet.decide.members import Member
 
 Members = Callable[[], tuple[Sequence[Member], Sequence[str]]]
-JUDGE = "judge"
+EVALUATE = "evaluate"
 
 
 class Reports:
     """The board, and the loop that renews it every `every_s` seconds; `members` names the clusters each time."""
 
     def __init__(
-        self, process: JudgingProcess, members: Members, clock: Clock, *, every_s: float, from_store: bool = False
+        self, process: EvaluationProcess, members: Members, clock: Clock, *, every_s: float, from_store: bool = False
     ) -> None:
         self.board = Board(kept=from_store)
         self._process = process
@@ -47,20 +47,20 @@ class Reports:
             while (left_s := until_s - self._clock.monotonic()) > 0:
                 with suppress(TimeoutError):
                     await run_within(self._clock, left_s, self._asked.wait())
-                await self._judge_again()
+                await self._evaluate_again()
 
     def again(self, name: str) -> None:
-        """Has a cluster judged soon: it was changed."""
+        """Requests an early evaluation of a cluster that was changed."""
         self._again.add(name)
         self._asked.set()
 
-    async def _judge_again(self) -> None:
+    async def _evaluate_again(self) -> None:
         """Evaluates the clusters that were changed since the last call."""
         self._asked.clear()
         names, self._again = self._again, set()
         members = [member for name in names if (member := self.member(name)) is not None and self._is_due(member)]
         if members:
-            async for result in self._process.run(JUDGE, members):
+            async for result in self._process.run(EVALUATE, members):
                 self._add(result)
 
     async def renew(self) -> None:
@@ -76,14 +76,16 @@ class Reports:
         for member in members:
             if member.problem:
                 self._add(MemberResult(member.name, why=member.problem))
-        async for result in self._process.run(JUDGE, [member for member in members if self._is_due(member)]):
+        async for result in self._process.run(EVALUATE, [member for member in members if self._is_due(member)]):
             self._add(result)
 
     def _is_due(self, member: Member) -> bool:
         if member.problem:
             return False
-        return not member.dump or self.board.entries[member.name].judged is None
+        return not member.dump or self.board.entries[member.name].evaluated is None
 
     def _add(self, result: MemberResult) -> None:
-        judged = result.value if isinstance(result.value, Judgement) else unknown_judgement(result.why)
-        self.board = with_judgement(self.board, result.name, judged=judged, size=result.size, now=self._clock.now())
+        evaluated = result.value if isinstance(result.value, Evaluation) else unknown_evaluation(result.why)
+        self.board = with_evaluation(
+            self.board, result.name, evaluated=evaluated, size=result.size, now=self._clock.now()
+        )

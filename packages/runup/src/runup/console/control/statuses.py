@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kubekit.kube.clock import Clock, run_within
-from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.evaluation_process import EvaluationProcess
 from runup.fleet.decide.members import Member
 
 STATUS = "status"
@@ -37,7 +37,7 @@ class Statuses:
     """The newest status of each cluster with an open page, read again every `every_s` seconds."""
 
     def __init__(
-        self, process: JudgingProcess, member: Callable[[str], Member | None], clock: Clock, *, every_s: float
+        self, process: EvaluationProcess, member: Callable[[str], Member | None], clock: Clock, *, every_s: float
     ) -> None:
         self._process = process
         self._member = member

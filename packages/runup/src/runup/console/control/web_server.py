@@ -25,7 +25,7 @@ from runup.console.control.reports import Reports
 from runup.console.control.statuses import ClusterStatus, Statuses
 from runup.console.decide import request_rules, sessions
 from runup.console.decide.asked_actions import ACTIONS, ActionResult, RequestedAction, asked_of, can_be_changed
-from runup.console.decide.judgement import Board
+from runup.console.decide.board import Board
 from runup.console.decide.sessions import Session, Sessions
 from runup.process.endpoint import Refusal
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
-from runup.console.decide.judgement import Evidence, Judgement, Offered, failed_findings, unknown_judgement
+from runup.console.decide.board import Evaluation, Evidence, Offered, failed_findings, unknown_evaluation
 from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
@@ -43,7 +43,7 @@ JSON = dict[str, Any]
 _MOST_STEPS = 500
 
 
-def judge(member: Member, *, connection: Connection, requested_update: RequestedUpdate) -> Judgement:
+def evaluate(member: Member, *, connection: Connection, requested_update: RequestedUpdate) -> Evaluation:
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
     evidence: list[Evidence] = []
     try:
@@ -70,7 +70,7 @@ def judge(member: Member, *, connection: Connection, requested_update: Requested
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return Judgement(findings=failed_findings(problem))
+        return Evaluation(findings=failed_findings(problem))
     offered = None
     if (cluster := evaluated.cluster) is not None:
         status = cluster.status
@@ -82,7 +82,7 @@ def judge(member: Member, *, connection: Connection, requested_update: Requested
             conditional=conditional,
             channels=status.desired.channels,
         )
-    return Judgement(
+    return Evaluation(
         findings=findings,
         notes=evaluated.notes,
         collect=evaluated.collect if evaluated.lacking else "",
@@ -112,9 +112,9 @@ def _identity(item: ReportedResource) -> Identity:
     return item.group, item.kind, item.namespace, item.name
 
 
-def unjudged_member(_member: Member, problem: str) -> Judgement:
+def unevaluated_member(_member: Member, problem: str) -> Evaluation:
     """Returns the evaluation of a cluster whose dump could not be fetched."""
-    return unknown_judgement(problem)
+    return unknown_evaluation(problem)
 
 
 def status_error(_member: Member, problem: str) -> str:
@@ -156,7 +156,7 @@ def _known_resources() -> dict[tuple[str, str], Resource]:
     return {(resource.group, resource.kind): resource for resource in reversed(resources)}
 
 
-def judge_kept(member: Member, *, connection: Connection, store: str, days: int) -> Judgement:
+def evaluate_kept(member: Member, *, connection: Connection, store: str, days: int) -> Evaluation:
     """Returns the newest kept report of a cluster, and the changes between its reports of the last `days` (0: all)."""
     notes: list[str] = []
     since = SystemClock().now() - timedelta(days=days) if days else None
@@ -179,24 +179,24 @@ def judge_kept(member: Member, *, connection: Connection, store: str, days: int)
             newest = findings_of(EvaluatedCluster(where=member.name, report=report))
             newest = replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
-        return unknown_judgement(error.message)
+        return unknown_evaluation(error.message)
     report_steps = steps_of_reports(reports)
     lost = [*notes, *opened_store.notes()]
     if len(report_steps) > _MOST_STEPS:
         lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")
     findings = newest or failed_findings("the store has no report of it")
-    return Judgement(
+    return Evaluation(
         findings=findings, notes=tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost)
     )
 
 
-def judge_with_history(
+def evaluate_with_history(
     member: Member, *, connection: Connection, requested_update: RequestedUpdate, store: str, days: int
-) -> Judgement:
+) -> Evaluation:
     """Returns the preflight of a cluster, with the changes between its kept reports."""
-    judged = judge(member, connection=connection, requested_update=requested_update)
-    from_store = judge_kept(member, connection=connection, store=store, days=days)
-    return replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
+    evaluated = evaluate(member, connection=connection, requested_update=requested_update)
+    from_store = evaluate_kept(member, connection=connection, store=store, days=days)
+    return replace(evaluated, steps=from_store.steps, history_notes=from_store.history_notes)
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:

@@ -14,7 +14,7 @@ from kubekit.lang.text import count
 from kubekit.lang.version import parse
 from runup.advice.decide.build_graph import graph_of_channel
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep, ways
-from runup.console.decide.judgement import Judgement, Offered
+from runup.console.decide.board import Evaluation, Offered
 
 JSON = dict[str, Any]
 # More updates than this would be a drawing that nobody reads; the way itself is always whole.
@@ -55,11 +55,11 @@ class UpdateWay(msgspec.Struct, frozen=True, kw_only=True):
         return f"No way leads to {goal} in {self.source}."
 
 
-def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
+def find_way(evaluated: Evaluation, graph: Graph | None) -> UpdateWay:
     """Returns the way of a cluster to its target, or to the newest release where the graph does not have that."""
-    findings, offered = judged.findings, judged.offered
+    findings, offered = evaluated.findings, evaluated.offered
     if findings.kind == "Kubernetes" and findings.steps:
-        return _way_by_kept_reports(judged)
+        return _way_by_kept_reports(evaluated)
     origin = (offered.origin if offered else "") or findings.source
     if not origin:
         return UpdateWay(why="The cluster's own release is not known, so no way begins there.")
@@ -134,9 +134,9 @@ def _channel_to_ask(offered: Offered, goal: str) -> str:
     return f"{known} Ask channel {channel}: runup upgrade channel {channel}"
 
 
-def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
+def _way_by_kept_reports(evaluated: Evaluation) -> UpdateWay:
     """Returns the steps of an update of Kubernetes, whose control plane uses one minor version at a time."""
-    findings = judged.findings
+    findings = evaluated.findings
     versions = [findings.source]
     risks: dict[str, list[str]] = {}
     for step in findings.steps:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubekit.lang.yaml_dump import dump_document
-from runup.console.decide.judgement import Evidence
+from runup.console.decide.board import Evidence
 from runup.preflight.decide.findings import Findings
 from runup.report.report import ReportedResource
 from runup.rules.shown_fields import HIDDEN, without_secrets

@@ -169,7 +169,7 @@ def members_of_inventory(file: Path) -> tuple[Member, ...]:
         raise BadFleet(f"--inventory {file}: cannot be read: {reason}") from error
 
 
-class Judge(Protocol):
+class Evaluate(Protocol):
     """A function that makes a member of each cluster, out of what has travelled to the hub of it."""
 
     def __call__(
@@ -182,7 +182,9 @@ class Judge(Protocol):
     ) -> Sequence[Member]: ...
 
 
-def members_of_hub(client: SyncClient, hub: str, cluster_set: str, judge: Judge) -> tuple[list[Member], list[str]]:
+def members_of_hub(
+    client: SyncClient, hub: str, cluster_set: str, evaluate: Evaluate
+) -> tuple[list[Member], list[str]]:
     """Returns a member for each cluster of the hub, or of one of its sets, and why there may be others.
 
     `hub` is its context, as typed. Raises BadFleet if it is not a hub, or has no such set or no cluster; and KubeError.
@@ -198,7 +200,7 @@ def members_of_hub(client: SyncClient, hub: str, cluster_set: str, judge: Judge)
         chosen = clusters_of_set(chosen, _set_named(client, hub, cluster_set))
     unreadable = {each.namespace: f"what its agent reports cannot be read: {each.problem}" for each in works.undecoded}
     # The hub's time, which only its answers tell.
-    members = [*judge(chosen, works.items, client.now(), unreadable=unreadable)]
+    members = [*evaluate(chosen, works.items, client.now(), unreadable=unreadable)]
     # Nobody knows about these which set they are in, so they are in each.
     members += [
         Member(name=each.name or "(without a name)", problem=f"its ManagedCluster cannot be read: {each.problem}")

@@ -86,10 +86,10 @@ def resolve_members(named: NamedMembers, connection: Connection) -> Iterator[tup
         if named.hub:
             from runup.fleet.decide.hub_clusters import members_with_reports, members_with_status
 
-            judge = members_with_status if named.takes_status else partial(members_with_reports, target=named.target)
+            evaluate = members_with_status if named.takes_status else partial(members_with_reports, target=named.target)
             hub = cluster_sources.connection_to(Member(name=named.hub, context=named.hub), connection)
             with hub.client("fleet") as client:
-                add(cluster_sources.members_of_hub(client, named.hub, named.cluster_set, judge))
+                add(cluster_sources.members_of_hub(client, named.hub, named.cluster_set, evaluate))
         yield select_members(fleet_of(members), named.selector), notes
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from runup.report.report import Report
 
 
-class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluatedMember(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one cluster, small enough to be sent from the process that read it."""
 
     findings: Findings
@@ -40,21 +40,21 @@ class JudgedMember(msgspec.Struct, frozen=True, kw_only=True):
     places: Mapping[str, tuple[str, int]] = {}
 
 
-def judge(
+def evaluate(
     member: Member,
     *,
     connection: Connection,
     requested_update: RequestedUpdate,
     now: datetime,
     with_places: bool,
-) -> JudgedMember:
+) -> EvaluatedMember:
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.report is not None:
             findings = findings_of(
                 EvaluatedCluster(where=member.name, report=member.report, known_id=member.report.cluster_id)
             )
-            return JudgedMember(findings=findings, report=member.report)
+            return EvaluatedMember(findings=findings, report=member.report)
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)
         else:
@@ -76,7 +76,7 @@ def judge(
         if problem is None:
             raise
         return unreadable_member(member, problem)
-    return JudgedMember(
+    return EvaluatedMember(
         findings=findings,
         report=evaluated.report,
         problem=evaluated.problem,
@@ -100,6 +100,6 @@ def evaluate_dump(member: Member, requested_update: RequestedUpdate, now: dateti
     )
 
 
-def unreadable_member(member: Member, problem: str) -> JudgedMember:
+def unreadable_member(member: Member, problem: str) -> EvaluatedMember:
     """Returns the result of a cluster that could not be read."""
-    return JudgedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)
+    return EvaluatedMember(findings=findings_of(EvaluatedCluster(where=member.name, problem=problem)), problem=problem)

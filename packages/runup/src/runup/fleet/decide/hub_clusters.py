@@ -59,7 +59,7 @@ def members_with_reports(
     to be about; those about another one say nothing of it.
     """
 
-    def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
+    def evaluate(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
         if not cluster.spec.hub_accepts_client:
             return member(problem="; ".join(filter(None, (_NOT_ACCEPTED, silence(cluster)))))
@@ -90,7 +90,7 @@ def members_with_reports(
         )
         return member(report=report, doubts=doubts)
 
-    return judge_each(clusters, works, unreadable, judge)
+    return evaluate_each(clusters, works, unreadable, evaluate)
 
 
 def members_with_status(
@@ -102,7 +102,7 @@ def members_with_status(
 ) -> tuple[Member, ...]:
     """Returns a member for each cluster; `unreadable` says about clusters why an object about them cannot be read."""
 
-    def judge(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
+    def evaluate(cluster: hub_v1.ManagedCluster, its_works: Sequence[hub_v1.ManifestWork]) -> Member:
         member = partial(Member, name=cluster.metadata.name, labels=cluster.metadata.labels)
         if not cluster.spec.hub_accepts_client:
             return member(problem="; ".join(filter(None, (_NOT_ACCEPTED, silence(cluster)))))
@@ -125,7 +125,7 @@ def members_with_status(
         doubts = (*silence_doubts(cluster), *((Doubt(STATUS_OLD, age),) if age else ()))
         return member(status=status, doubts=doubts)
 
-    return judge_each(clusters, works, unreadable, judge)
+    return evaluate_each(clusters, works, unreadable, evaluate)
 
 
 def _why_no_status(works: Sequence[hub_v1.ManifestWork]) -> str:
@@ -143,13 +143,13 @@ def _why_no_status(works: Sequence[hub_v1.ManifestWork]) -> str:
     return "its add-on takes no status: print it again with `runup fleet addon`, not with --status-every never"
 
 
-def judge_each(
+def evaluate_each(
     clusters: Iterable[hub_v1.ManagedCluster],
     works: Iterable[hub_v1.ManifestWork],
     unreadable: Mapping[str, str],
-    judge: Callable[[hub_v1.ManagedCluster, Sequence[hub_v1.ManifestWork]], Member],
+    evaluate: Callable[[hub_v1.ManagedCluster, Sequence[hub_v1.ManifestWork]], Member],
 ) -> tuple[Member, ...]:
-    """Returns the member that `judge` makes of each cluster and its works; an `unreadable` one is not evaluated."""
+    """Returns the member that `evaluate` makes of each cluster and its works; an `unreadable` one is not evaluated."""
     by_cluster: dict[str, list[hub_v1.ManifestWork]] = defaultdict(list)
     for work in works:
         by_cluster[work.metadata.namespace].append(work)
@@ -159,7 +159,7 @@ def judge_each(
         if problem := unreadable.get(name):
             members.append(Member(name=name, labels=cluster.metadata.labels, problem=problem))
         else:
-            members.append(judge(cluster, by_cluster[name]))
+            members.append(evaluate(cluster, by_cluster[name]))
     return tuple(members)
 
 

@@ -72,7 +72,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         return sum(result.code == counted.code for result in self.results.values())
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def evaluated(self) -> tuple[str, ...]:
         """The clusters that have a result."""
         return tuple(name for name, result in self.results.items() if result.code != Result.COULD_NOT_RUN.code)
 

@@ -105,8 +105,8 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
 def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
     """Returns what the risks `risks` name and those of the same names `other_risks` do not."""
     # A check that could not tell names no objects, so none of them came or went.
-    told = (risk for risk in risks.values() if other_risks.get(risk.name, risk).applies == risk.applies)
-    return changes(told, other_risks)
+    known = (risk for risk in risks.values() if other_risks.get(risk.name, risk).applies == risk.applies)
+    return changes(known, other_risks)
 
 
 def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -> tuple[Day, ...]:

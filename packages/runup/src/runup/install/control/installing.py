@@ -31,7 +31,7 @@ from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
 from runup.applying.decide import health, progress
 from runup.applying.decide.task import Task
-from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
+from runup.install.control.sets import Done, InstallError, ObjectSets, OnDone, Outcome
 from runup.install.decide import component_objects as serving_certificates
 from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import PART_OF, Inventory, inventory_of, set_id, without_those_of_others
@@ -288,7 +288,7 @@ def install(
     options: Options,
     observed_cluster: Cluster,
     manner: Manner,
-    tell: Told,
+    on_done: OnDone,
 ) -> Objects:
     """Applies `objects`, and returns those that were applied. Raises InstallError and KubeError."""
     cluster = state(client, sets, component=component, objects=objects, cluster=observed_cluster)
@@ -298,12 +298,12 @@ def install(
     set_of_ours = set_id(component.name, options.namespace)
     applied, remaining_objects = without_those_of_others(objects, cluster.owners, set_of_ours)
     for identity in remaining_objects:
-        tell(Done(identity, Outcome.LEFT))
+        on_done(Done(identity, Outcome.LEFT))
     applied = _with_certificate(sets, clock, component=component, objects=applied, options=options)
     inventory = inventory_of(component.name, options.namespace, applied, data)
-    sets.apply_set(applied, inventory, tell, force=manner.force, dry_run=manner.dry_run)
+    sets.apply_set(applied, inventory, on_done, force=manner.force, dry_run=manner.dry_run)
     if component == OPERATOR and options.platform is Platform.KUBERNETES:
-        sets.create(first_cluster_version(), tell, dry_run=manner.dry_run)
+        sets.create(first_cluster_version(), on_done, dry_run=manner.dry_run)
     return applied
 
 
@@ -318,7 +318,7 @@ def first_cluster_version() -> JSON:
 
 
 def uninstall(
-    sets: ObjectSets, component: Component, namespace: str | None, tell: Told, *, definitions: bool, dry_run: bool
+    sets: ObjectSets, component: Component, namespace: str | None, on_done: OnDone, *, definitions: bool, dry_run: bool
 ) -> None:
     """Removes `component`, its definitions only if they are asked for. Raises InstallError and KubeError."""
     inventory = _installed(sets, component, namespace, definitions=definitions)
@@ -328,7 +328,7 @@ def uninstall(
         for kind in kinds:
             yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
 
-    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run, besides=left_behind)
+    sets.remove_set(inventory, on_done, definitions=definitions, dry_run=dry_run, besides=left_behind)
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:

@@ -60,7 +60,7 @@ class Done(msgspec.Struct, frozen=True):
     outcome: Outcome
 
 
-Told = Callable[[Done], None]
+OnDone = Callable[[Done], None]
 
 
 class ObjectSets:
@@ -82,7 +82,7 @@ class ObjectSets:
         return tuple(inventories.read_parent(parent) for parent in parents if parent["metadata"]["name"] == name)
 
     def apply_set(
-        self, objects: Objects, inventory: Inventory, tell: Told, *, force: bool = False, dry_run: bool = False
+        self, objects: Objects, inventory: Inventory, on_done: OnDone, *, force: bool = False, dry_run: bool = False
     ) -> None:
         """Applies `objects` in order, then removes what the set has beyond them; with `dry_run` nothing is written.
 
@@ -97,13 +97,13 @@ class ObjectSets:
         for index, obj in enumerate(labelled):
             if index == first:
                 self._write_parent(merged_inventory, dry_run=dry_run)
-            tell(self._apply(obj, labelled, force=force, dry_run=dry_run))
+            on_done(self._apply(obj, labelled, force=force, dry_run=dry_run))
         for identity in inventories.members_to_remove(self.members(merged_inventory), labelled):
             self._delete(identity, inventory, dry_run=dry_run)
-            tell(Done(identity, Outcome.PRUNED))
+            on_done(Done(identity, Outcome.PRUNED))
         self._write_parent(inventory, dry_run=dry_run)
 
-    def create(self, obj: JSON, tell: Told, *, dry_run: bool = False) -> None:
+    def create(self, obj: JSON, on_done: OnDone, *, dry_run: bool = False) -> None:
         """Creates `obj` if it is absent; an object that exists is left as it is.
 
         A dry run does not create definitions, so an object of a kind that it would define counts as created. Raises
@@ -114,19 +114,19 @@ class ObjectSets:
         if resource is None:
             if not dry_run:
                 raise _not_served(obj)
-            tell(Done(identity, Outcome.CREATED))
+            on_done(Done(identity, Outcome.CREATED))
             return
         try:
             self._client.send(calls.create(resource, obj, field_manager=FIELD_MANAGER, dry_run=dry_run))
         except AlreadyExists:
-            tell(Done(identity, Outcome.UNCHANGED))
+            on_done(Done(identity, Outcome.UNCHANGED))
         else:
-            tell(Done(identity, Outcome.CREATED))
+            on_done(Done(identity, Outcome.CREATED))
 
     def remove_set(
         self,
         inventory: Inventory,
-        tell: Told,
+        on_done: OnDone,
         *,
         definitions: bool,
         dry_run: bool = False,
@@ -141,21 +141,23 @@ class ObjectSets:
         # With its namespace the parent goes, too.
         namespaces = [member for member in members if (member.group, member.kind) == _NAMESPACE]
         self._remove_members(
-            [member for member in members if member not in namespaces], inventory, tell, dry_run=dry_run
+            [member for member in members if member not in namespaces], inventory, on_done, dry_run=dry_run
         )
         for identity in besides():
             self.delete(identity, dry_run=dry_run)
-            tell(Done(identity, Outcome.DELETED))
-        self._remove_members(namespaces, inventory, tell, dry_run=dry_run)
+            on_done(Done(identity, Outcome.DELETED))
+        self._remove_members(namespaces, inventory, on_done, dry_run=dry_run)
         if not dry_run:
             with suppress(NotFound):
                 self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
-    def _remove_members(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
+    def _remove_members(
+        self, members: Iterable[Identity], inventory: Inventory, on_done: OnDone, *, dry_run: bool
+    ) -> None:
         """Deletes the objects, reports each, and waits until all are gone, unless it is a dry run."""
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
-            tell(Done(identity, Outcome.DELETED))
+            on_done(Done(identity, Outcome.DELETED))
         for identity in () if dry_run else members:
             self._await_gone(identity)
 

@@ -94,7 +94,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         kernels: frozenset[str] | None = frozenset() if is_absent else None
         message = f"{refusal}: {error.message}{notes_text}"
         return ImageVerdict(outcome=outcome_of_error(error, notes), message=message, kernels=kernels)
-    return _judge_search(question, sought, searched)
+    return _evaluate_search(question, sought, searched)
 
 
 def with_options(access: Access, reference: Reference, question: ImageQuestion) -> Access:
@@ -138,7 +138,7 @@ async def ask_registry(
         stop.set()
 
 
-def _judge_search(
+def _evaluate_search(
     question: ImageQuestion, sought: file_search.FileQuery, searched: file_search.SearchResult
 ) -> ImageVerdict:
     """Returns the verdict on what was found in the image."""

@@ -38,17 +38,17 @@ _SCC = "security.openshift.io/v1"
 _MONITORING = "monitoring.coreos.com/v1"
 
 JSON = dict[str, Any]
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class ClusterRun:
-    """A run. `tell` is called with a line whenever what it waits for changes."""
+    """A run. `notify` is called with a line whenever what it waits for changes."""
 
-    def __init__(self, client: SyncClient, run: Run, clock: Clock, tell: Tell) -> None:
+    def __init__(self, client: SyncClient, run: Run, clock: Clock, notify: Notify) -> None:
         self._client = client
         self._run = run
         self._clock = clock
-        self._tell = tell
+        self._notify = notify
 
     def start(self) -> None:
         """Applies the namespace and the run's objects, the Job last. Raises KubeError."""
@@ -76,7 +76,7 @@ class ClusterRun:
             waited = last_progress if is_news else waited
             reason_text = last_progress.reason or last_progress.state
             if reason_text not in events_told and (is_news or not last_progress.reason):
-                self._tell(
+                self._notify(
                     last_progress.text
                     or {"waiting": "its pod starts", "running": "the checks run"}[last_progress.state]
                 )
@@ -96,7 +96,7 @@ class ClusterRun:
         unreadable = ""
         try:
             pods = client.list_all(Pod, NAMESPACE, label_selector=f"job-name={run.name}")[0]
-            # Events tell why a pod does not start, so they are needed only while no container runs.
+            # Events say why a pod does not start, so they are needed only while no container runs.
             if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
                 events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
         except DecodeError as error:

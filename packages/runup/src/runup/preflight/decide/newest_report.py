@@ -60,7 +60,7 @@ def with_report(report: Report) -> JSON:
     verb = "risk applies" if applies == 1 else "risks apply"
     summary = f"{report.target_version}: {applies} {verb}, {len(report.risks) - applies} unknown{observed}"
     if report.execution_status != "completed":
-        summary = cut(one_line(f"{report.target_version}: not judged: {report.message}"), _MAX_SUMMARY)
+        summary = cut(one_line(f"{report.target_version}: not evaluated: {report.message}"), _MAX_SUMMARY)
     return {"binaryData": {REPORT: codec.to_dict(packed)}, "data": {SUMMARY: summary}}
 
 

@@ -71,7 +71,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     way_out: str = ""
 
     @property
-    def told(self) -> str:
+    def message_with_remedy(self) -> str:
         """The message followed by the remedy."""
         return f"{self.message}; {self.way_out}" if self.way_out else self.message
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import preflight_reasons as reasons
 from runup.advice.decide import promql
-from runup.advice.decide.candidates import ALWAYS, JudgedRisk
+from runup.advice.decide.candidates import ALWAYS, EvaluatedRisk
 from runup.advice.decide.promql import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide.preflight_conditions import waits_text
@@ -54,13 +54,13 @@ class CheckedTarget(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool = False
 
 
-def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
+def evaluated_risks(checked: CheckedTarget) -> tuple[EvaluatedRisk, ...]:
     """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
     report, version = checked.report, checked.release.version
     risks = []
     for risk in report.risks if report else ():
         url = risk.url or documentation.page(risk.name, report.documentation_base if report else "")
-        judged = JudgedRisk(
+        evaluated = EvaluatedRisk(
             risk=_published_entry(risk.name, risk.message, version, url),
             applies=_applies_of_reported_risk(risk, checked),
             from_preflight=True,
@@ -69,13 +69,13 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
             holds_up=not checked.ended and (checked.waits or not checked.stale),
             stands_for=report.risks_omitted if report and risk.name == OMITTED else 1,
         )
-        risks.append(judged)
+        risks.append(evaluated)
     if (state := _unknown_state(checked)) is not None:
         name, reason, text, holds_up = state
         entry = _published_entry(name, text, version, "")
         verdict = _applies_condition("Unknown", reason, f"{text}{waits_text(checked.until) if holds_up else ''}")
         risks.append(
-            JudgedRisk(risk=entry, applies=verdict, from_preflight=True, holds_up=holds_up, until=checked.until)
+            EvaluatedRisk(risk=entry, applies=verdict, from_preflight=True, holds_up=holds_up, until=checked.until)
         )
     return tuple(sorted(risks, key=lambda risk: risk.name))
 
@@ -98,7 +98,7 @@ def _unknown_state(checked: CheckedTarget) -> tuple[str, str, str, bool] | None:
     return reasons.INCOMPLETE, reasons.OUTDATED if checked.ended else reasons.PARTIAL, text, not checked.ended
 
 
-def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
+def as_information_only(risks: Iterable[EvaluatedRisk], failure: str) -> tuple[EvaluatedRisk, ...]:
     """Returns `risks`, in which those that describe `failure` only inform: the update may repair that failure.
 
     Source: docs/decisions/0076.
@@ -113,7 +113,7 @@ def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[Judg
     return tuple(informing)
 
 
-def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
+def as_reported(risk: EvaluatedRisk, target: str) -> ReportedRisk:
     """Returns a risk of an update to `target` as a stored report has it."""
     return ReportedRisk(
         name=risk.name,
@@ -127,7 +127,7 @@ def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
 
 def path_not_offered(
     release: Release, source_version: str, *, way: str = "", holds_up: bool = True, answered: bool = True
-) -> JudgedRisk:
+) -> EvaluatedRisk:
     """Returns the risk of an update that the update service does not offer; `way` says how the release is reached.
 
     Neither the preflight's findings nor an acceptance make it one that is offered. Until the service has `answered`,
@@ -142,23 +142,23 @@ def path_not_offered(
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
         verdict = _applies_condition("Unknown", reasons.PARTIAL, text)
     risk = _published_entry(reasons.NOT_OFFERED, text, release.version, "")
-    return JudgedRisk(risk=risk, applies=verdict, from_preflight=True, holds_up=holds_up, acceptable=False)
+    return EvaluatedRisk(risk=risk, applies=verdict, from_preflight=True, holds_up=holds_up, acceptable=False)
 
 
 def guard_refuses(
     name: str, message: str, verdict_text: str, target: str, status: ConditionStatus = "True"
-) -> JudgedRisk:
+) -> EvaluatedRisk:
     """Returns the risk that represents a guard that refuses an update to `target`; `verdict_text` is its message.
 
     The guard refuses the update by itself, whatever is accepted.
     """
     verdict = _applies_condition(status, reasons.PRECONDITION, verdict_text)
-    return JudgedRisk(
+    return EvaluatedRisk(
         risk=_published_entry(name, message, target, ""), applies=verdict, from_preflight=True, acceptable=False
     )
 
 
-def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
+def with_links(risks: Iterable[EvaluatedRisk], bases: Iterable[str], to: str) -> tuple[EvaluatedRisk, ...]:
     """Returns `risks` with links below one of `bases` moved to the same page below `to`; unchanged if `to` is empty."""
     among, moved = tuple(bases), []
     for risk in risks:
@@ -167,15 +167,15 @@ def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tu
     return tuple(moved)
 
 
-def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
+def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> EvaluatedRisk:
     """Returns the risk that represents all risks for which an update has no room; `text` says how many they are."""
     verdict = _applies_condition(status, reasons.VALIDATION if status == "True" else reasons.PARTIAL, text)
     if from_preflight:
-        return JudgedRisk(risk=_published_entry(OMITTED, text, target, ""), applies=verdict, from_preflight=True)
+        return EvaluatedRisk(risk=_published_entry(OMITTED, text, target, ""), applies=verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(
         name=OTHERS_OMITTED, message=text, url=documentation.page(OTHERS_OMITTED), matching_rules=ALWAYS
     )
-    return JudgedRisk(
+    return EvaluatedRisk(
         risk=risk, applies=promql.match(text) if status == "True" else promql.unevaluated_condition(risk, text)
     )
 

@@ -251,7 +251,7 @@ class RealCopy(ClusterCopy):
             if fields:
                 yield ObjectChange(identity=identity_, action=Action.UPDATE, fields=fields)
 
-    async def judge_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
+    async def evaluate_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
         """Returns the result of the next write of a stored object, with the real server's refusal if there is one.
 
         `computed` is the result by the schema alone, for a write that changes the part with the fault. The server is

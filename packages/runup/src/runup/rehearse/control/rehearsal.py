@@ -458,8 +458,8 @@ async def _definition_outcomes(
                 Identity(group, outcome.kind, entry.namespace, entry.name)
                 for entry in copy_.stored_entries(outcome.group, outcome.kind, outcome.plural)
             ]
-            judged = [await copy_.judge_stored_object(computed.get(each), each) for each in identities]
-            outcome = replace(outcome, objects=tuple(each for each in judged if each is not None))
+            evaluated = [await copy_.evaluate_stored_object(computed.get(each), each) for each in identities]
+            outcome = replace(outcome, objects=tuple(each for each in evaluated if each is not None))
         outcomes.append(outcome)
     return outcomes
 

@@ -61,8 +61,8 @@ class KeptNotices(Notices):
         super().__init__(client, clock)
         self.messages: dict[Identity, str] = {}
 
-    async def tell(self, notice: Notice) -> None:
-        """Keeps the notice; see `Notices.tell`."""
+    async def emit(self, notice: Notice) -> None:
+        """Keeps the notice; see `Notices.emit`."""
         self.messages[notice.task.identity] = notice.message
 
 

@@ -172,7 +172,7 @@ _EVENTS = (
 
 
 def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """Returns the columns of a built-in kind: name and age if the table has none for it."""
+    """Returns the columns of a built-in kind; by default, name and age."""
     if kind.resource in {"events", "events.events.k8s.io"}:
         return _EVENTS
     return (_NAME, *_COLUMNS.get(kind.resource, (_AGE,)))

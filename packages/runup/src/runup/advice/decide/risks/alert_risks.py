@@ -21,7 +21,7 @@ from runup.updatestatus.decide.alerts import Alert
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"
 FRESH_FOR = timedelta(seconds=60)
-# Names of alerts that become risks, and bytes of what one of them tells: each becomes a risk of every update.
+# The number of alert names that become risks, and the bytes of one alert's text: each becomes a risk of every update.
 MAX_NAMES = 200
 _MAX_MESSAGE = 32768
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"

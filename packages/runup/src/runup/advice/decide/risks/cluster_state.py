@@ -57,12 +57,12 @@ class SourceRisk:
         """Returns whether acceptance lifts the risk: not if it makes Upgradeable False, which blocks by itself."""
         return self.everywhere
 
-    def judged(self) -> candidates.JudgedRisk:
+    def evaluated(self) -> candidates.EvaluatedRisk:
         """Returns the risk as an update carries it."""
         risk = ConditionalUpdateRisk(
             name=self.name, message=self.message, url=self.url, matching_rules=candidates.ALWAYS
         )
-        return candidates.JudgedRisk(risk=risk, applies=self.applies(risk), acceptable=self.acceptable)
+        return candidates.EvaluatedRisk(risk=risk, applies=self.applies(risk), acceptable=self.acceptable)
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""

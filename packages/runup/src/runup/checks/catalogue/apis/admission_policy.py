@@ -47,7 +47,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     bound = {binding.spec.policy_name for binding in snapshot.all_or_none(Binding)}
     for policy in snapshot.all_or_none(Policy):
         kind, name = policy.spec.param_kind, policy.metadata.name
-        # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
+        # A dot alone proves nothing: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
         if (
             name not in bound
             or policy.spec.failure_policy != "Fail"
@@ -74,7 +74,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 def _stops_an_update(snapshot: Snapshot, policy: Policy) -> bool:
-    """Returns whether the policy matches something that an update writes, as far as its constraints tell."""
+    """Returns whether the policy matches something that an update writes, as far as its constraints show."""
     spec = policy.spec
     if spec.match_constraints is None:
         return True

@@ -99,14 +99,14 @@ def _findings_of_kind(snapshot: Snapshot, context: Context, versions: tuple[Slim
     if writes := evidence.recent_writes(objects, newer, _GO_BACK, context.now):
         about, who = objects_and_writers(writes)
         best = f"{readable.group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
-        told = f" {minor} serves it only if its API server has --runtime-config for it."
+        note = f" {minor} serves it only if its API server has --runtime-config for it."
         yield risk(
             f"{NAME}-{readable.kind}",
             f"{count(len(about), readable.kind)} ({names_of(about)}) {'is' if len(about) == 1 else 'are'} written in a "
             f"version that Kubernetes {minor} does not serve. Who writes: {who}.",
             about,
             fix=f"Change what these managers apply to {best}, and apply it once."
-            f"{told if all(map(evidence.is_unstable, served)) else ''}",
+            f"{note if all(map(evidence.is_unstable, served)) else ''}",
             kind=readable,
         )
 

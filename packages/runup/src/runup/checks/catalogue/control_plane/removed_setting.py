@@ -227,7 +227,7 @@ def _removal(given: Given, rows: Table, minor: int, effect: str) -> Refused:
     return Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
 
 
-# What Go takes for a truth (strconv.ParseBool); a text that is none is no lock's business.
+# The texts that Go parses as a boolean (strconv.ParseBool); locks ignore other texts.
 _SAME = {"true": ("true", "t", "1", ""), "false": ("false", "f", "0", "")}
 
 

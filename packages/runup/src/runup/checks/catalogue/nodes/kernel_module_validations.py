@@ -130,7 +130,7 @@ def _is_named_after(parent: PreflightValidationOCP, child: PreflightValidation |
 def _is_of_other_release(validation: PreflightValidation | PreflightValidationOCP, context: Context) -> bool:
     """Returns whether a validation is known to be about another release, or a kernel that the target does not have."""
     image, kernel = validation.spec.release_image, validation.spec.kernel_version
-    # A tag may represent any image, so only two digests tell that there are two.
+    # A tag may represent any image, so only two digests prove that there are two.
     if image and "@" in image and "@" in context.target_image:
         return not is_same_image(image, context.target_image)
     kernels = _kernels_of_target(context)

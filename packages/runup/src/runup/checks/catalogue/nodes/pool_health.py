@@ -19,7 +19,7 @@ from runup.rules.machine_config import degradations, degraded_conditions
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"
-# Conditions whose reasons tell by themselves what they are about; others are named.
+# Conditions whose reasons name their subject; other conditions are named.
 _COMMON = ("NodeDegraded", "RenderDegraded", "Degraded")
 
 

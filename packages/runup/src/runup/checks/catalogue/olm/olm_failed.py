@@ -153,7 +153,7 @@ def _cause_text(message: str) -> str:
 
 
 def _supersedes_plan(other: InstallPlan, plan: InstallPlan) -> bool:
-    """Returns whether a later plan installed other versions of the operators that a plan was to install."""
+    """Returns whether a later plan installed other versions of the operators that a plan should have installed."""
     if other.status.phase != "Complete" or other.metadata.namespace != plan.metadata.namespace:
         return False
     times = (plan.metadata.creation_timestamp, other.metadata.creation_timestamp)

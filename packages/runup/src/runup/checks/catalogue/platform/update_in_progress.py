@@ -15,7 +15,7 @@ NAME = "ClusterVersionUpdating"
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not tell."""
+    """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not show it."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         yield risk(

@@ -43,7 +43,7 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
         if reported and (server_minor := kubernetes_minor(reported[0])) is not None:
             return server_minor
     except Unreadable as error:
-        # The nodes may still tell; if they cannot be listed, this error names the better source.
+        # The nodes may still show it; if they cannot be listed, this error names the better source.
         lacking = error
     try:
         versions = {node.status.node_info.kubelet_version for node in snapshot.all(Node)}
@@ -83,6 +83,6 @@ def versions_unknown(
 
 
 def kubernetes_minor(version: str) -> int | None:
-    """Returns the minor version in a version of Kubernetes 1, or None if it has none."""
+    """Returns the minor version in a version of Kubernetes 1, or None without a minor version."""
     numbers = leading_numbers(version)
     return numbers[1] if numbers is not None and numbers[0] == 1 else None

@@ -53,7 +53,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     unlisted: list[str] = []
     findings_by_name: dict[str, Finding] = {}
     for addon in addons:
-        finding = _judge_addon(addon, target or 0, unlisted)
+        finding = _evaluate_addon(addon, target or 0, unlisted)
         if finding is None:
             continue
         # An add-on may run in several versions at once, as meshes do; it is one risk.
@@ -74,7 +74,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         )
 
 
-def _judge_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | None:
+def _evaluate_addon(addon: Running, target: int, unlisted: list[str]) -> Finding | None:
     """Returns the finding of one add-on on Kubernetes 1.`target`; adds it to `unlisted` if no table has its version."""
     row, number = addon.row, addon.number
     source = f"{row['source']}, as of {row['date']}"

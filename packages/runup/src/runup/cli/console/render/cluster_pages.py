@@ -18,8 +18,8 @@ from runup.cli.preflight.render.preflight_page import page_body
 from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join, long_section, minute_text
 from runup.cli.updatestatus.render import status_page
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
+from runup.console.decide.board import Board, is_old
 from runup.console.decide.graph_ways import UpdateWay
-from runup.console.decide.judgement import Board, is_old
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_state import Phase
@@ -38,8 +38,8 @@ def preflight_page(
 ) -> str:
     """Returns the page of cluster `name`; `findings` is what counts of it now."""
     entry = board.entries[name]
-    judged, last_good = entry.judged, entry.last_good
-    if judged is None:
+    evaluated, last_good = entry.evaluated, entry.last_good
+    if evaluated is None:
         parts = [
             frame.message("Not evaluated yet", "Nothing is known about this cluster yet. Reload this page in a moment.")
         ]
@@ -56,15 +56,15 @@ def preflight_page(
             parts.append(page_body(replace(last_good, phase=Phase.OUTDATED)))
     else:
         parts = [_age_line(findings, now, max_age), page_body(findings)]
-        if judged.collect:
-            collect = el("pre", el("code", judged.collect), class_="card")
+        if evaluated.collect:
+            collect = el("pre", el("code", evaluated.collect), class_="card")
             parts.append(el("section", el("h2", "What the dump lacks"), collect))
         if board.kept:
             store_note = "A kept report names objects and does not hold them."
             parts.append(el("section", el("h2", "Objects"), el("p", store_note, class_="faint")))
-        elif judged.evidence:
+        elif evaluated.evidence:
             details = []
-            for each in judged.evidence:
+            for each in evaluated.evidence:
                 about = el("p", f"Named by {', '.join(each.risks)}.", class_="faint")
                 content = el("pre", el("code", each.yaml), tabindex="0") if each.yaml else el("p", each.why)
                 details.append(el("details", el("summary", each.name), about, content))
@@ -86,7 +86,7 @@ def preflight_page(
         now=now,
         current_path="cluster",
         cluster=name,
-        notes=(*(judged.notes if judged else ()), *notes),
+        notes=(*(evaluated.notes if evaluated else ()), *notes),
         site=site,
     )
 

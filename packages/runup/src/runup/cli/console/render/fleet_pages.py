@@ -10,7 +10,7 @@ from runup.cli.console.render import frame
 from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
 from runup.cli.render.html.markup import BUSY, WARN, Markup, badge, el, grid, join, long_section, minute_text
-from runup.console.decide.judgement import Board, BoardEntry
+from runup.console.decide.board import Board, BoardEntry
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
 from runup.fleet.decide.trend import ReportStep, summarize_days
@@ -29,7 +29,7 @@ def board_page(
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
     table = matrix([(result.name, result.findings) for result in results])
-    waiting = sum(entry.judged is None for entry in board.entries.values())
+    waiting = sum(entry.evaluated is None for entry in board.entries.values())
     waiting_text = ""
     if not board.version:
         waiting_text = "Not evaluated yet: the clusters are still being listed; reload this page."
@@ -54,7 +54,7 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
     numbers = tuple(map(str, count_risks(findings.risks))) if outcome.code != COULD_NOT_RUN else ("", "", "")
     to_come = observed is not None and is_to_come(observed, now)
     # The cluster's result as a badge: not evaluated yet, too old to count, or what its preflight came to.
-    if entry.judged is None:
+    if entry.evaluated is None:
         result_badge = badge("not evaluated yet", BUSY)
     elif findings.ended:
         result_badge = badge("its time is still to come" if to_come else "too old to count", WARN)
@@ -62,11 +62,11 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
         result_badge = badge(outcome.text, outcome.tone)
     # How old the result is, or the last one that there was.
     age_text = ""
-    if entry.judged is not None and findings.completed:
+    if entry.evaluated is not None and findings.completed:
         age_text = frame.how_old(observed, now)
         if findings.ended and not to_come:
             age_text += f": older than {max_age.total_seconds() / 3600:g} h"
-    elif entry.judged is not None:
+    elif entry.evaluated is not None:
         age_text = f"tried {frame.how_old(entry.at, now)}"
         if entry.last_good:
             age_text += f"; last evaluated as it was {frame.how_old(entry.last_good.observed, now)}"
@@ -107,13 +107,13 @@ def history_page(
     site: frame.Site = frame.ONLY_SHOWS,
 ) -> str:
     """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
-    steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
+    steps = [step for entry in entries if entry.evaluated for step in entry.evaluated.steps]
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
     # What of the history is not known, and why: then what is shown is not all that there is.
-    waiting = sum(entry.judged is None for entry in entries)
+    waiting = sum(entry.evaluated is None for entry in entries)
     whose_notes: dict[str, list[str]] = {}
     for entry in entries:
-        for note in entry.judged.history_notes if entry.judged else ():
+        for note in entry.evaluated.history_notes if entry.evaluated else ():
             whose_notes.setdefault(note, []).append(entry.member.name)
     missing_lines = [
         f"{names[0] if len(names) == 1 else f'{len(names)} clusters'}: {note}" for note, names in whose_notes.items()

@@ -28,11 +28,11 @@ def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     """Returns the page of the fleet, as of `now`."""
     lines = []
     in_order = sorted(enumerate(table.results.items()), key=lambda each: (_ORDER[each[1][1].code], each[0]))
-    judged = set(table.judged)
+    evaluated = set(table.evaluated)
     for index, _ in in_order[:_ROWS] if len(results) > _ROWS else enumerate(table.results):
         result = results[index]
         findings, outcome = result.findings, result.findings.result
-        numbers = count_risks(findings.risks) if result.name in judged else ("", "", "")
+        numbers = count_risks(findings.risks) if result.name in evaluated else ("", "", "")
         lines.append(
             el(
                 "tr",
@@ -65,13 +65,13 @@ def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
             long_section(f"Could not be evaluated ({len(table.failed)})", grid(caption, ("Cluster", "Why"), failed))
         )
     if table.rows and len(table.clusters) <= _COLUMNS:
-        judged = table.judged
+        evaluated = table.evaluated
         lines = []
         for row in table.rows:
-            marks = [row.mark(name) for name in judged]
+            marks = [row.mark(name) for name in evaluated]
             cells = (el("td", badge(mark, _STATES[mark]) if mark else None) for mark in marks)
             lines.append(el("tr", el("th", row.name, scope="row"), *cells))
-        marks_table = grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines)
+        marks_table = grid("Each risk, and what it is for each cluster", ("Risk", *map(link, evaluated)), lines)
         parts.append(long_section("Risks by cluster", marks_table))
     parts += [_risk_details(row, len(table.clusters)) for row in table.rows]
     if len(table.groups) > 1:

@@ -1,4 +1,4 @@
-"""Renders the preflights of a fleet as text: risks by cluster, clusters by what they share, and who was not judged."""
+"""Renders the preflights of a fleet as text: risks by cluster, shared risks, and clusters without an evaluation."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def headline(table: Matrix) -> str:
 
 
 def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
-    judged = table.judged
+    evaluated = table.evaluated
     names = max(cells(row.name) for row in rows)
     # Next to the names of the risks: indentation, the severity, and two blanks before each column.
-    needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
+    needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in evaluated)
     if needed <= width:
         columns = (
             Column(title="RISK"),
             Column(title="SEVERITY", styles=_SEVERITY_STYLES),
-            *(Column(title=one_line(name)) for name in judged),
+            *(Column(title=one_line(name)) for name in evaluated),
         )
-        lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in judged))) for row in rows]
+        lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in evaluated))) for row in rows]
         yield join_parts(
             "\n", draw_table(Table(columns=columns, rows=lines, indent=_INDENT, gap=2), screen), f"  {_LEGEND}\n"
         )

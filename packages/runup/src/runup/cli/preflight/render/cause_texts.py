@@ -99,7 +99,7 @@ def listing(
             _colour_words(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
             *_remedy(fix_of(cause), screen, fixes, number),
         ]
-        for risk in cause.beside:
+        for risk in cause.related:
             lines.append(
                 wrap_text(f"{risk.name}: {with_age_for_time(risk.message, now)}", screen, first="   ", indent=3)
             )

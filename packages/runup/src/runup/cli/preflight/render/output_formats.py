@@ -110,7 +110,7 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
             yield f"  Fix: {plain(cause_texts.fix_of(cause))}"
         else:
             yield from _markdown_risk(cause.lead)
-        for risk in cause.beside:
+        for risk in cause.related:
             yield from _markdown_risk(risk, indent="  ")
         for risk in (*([cause.lead] if cause.node else []), *cause.follows):
             yield from _markdown_risk(risk, indent="  ", follows=True)

@@ -227,7 +227,7 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         lead,
         *(
             join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
-            for risk in cause.beside
+            for risk in cause.related
         ),
         el("details", summary, *items) if followers else None,
         el("details", el("summary", "What this risk means"), markdown(explained), class_="about")

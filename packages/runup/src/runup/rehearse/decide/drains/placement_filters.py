@@ -53,14 +53,15 @@ class Counts:
     def _make_counts(self, shape: pod_shapes.Shape) -> None:
         """Creates the counts of the shape's required terms, or gives it those of an equal term in its namespace."""
         affinity = shape.spec.affinity
-        beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+        together = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
         apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-        if beside:
-            key = (shape.namespace, msgspec.json.encode(beside, order="sorted"))
+        if together:
+            key = (shape.namespace, msgspec.json.encode(together, order="sorted"))
             terms = tuple(
-                (pod_shapes.PodSelection(term, shape.namespace, self._namespaces), term.topology_key) for term in beside
+                (pod_shapes.PodSelection(term, shape.namespace, self._namespaces), term.topology_key)
+                for term in together
             )
-            count = self._counts.setdefault(("beside", key), pod_shapes.AffinityCount(terms))
+            count = self._counts.setdefault(("together", key), pod_shapes.AffinityCount(terms))
             assert isinstance(count, pod_shapes.AffinityCount)
             shape.affinity_count = count
         if apart:
@@ -281,8 +282,8 @@ class Filters:
             skew = count.by_value.get(value, 0) + matches - count.least(constraint.min_domains)
             if skew > constraint.max_skew:
                 return SPREAD
-        beside = shape.affinity_count
-        if beside is not None and not beside.satisfied(node, selects_itself=beside.selects(*shape.identity)):
+        affinity = shape.affinity_count
+        if affinity is not None and not affinity.satisfied(node, selects_itself=affinity.selects(*shape.identity)):
             return BESIDE
         if any(count.has_any(node) for count in shape.anti_counts):
             return APART

@@ -177,13 +177,13 @@ class AffinityCount:
 
         If there are none yet, a pod that the terms themselves select may be on any node that has the labels.
         """
-        beside = True
+        matched = True
         for key in self.keys:
             value = node.labels.get(key)
             if value is None:
                 return False
-            beside = beside and self.by_pair.get((key, value), 0) > 0
-        return beside or (selects_itself and not any(self.by_pair.values()))
+            matched = matched and self.by_pair.get((key, value), 0) > 0
+        return matched or (selects_itself and not any(self.by_pair.values()))
 
 
 class SpreadCount:

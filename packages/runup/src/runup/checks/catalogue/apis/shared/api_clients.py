@@ -23,9 +23,9 @@ _ACCOUNT = "system:serviceaccount:"
 def removed_in(count: APIRequestCount) -> int | None:
     """Returns the minor version of Kubernetes that no longer serves the counted API, or None if it is not known.
 
-    The server's own word comes first: OpenShift may serve a version longer, or less long, than Kubernetes does. Where
-    it has none, the table of removed versions does; the server fills the field only of versions on a separate list
-    (https://github.com/openshift/kubernetes, openshift-kube-apiserver/filters/apirequestcount).
+    The server's own field comes first, because OpenShift may serve a version longer, or less long, than Kubernetes.
+        Otherwise the table of removed versions decides; the server fills the field only of versions on a separate list
+        (https://github.com/openshift/kubernetes, openshift-kube-apiserver/filters/apirequestcount).
     """
     major, _, minor = count.status.removed_in_release.partition(".")
     if major:

@@ -118,7 +118,7 @@ class _Evaluator:
         denied = [
             each for each in self._evaluation(write, write.namespace, **changes).outcome().decisions if each.denied
         ]
-        # An error of the engine here need not be one of the API server, but for a field that an object does not have.
+        # An error of our engine may not be one of the API server's, except for a missing field.
         certain = [each for each in denied if not each.is_error or "no such key" in each.message]
         if certain and not unknown:
             return certain[0].message or "it gives no message"

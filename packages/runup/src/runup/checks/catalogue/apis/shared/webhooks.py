@@ -36,7 +36,7 @@ NAMESPACES = resource_of(Namespace)
 Namespaces = Mapping[str, dict[str, str]]
 # No minor version of Kubernetes 1 is higher.
 _ANY_MINOR = 1_000
-# Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.
+# Used as the platform's namespaces if the cluster's are unknown: most have no run-level.
 _USUAL_NAMESPACES: Namespaces = {
     "openshift-etcd": {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"},
     "openshift-ingress": {"kubernetes.io/metadata.name": "openshift-ingress"},

@@ -255,7 +255,7 @@ def _settings_of_node(node: Node) -> Iterator[Given | Malformed]:
 
 
 def _flags_of_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yields the flags among arguments with their values, which stand behind `=` or in the next argument."""
+    """Yields the flags among arguments with their values, which follow `=` or are the next argument."""
     waiting = ""
     for argument in arguments:
         if argument.startswith("--"):
@@ -273,7 +273,7 @@ def _flags_of_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _settings(component: str, flag: str, value: str, holder: Object, place: str, fix: str) -> Iterator[Given]:
-    """Yields a flag, or the gates or plug-ins that its value names; etcd has gates of its own."""
+    """Yields a flag, or the gates or plug-ins that its value names; etcd has different gates."""
     # The components take a flag with underscores, too (component-base, cli/flag).
     flag = flag.lstrip("-").replace("_", "-")
     parts = [part.strip() for part in value.split(",") if part.strip()]

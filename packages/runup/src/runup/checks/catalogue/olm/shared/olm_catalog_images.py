@@ -20,7 +20,7 @@ from runup.checks.writing import Context, resource_of
 TEMPLATE = "olm.catalogImageTemplate"
 MANAGED_BY = "operatorframework.io/managed-by"
 MARKETPLACE = "marketplace-operator"
-# Users have copied that annotation to catalogs of their own, so the names count as well.
+# Users have copied that annotation to custom catalogs, so the names count as well.
 DEFAULTS = frozenset(
     NamespacedName("openshift-marketplace", name)
     for name in ("certified-operators", "community-operators", "redhat-marketplace", "redhat-operators")

@@ -56,7 +56,7 @@ class _Gone(msgspec.Struct, frozen=True):
     """The process has ended."""
 
 
-class JudgingProcess:
+class EvaluationProcess:
     """A process that does `works` (by name) on members, `parallel` at a time (0: by kind), each within `limit_s`.
 
     Its results go to the event loop that first runs a round.
@@ -97,7 +97,7 @@ class JudgingProcess:
                     messages.put_nowait((0, message))
                     raise Terminal(
                         "the process that evaluates the clusters has ended; start the console again",
-                        reason="JudgingEnded",
+                        reason="EvaluationEnded",
                     )
                 # What is left of a round that nobody waited for to its end is passed over.
                 if of_round != number:
@@ -113,7 +113,7 @@ class JudgingProcess:
         if self._messages is None:
             self._messages = asyncio.Queue()
             args = (self._pipe, asyncio.get_running_loop(), self._messages)
-            threading.Thread(target=_read, args=args, daemon=True, name="judging-results").start()
+            threading.Thread(target=_read, args=args, daemon=True, name="evaluation-results").start()
         return self._messages
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.rehearse.judge.seeded_release import SeededRelease
+from tests.rehearse.reference.seeded_release import SeededRelease
 from tests.rehearse.rehearsed_world import World
 
 from kubekit.api.scheme import Resource

@@ -14,8 +14,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.rehearse.judge.real_scheduler import Key, Told
-from tests.rehearse.judge.seeded_cluster import SeededCluster
+from tests.rehearse.reference.real_scheduler import Key, SchedulerAnswers
+from tests.rehearse.reference.seeded_cluster import SeededCluster
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -81,7 +81,9 @@ class Agreement:
 class Beside:
     """One seeded cluster, on the real server and in a simulation."""
 
-    def __init__(self, client: SyncClient, shown: Told, seeded: SeededCluster, agreement: Agreement) -> None:
+    def __init__(
+        self, client: SyncClient, shown: SchedulerAnswers, seeded: SeededCluster, agreement: Agreement
+    ) -> None:
         """Keeps what it needs; `compare` does the rest."""
         self._client, self._told, self._seeded, self._agreement = client, shown, seeded, agreement
         self._templates: dict[Key, JSON] = {}

@@ -1,6 +1,6 @@
 """The console's knowledge of each cluster, and the limits of what is kept. Pure.
 
-In: one `Judgement` after the other, with its size. Out: a `Board`, which is frozen, so that a page that is being made
+In: one `Evaluation` after the other, with its size. Out: a `Board`, which is frozen, so that a page that is being made
 never sees half of a change.
 """
 
@@ -45,7 +45,7 @@ class Evidence(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one cluster's preflight, with what its pages show next to it.
 
     `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
@@ -63,11 +63,11 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 class BoardEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster on the board: the newest evaluation, when it was made, and the last one with a result before it.
 
-    `size` and `good_size` are what the two take, in bytes. A cluster that was not evaluated yet has no `judged`.
+    `size` and `good_size` are what the two take, in bytes. A cluster that was not evaluated yet has no `evaluated`.
     """
 
     member: Member
-    judged: Judgement | None = None
+    evaluated: Evaluation | None = None
     at: datetime | None = None
     last_good: Findings | None = None
     size: int = 0
@@ -84,7 +84,7 @@ class Board(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The bytes that all judgements take."""
+        """The bytes that all evaluations take."""
         return sum(entry.size + entry.good_size for entry in self.entries.values())
 
 
@@ -94,9 +94,9 @@ def failed_findings(problem: str) -> Findings:
     return Findings(source="", target="", conditions=(condition,))
 
 
-def unknown_judgement(problem: str) -> Judgement:
+def unknown_evaluation(problem: str) -> Evaluation:
     """Returns the evaluation of a cluster of which no report can be read, for the reason `problem`."""
-    return Judgement(findings=failed_findings(problem), history_notes=(problem,))
+    return Evaluation(findings=failed_findings(problem), history_notes=(problem,))
 
 
 def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
@@ -106,12 +106,12 @@ def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] =
     return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
 
 
-def with_judgement(
-    board: Board, name: str, judged: Judgement, size: int, now: datetime, *, most: int = MAX_OF_ALL
+def with_evaluation(
+    board: Board, name: str, evaluated: Evaluation, size: int, now: datetime, *, most: int = MAX_OF_ALL
 ) -> Board:
     """Returns the board with a new evaluation of a cluster; `size` is what it takes.
 
-    A evaluation for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
+    An evaluation for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
     that is no longer named stays away. What was found before a failure is kept only where there is room for it, too.
     """
     previous_entry = board.entries.get(name)
@@ -120,38 +120,40 @@ def with_judgement(
     others_size = board.size - previous_entry.size - previous_entry.good_size
     if size > MAX_OF_ONE or others_size + size > most:
         # The evaluation without what it can do without, and says so.
-        notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
-        history_notes = judged.history_notes
-        if len(judged.steps) > 1:
-            history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is shown",)
-        judged, size = (
-            replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes),
-            _size_without_evidence(judged, size),
+        notes = evaluated.notes + (
+            ("there is no room for the objects that the risks name",) if evaluated.evidence else ()
+        )
+        history_notes = evaluated.history_notes
+        if len(evaluated.steps) > 1:
+            history_notes += (f"there is no room for {len(evaluated.steps)} reports: only the newest is shown",)
+        evaluated, size = (
+            replace(evaluated, notes=notes, evidence=(), steps=evaluated.steps[-1:], history_notes=history_notes),
+            _size_without_evidence(evaluated, size),
         )
     if size > MAX_OF_ONE or others_size + size > most:
         text = (
             f"its report takes {size // 1024} KiB, and the console keeps {MAX_OF_ONE // 1024} KiB of one cluster and "
             f"{most // 1024} KiB of all; look at it with `runup preflight run`, or serve fewer clusters"
         )
-        judged, size = unknown_judgement(text), 0
+        evaluated, size = unknown_evaluation(text), 0
     last_good, good_size = _last_good(previous_entry)
-    if judged.findings.completed or others_size + size + good_size > most:
+    if evaluated.findings.completed or others_size + size + good_size > most:
         last_good, good_size = None, 0
     entry = BoardEntry(
-        member=previous_entry.member, judged=judged, at=now, last_good=last_good, size=size, good_size=good_size
+        member=previous_entry.member, evaluated=evaluated, at=now, last_good=last_good, size=size, good_size=good_size
     )
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
 
 
 def _last_good(entry: BoardEntry) -> tuple[Findings | None, int]:
     """Returns the last findings of a preflight that was completed, and what they take at most."""
-    if entry.judged and entry.judged.findings.completed:
-        return entry.judged.findings, _size_without_evidence(entry.judged, entry.size)
+    if entry.evaluated and entry.evaluated.findings.completed:
+        return entry.evaluated.findings, _size_without_evidence(entry.evaluated, entry.size)
     return entry.last_good, entry.good_size
 
 
-def _size_without_evidence(judged: Judgement, size: int) -> int:
-    return max(0, size - sum(len(evidence.yaml.encode()) for evidence in judged.evidence))
+def _size_without_evidence(evaluated: Evaluation, size: int) -> int:
+    return max(0, size - sum(len(evidence.yaml.encode()) for evidence in evaluated.evidence))
 
 
 def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:
@@ -160,9 +162,9 @@ def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> 
     A dump is of one moment and does not become older by being looked at.
     """
     entry = board.entries[name]
-    if entry.judged is None:
+    if entry.evaluated is None:
         return Findings(source="", target="")
-    findings = entry.judged.findings
+    findings = entry.evaluated.findings
     if findings.completed and not findings.of_dump and is_old(findings, now, max_age):
         return replace(findings, phase=Phase.OUTDATED)
     return findings

@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 
 @dataclass
-class Told:
+class SchedulerAnswers:
     """What the scheduler told the extender, by namespace and name of the pod; `choose` takes a node or none."""
 
     feasible: dict[Key, frozenset[str]] = field(default_factory=dict)
@@ -34,10 +34,10 @@ class Told:
 
 
 @contextmanager
-def real_scheduler(data: Path) -> Iterator[tuple[ControlPlane, Told]]:
+def real_scheduler(data: Path) -> Iterator[tuple[ControlPlane, SchedulerAnswers]]:
     """A control plane with kube-scheduler and the disruption controller; all end after the block."""
     programs = build.programs(make=True)
-    shown = Told()
+    shown = SchedulerAnswers()
     with ControlPlane(data) as plane, _extender(shown) as url, (data / "others.log").open("wb") as log:
         config = data / "scheduler.json"
         config.write_text(json.dumps(_config(plane, url)))
@@ -85,7 +85,7 @@ def _config(plane: ControlPlane, url: str) -> JSON:
 
 
 @contextmanager
-def _extender(shown: Told) -> Iterator[str]:
+def _extender(shown: SchedulerAnswers) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -115,7 +115,7 @@ def _extender(shown: Told) -> Iterator[str]:
         server.server_close()
 
 
-def _filtered(shown: Told, key: Key, asked: JSON) -> JSON:
+def _filtered(shown: SchedulerAnswers, key: Key, asked: JSON) -> JSON:
     nodes = frozenset(asked["NodeNames"])
     shown.feasible[key] = nodes
     chosen = shown.choose(key, nodes)
@@ -124,7 +124,7 @@ def _filtered(shown: Told, key: Key, asked: JSON) -> JSON:
     return {"NodeNames": [chosen]}
 
 
-def _preempted(shown: Told, key: Key, asked: JSON) -> JSON:
+def _preempted(shown: SchedulerAnswers, key: Key, asked: JSON) -> JSON:
     victims = asked["NodeNameToMetaVictims"] or {}
     shown.victims[key] = {node: frozenset(pod["UID"] for pod in each["Pods"] or ()) for node, each in victims.items()}
     # Nothing is preempted: which pods it would be is what is compared.

@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.preflight.render import samples
 
-from runup.console.decide.judgement import (
+from runup.console.decide.board import (
     MAX_OF_ALL,
     MAX_OF_ONE,
     Board,
+    Evaluation,
     Evidence,
-    Judgement,
     failed_findings,
     findings_now,
-    with_judgement,
+    with_evaluation,
     with_members,
 )
 from runup.fleet.decide.members import Member
@@ -29,8 +29,8 @@ HARBOUR, LIGHTHOUSE = Member(name="harbour", context="harbour"), Member(name="li
 BOARD = with_members(Board(), (LIGHTHOUSE, HARBOUR))
 
 
-def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int = MAX_OF_ALL) -> Board:
-    return with_judgement(board, "harbour", judged=Judgement(findings=found), size=size, now=NOW, most=most)
+def _evaluated(found: Findings, *, size: int = 100, board: Board = BOARD, most: int = MAX_OF_ALL) -> Board:
+    return with_evaluation(board, "harbour", evaluated=Evaluation(findings=found), size=size, now=NOW, most=most)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int
 )
 def test_what_counts_now(found: Findings, after: timedelta, code: int) -> None:
     """An old result is not known any more; it is not fine."""
-    assert findings_now(_judged(found), "harbour", NOW + after, DAY).exit_code == code
+    assert findings_now(_evaluated(found), "harbour", NOW + after, DAY).exit_code == code
 
 
 def test_a_cluster_that_was_not_judged_yet() -> None:
@@ -63,29 +63,35 @@ def test_a_cluster_that_was_not_judged_yet() -> None:
 
 def test_a_failure_after_a_result() -> None:
     """The failure counts; the result before it is kept to be looked at, through any number of failures."""
-    board = _judged(failed_findings("again"), board=_judged(failed_findings("no route"), board=_judged(samples.CLEAR)))
+    board = _evaluated(
+        failed_findings("again"), board=_evaluated(failed_findings("no route"), board=_evaluated(samples.CLEAR))
+    )
     entry = board.entries["harbour"]
     assert entry.last_good == samples.CLEAR
     assert findings_now(board, "harbour", NOW, DAY).failed is not None
-    assert _judged(samples.FOUND, board=board).entries["harbour"].last_good is None
+    assert _evaluated(samples.FOUND, board=board).entries["harbour"].last_good is None
 
 
 @pytest.mark.parametrize(
-    ("size", "is_good_kept", "is_other_judged"),
+    ("size", "is_good_kept", "is_other_evaluated"),
     [
         pytest.param(400, True, True, id="room for all"),
         pytest.param(600, True, False, id="what was found before takes the room of another cluster"),
         pytest.param(995, False, True, id="the failure takes the room of what was found before"),
     ],
 )
-def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_other_judged: bool) -> None:
+def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_other_evaluated: bool) -> None:
     """It counts for as long as it is kept, so clusters that all fail never hold more than there may be."""
-    board = _judged(failed_findings("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
+    board = _evaluated(
+        failed_findings("no route"), size=10, most=1000, board=_evaluated(samples.CLEAR, size=size, most=1000)
+    )
     assert (board.entries["harbour"].last_good is not None) == is_good_kept
-    board = with_judgement(board, "lighthouse", judged=Judgement(findings=samples.CLEAR), size=500, now=NOW, most=1000)
-    assert board.entries["lighthouse"].judged.findings.completed == is_other_judged  # type: ignore[union-attr]
-    assert board.size == 10 + size * is_good_kept + 500 * is_other_judged
-    again = _judged(failed_findings("again"), size=10, most=1000, board=board)
+    board = with_evaluation(
+        board, "lighthouse", evaluated=Evaluation(findings=samples.CLEAR), size=500, now=NOW, most=1000
+    )
+    assert board.entries["lighthouse"].evaluated.findings.completed == is_other_evaluated  # type: ignore[union-attr]
+    assert board.size == 10 + size * is_good_kept + 500 * is_other_evaluated
+    again = _evaluated(failed_findings("again"), size=10, most=1000, board=board)
     assert again.size == board.size
 
 
@@ -106,21 +112,21 @@ EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 )
 def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], completed: bool) -> None:
     """First the objects go; without room for the report the cluster could not be evaluated, and it is said why."""
-    judged = Judgement(findings=samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
-    entry = with_judgement(BOARD, "harbour", judged=judged, size=size, now=NOW, most=most).entries["harbour"]
-    assert entry.judged is not None
-    assert entry.judged.evidence == evidence
-    assert entry.judged.findings.completed == completed
-    lost = (judged.steps, entry.judged.steps, entry.judged.history_notes)
+    evaluated = Evaluation(findings=samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
+    entry = with_evaluation(BOARD, "harbour", evaluated=evaluated, size=size, now=NOW, most=most).entries["harbour"]
+    assert entry.evaluated is not None
+    assert entry.evaluated.evidence == evidence
+    assert entry.evaluated.findings.completed == completed
+    lost = (evaluated.steps, entry.evaluated.steps, entry.evaluated.history_notes)
     assert lost[0] == lost[1] or lost[2]
-    assert completed or "keeps" in entry.judged.findings.failed.message  # type: ignore[union-attr]
+    assert completed or "keeps" in entry.evaluated.findings.failed.message  # type: ignore[union-attr]
 
 
 def test_clusters_that_come_and_go() -> None:
     """One that is gone takes no room and no late result; what is known about the others stays."""
-    board = with_members(_judged(samples.CLEAR), (HARBOUR, Member(name="island")), ("a note", "a note"))
+    board = with_members(_evaluated(samples.CLEAR), (HARBOUR, Member(name="island")), ("a note", "a note"))
     assert list(board.entries) == ["harbour", "island"]
-    assert board.entries["harbour"].judged is not None
+    assert board.entries["harbour"].evaluated is not None
     assert board.notes == ("a note",)
-    assert with_judgement(board, "lighthouse", judged=Judgement(findings=samples.CLEAR), size=5, now=NOW) is board
+    assert with_evaluation(board, "lighthouse", evaluated=Evaluation(findings=samples.CLEAR), size=5, now=NOW) is board
     assert board.version > BOARD.version

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.checks.catalogue.rows import FORBIDDEN, PATCH, SKIP, Row, judge
+from tests.checks.catalogue.rows import FORBIDDEN, PATCH, SKIP, Row, evaluate
 from tests.factories import (
     NOW,
     SINCE,
@@ -249,8 +249,8 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_risks(row: Row) -> None:
-    """A check finds exactly the risks that the cluster has, and calls unknown what it could not tell."""
-    judge(row)
+    """A check finds exactly the cluster's risks, and reports the rest as Unknown."""
+    evaluate(row)
 
 
 def findings_of(check: Check, *objects: Object) -> tuple[Finding, ...]:
@@ -275,7 +275,7 @@ def minutes(number: float) -> Any:
     ids=["an operator is down", "an operator is degraded", "the release fails", "a pool is degraded", "etcd members"],
 )
 def test_how_grave_it_is_counts_how_long_it_lasts(check: Check, make: Any, patience: int, young: str, old: str) -> None:
-    """A second-old condition is not critical, nor one of a clock ahead of ours; an unknown time is no excuse."""
+    """A fresh condition is not critical, nor one from a clock ahead of ours; an unknown time is no excuse."""
     ages = {-5: young, 0: young, patience - 0.1: young, patience: old, patience * 100: old}
     assert {age: findings_of(check, make(minutes(age)))[0].severity for age in ages} == ages
     assert findings_of(check, make(None))[0].severity == old
@@ -293,7 +293,7 @@ ANNOTATED = {
 
 
 def test_a_node_that_the_machine_config_operator_cordoned_is_not_to_be_uncordoned() -> None:
-    """Each node stands under the remedy that fits it, however many others there are."""
+    """Each node is listed under the remedy that fits it, however many others there are."""
     many = [node(f"a{number}", unschedulable=True) for number in range(9)]
     nodes = [node(name, unschedulable=True, annotations=annotations) for name, annotations in ANNOTATED.items()]
     by_hand, stuck, going = findings_of(node_health.CHECK, *many, *nodes)
@@ -371,7 +371,7 @@ def test_control_plane_nodes_come_before_the_cut() -> None:
     ],
 )
 def test_remedies_fit_the_object(check: Check, objects: tuple[Object, ...], remediation: str) -> None:
-    """What to do can be done, and helps."""
+    """The remedy can be carried out, and helps."""
     assert remediation in [finding.remediation for finding in findings_of(check, *objects)]
 
 
@@ -459,7 +459,7 @@ UNTOLD_ETCD: tuple[tuple[tuple[Object, ...], dict[str, Any], str], ...] = (
 
 @pytest.mark.parametrize(("objects", "lacking", "words"), UNTOLD_ETCD, ids=[words[:60] for _, _, words in UNTOLD_ETCD])
 def test_why_nothing_can_be_told_of_etcd(objects: tuple[Object, ...], lacking: dict[str, Any], words: str) -> None:
-    """What is missing, by its name."""
+    """Returns the missing names."""
     (finding,) = run_check(ETCD, snapshot(*objects, **lacking), context()).findings
     assert (finding.name, finding.applies.value) == ("EtcdMembersUnhealthyUnknown", "Unknown")
     assert words in finding.message
