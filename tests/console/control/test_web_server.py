@@ -14,7 +14,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from msgspec.structs import replace
-from runup.console.decide.evaluation import Board
 from tests.console import boards
 from tests.kubekit.kube.apiscript import scripted_api
 from tests.process.test_readers import Reviews
@@ -33,6 +32,7 @@ from runup.console.control.reports import Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules, sessions
+from runup.console.decide.board import Board
 from runup.fleet.decide.members import Member
 from runup.updatestatus.control.status_reading import StatusReading
 
