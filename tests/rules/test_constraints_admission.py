@@ -1,4 +1,5 @@
-"""The situations of openshift/apiserver-library-go, `sccadmission/admission_test.go` and `util/sort`."""
+"""The situations of openshift/apiserver-library-go: `sccadmission/admission_test.go`, `sccmatching/provider_test.go`
+and `util/sort`."""
 
 from __future__ import annotations
 
@@ -43,6 +44,20 @@ def pod(container: JSON | None = None, *, annotations: JSON | None = None, ports
     """A pod with one container that has a security context."""
     only = {"name": "container", "securityContext": container or {}, "ports": list(ports)}
     return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [only], **spec}}
+
+
+def flex_volume(driver: str) -> JSON:
+    """A pod with a volume of that FlexVolume driver."""
+    return pod(volumes=[{"name": "v", "flexVolume": {"driver": driver}}])
+
+
+def sysctl(name: str) -> JSON:
+    """A pod that sets a kernel parameter."""
+    return pod(securityContext={"sysctls": [{"name": name, "value": "1"}]})
+
+
+BAR: JSON = {"allowedFlexVolumes": [{"driver": "example/foo"}, {"driver": "example/bar"}]}
+LABEL = {"user": "user", "role": "role", "type": "type", "level": "level"}
 
 
 @pytest.mark.parametrize("of_init", [False, True])
@@ -150,6 +165,64 @@ def test_seccomp_profiles(asked: JSON, profiles: list[str], expected: bool) -> N
             id="an allowed sysctl",
         ),
         pytest.param(pod(os={"name": "windows"}), {}, False, id="Windows"),
+        pytest.param(pod(os={"name": "linux"}), {}, True, id="Linux"),
+        pytest.param(flex_volume("example/bar"), {"volumes": ["*"], **BAR}, True, id="a driver of the list"),
+        pytest.param(flex_volume("example/bar"), {"volumes": ["*"]}, True, id="a driver, without a list"),
+        pytest.param(flex_volume("example/new"), {"volumes": ["*"], **BAR}, False, id="a driver that is not listed"),
+        pytest.param(
+            flex_volume("example/new"),
+            {"volumes": ["flexVolume", "secret"], **BAR},
+            False,
+            id="it, among these volumes",
+        ),
+        pytest.param(sysctl("kernel.shm_rmid_forced"), {"forbiddenSysctls": ["*"]}, False, id="every sysctl forbidden"),
+        pytest.param(
+            sysctl("kernel.shm_rmid_forced"),
+            {"forbiddenSysctls": ["kernel.shm_rmid_forced"]},
+            False,
+            id="a safe sysctl that is forbidden",
+        ),
+        pytest.param(sysctl("kernel.shm_rmid_forced"), {}, True, id="a safe sysctl"),
+        pytest.param(sysctl("kernel.sem"), {"allowedUnsafeSysctls": []}, False, id="an unsafe sysctl, none allowed"),
+        pytest.param(sysctl("kernel.sem"), {"allowedUnsafeSysctls": ["*"]}, True, id="an unsafe sysctl, all allowed"),
+        pytest.param(
+            pod(securityContext={"supplementalGroups": [3]}),
+            {"supplementalGroups": {"type": "MustRunAs", "ranges": [{"min": 1, "max": 5}]}},
+            True,
+            id="a group in the range of the constraints",
+        ),
+        pytest.param(
+            pod(securityContext={"fsGroup": 999}),
+            {"fsGroup": {"type": "MustRunAs", "ranges": [{"min": 1, "max": 1}]}},
+            False,
+            id="a group of files out of their range",
+        ),
+        pytest.param(
+            pod(securityContext={"seLinuxOptions": LABEL}),
+            {"seLinuxContext": {"type": "MustRunAs", "seLinuxOptions": LABEL}},
+            True,
+            id="the whole label",
+        ),
+        pytest.param(
+            pod({"seLinuxOptions": {**LABEL, "role": "other"}}),
+            {"seLinuxContext": {"type": "MustRunAs", "seLinuxOptions": LABEL}},
+            False,
+            id="the label with another role",
+        ),
+        pytest.param(pod(annotations={POD: ""}), {"seccompProfiles": None}, True, id="an empty profile, none allowed"),
+        pytest.param(pod({"readOnlyRootFilesystem": False}), {}, True, id="it writes, and may"),
+        pytest.param(
+            pod(securityContext={"runAsUser": 0}),
+            {"runAsUser": {"type": "MustRunAsNonRoot"}},
+            False,
+            id="root, by the pod",
+        ),
+        pytest.param(
+            pod(securityContext={"runAsUser": 0}),
+            {"runAsUser": {"type": "MustRunAsRange", "uidRangeMin": 0, "uidRangeMax": 900}},
+            True,
+            id="root, in the range",
+        ),
     ],
 )
 def test_other_requirements(asked: JSON, fields: JSON, expected: bool) -> None:
@@ -180,6 +253,24 @@ def test_the_order_of_admission() -> None:
         pytest.param({"requiredDropCapabilities": ["ALL"]}, -3000, id="all capabilities are dropped"),
         pytest.param({"allowedCapabilities": ["ALL"]}, 4000, id="all capabilities are allowed"),
         pytest.param({"allowHostPorts": True}, 800_000, id="ports of the node"),
+        pytest.param({"volumes": []}, 0, id="no volumes"),
+        pytest.param({"volumes": ["hostPath", "awsElasticBlockStore", "secret"]}, 200_000, id="volumes of each sort"),
+        pytest.param({"defaultAddCapabilities": ["KILL", "MKNOD"]}, 600, id="capabilities are added"),
+        pytest.param({"allowedCapabilities": ["KILL", "MKNOD"]}, 20, id="capabilities are allowed"),
+        pytest.param({"allowedCapabilities": ["*"]}, 4000, id="all are allowed, by a star"),
+        pytest.param({"allowedCapabilities": ["All"]}, 4000, id="all are allowed, in another case"),
+        pytest.param({"requiredDropCapabilities": ["KILL", "MKNOD"]}, -100, id="capabilities are dropped"),
+        pytest.param({"requiredDropCapabilities": ["all"]}, -3000, id="all are dropped, in another case"),
+        pytest.param({"requiredDropCapabilities": ["*"]}, -50, id="a star is dropped"),
+        pytest.param(
+            {
+                "defaultAddCapabilities": ["SETUID", "SETGID"],
+                "allowedCapabilities": ["*"],
+                "requiredDropCapabilities": ["SYS_CHROOT"],
+            },
+            4550,
+            id="a mixture",
+        ),
     ],
 )
 def test_points(fields: JSON, points: int) -> None:

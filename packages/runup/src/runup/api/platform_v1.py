@@ -97,6 +97,12 @@ class SELinuxStrategy(Wire, frozen=True):
     options: SELinuxOptions = msgspec.field(default=SELinuxOptions(), name="seLinuxOptions")
 
 
+class FlexVolumeDriver(Wire, frozen=True):
+    """A driver of FlexVolumes that pods may use."""
+
+    driver: str = ""
+
+
 class SecurityContextConstraints(Object, frozen=True, kw_only=True):
     """The settings that pods of certain users and groups may have on OpenShift. A field that is absent permits."""
 
@@ -114,6 +120,7 @@ class SecurityContextConstraints(Object, frozen=True, kw_only=True):
     required_drop_capabilities: tuple[str, ...] | None = None
     allowed_capabilities: tuple[str, ...] | None = None
     volumes: tuple[str, ...] | None = None
+    allowed_flex_volumes: tuple[FlexVolumeDriver, ...] | None = None
     run_as_user: UserStrategy = UserStrategy()
     se_linux_context: SELinuxStrategy = SELinuxStrategy()
     fs_group: GroupStrategy = GroupStrategy()

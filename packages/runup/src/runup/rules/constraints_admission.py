@@ -3,7 +3,7 @@
 Source: openshift/apiserver-library-go, `pkg/securitycontextconstraints`: `sccadmission` (of the constraints that the
 pod's account may use, the first one that admits the pod), `util/sort` (their order), `sccmatching` and the strategies
 of users, groups, SELinux, capabilities, seccomp and sysctls. What a pod leaves open is set by the constraints, and so
-never refuses it. FlexVolumes' drivers are not compared.
+never refuses it.
 """
 
 from __future__ import annotations
@@ -197,7 +197,11 @@ def _admits_sysctl(scc: SecurityContextConstraints, name: str) -> bool:
 
 
 def _admits_volumes(scc: SecurityContextConstraints, spec: JSON) -> bool:
-    allowed = scc.volumes
+    allowed, drivers = scc.volumes, {each.driver for each in scc.allowed_flex_volumes or ()}
+    # Without a list, all drivers may be used.
+    flex_volumes = [mapping(volume, "flexVolume").get("driver") for volume in mappings(spec, "volumes")]
+    if drivers and any(driver and driver not in drivers for driver in flex_volumes):
+        return False
     if allowed is None or "*" in allowed:
         return True
     types = {_VOLUME_TYPES.get(key, key) for volume in mappings(spec, "volumes") for key in volume if key != "name"}
