@@ -134,6 +134,7 @@ def _show_hosted(
     ctx: click.Context, name: str, dump: str | None, details: str, *, output: str | None, mock_now: str | None
 ) -> None:
     """Prints the status of the hosted cluster `name`, or of all if it is empty."""
+    from kubekit.lang.gotext import datetime_of_ns
     from runup.cli.render.text import machine
     from runup.updatestatus.control import hosted_objects, live_status
     from runup.updatestatus.control.status_reading import parse_moment
@@ -143,7 +144,8 @@ def _show_hosted(
         readings = hosted_objects.read_dump(dump, name, fixed_ns)
     else:
         with connection_of(ctx).client("upgrade-status") as client:
-            readings = hosted_objects.read(client, client.now, name, live_status.TOLERATED)
+            clock = client.now if fixed_ns is None else lambda: datetime_of_ns(fixed_ns)
+            readings = hosted_objects.read(client, clock, name, live_status.TOLERATED)
     if output == "html" and len(readings) > 1:
         raise CommandError(
             "a page is about one cluster: name it with --hosted-cluster, one of "
