@@ -10,7 +10,7 @@ Remedy: write them in `traefik.io/v1alpha1`, which Traefik 2.10 and later read, 
 Accepting it is right where Traefik is not the one of k3s (`--disable=traefik`).
 
 Source of the rule: <https://docs.k3s.io/networking/networking-services#traefik-ingress-controller> (Traefik 3 from 1.32
-on, also in place of an installed Traefik 2); traefik/traefik, `docs/content/deprecation/features.md` of 2.10 (Traefik 3
+on, also in place of an installed Traefik 2); <https://doc.traefik.io/traefik/v2.10/deprecation/features/> (Traefik 3
 does not support the group); both as of 2026-11.
 """
 
