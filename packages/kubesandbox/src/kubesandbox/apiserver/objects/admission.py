@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
-from kubesandbox.apiserver.objects import strategies
+from kubesandbox.apiserver.objects import limit_ranges, service_ports, strategies
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
 
@@ -22,6 +22,21 @@ _STAY_S = 300
 # Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+# The classes by the kind that names one: their resource, its member, and the annotations of the default.
+_DEFAULT_CLASSES = {
+    "persistentvolumeclaims": (
+        "storageclasses.storage.k8s.io",
+        "storageClassName",
+        "storageclass.kubernetes.io/is-default-class storageclass.beta.kubernetes.io/is-default-class",
+    ),
+    "ingresses.networking.k8s.io": (
+        "ingressclasses.networking.k8s.io",
+        "ingressClassName",
+        "ingressclass.kubernetes.io/is-default-class",
+    ),
+}
+# The annotations that name a class, from before there were members for it.
+_OLD_CLASS = {"volume.beta.kubernetes.io/storage-class", "kubernetes.io/ingress.class"}
 _PROTECTION = {
     "persistentvolumeclaims": "kubernetes.io/pvc-protection",
     "persistentvolumes": "kubernetes.io/pv-protection",
@@ -131,12 +146,51 @@ def protect_storage_in_use(_store: Store, kind: Kind, obj: JSON) -> None:
         meta(obj)["finalizers"] = [*finalizers, finalizer]
 
 
+def set_default_class(store: Store, kind: Kind, obj: JSON) -> None:
+    """DefaultStorageClass, DefaultIngressClass: names the newest default class of a claim or an Ingress without one."""
+    classes, member, annotation = _DEFAULT_CLASSES.get(kind.resource, ("", "", ""))
+    if not classes or obj["spec"].get(member) is not None or set(meta(obj).get("annotations") or ()) & _OLD_CLASS:
+        return
+    defaults = [
+        entry
+        for entry in (entry.load() for entry in store.items(classes, ""))
+        if any((meta(entry).get("annotations") or {}).get(name) == "true" for name in annotation.split())
+    ]
+    if defaults:
+        newest = max(meta(each)["creationTimestamp"] for each in defaults)
+        names = (meta(each)["name"] for each in defaults if meta(each)["creationTimestamp"] == newest)
+        obj["spec"][member] = min(names)
+
+
+def set_account(store: Store, kind: Kind, obj: JSON) -> None:
+    """ServiceAccount: refuses a pod of an account that does not exist (403), and completes one by its account.
+
+    A namespace without the account `default` has no controllers: its accounts are not looked up, as by a server that
+    is started without the plugin.
+    """
+    if kind.resource != "pods" or "kubernetes.io/config.mirror" in (meta(obj).get("annotations") or {}):
+        return
+    spec, namespace = obj["spec"], meta(obj).get("namespace", "")
+    name = spec.get("serviceAccountName") or "default"
+    if store.get("serviceaccounts", namespace, "default") is None:
+        return
+    if (entry := store.get("serviceaccounts", namespace, name)) is None:
+        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise status_errors.forbidden("pods", "", meta(obj).get("name", ""), why)
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    if not spec.get("imagePullSecrets") and (secrets := entry.load().get("imagePullSecrets")):
+        spec["imagePullSecrets"] = secrets
+
+
 # The plugins by operation, in the order in which they run. Each is called for every kind.
 CREATE_PLUGINS: tuple[Callable[[Store, Kind, JSON], None], ...] = (
     check_namespace,
-    protect_storage_in_use,
-    lambda _store, kind, obj: add_default_tolerations(kind, obj),
+    limit_ranges.set_defaults,
+    set_account,
     set_priority,
+    lambda _store, kind, obj: add_default_tolerations(kind, obj),
+    set_default_class,
+    protect_storage_in_use,
     apply_runtime_class,
 )
 UPDATE_PLUGINS: tuple[Callable[[Kind, JSON, JSON], None], ...] = (keep_default_tolerations, keep_priority)
@@ -173,13 +227,21 @@ class Admission:
         """Completes an admitted new object by the rules of its kind."""
         if not kind.custom:
             strategies.default_new(kind.resource, obj, now)
+        if kind.resource == "services":
+            service_ports.allocate_node_ports(self._store, obj, None)
         self._complete_definition(kind, obj)
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Completes an admitted changed object by the rules of its kind."""
         if not kind.custom:
             strategies.default_changed(kind.resource, new, old)
+        if kind.resource == "services":
+            service_ports.allocate_node_ports(self._store, new, old)
         self._complete_definition(kind, new)
+
+    def check(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+        """Raises ApiError if a plugin refuses an object that is valid."""
+        limit_ranges.check_bounds(self._store, kind, obj, old)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
         """Raises ApiError if a plugin refuses the deletion."""

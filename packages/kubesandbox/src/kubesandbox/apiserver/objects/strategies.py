@@ -248,7 +248,7 @@ def reallocate(new: JSON, old: JSON) -> None:
         for key in keys if is_needed(before) and not is_needed(after) else ():
             if after.get(key) == before.get(key):
                 after.pop(key, None)
-    if _has_node_ports(before) and not _has_node_ports(after):
+    if has_node_ports(before) and not has_node_ports(after):
         former = [port.get("nodePort") for port in before.get("ports") or ()]
         if former == [port.get("nodePort") for port in after.get("ports") or ()]:
             after["ports"] = [{k: v for k, v in port.items() if k != "nodePort"} for port in after.get("ports") or ()]
@@ -262,7 +262,8 @@ def _is_load_balancer(spec: JSON) -> bool:
     return spec.get("type") == "LoadBalancer"
 
 
-def _has_node_ports(spec: JSON) -> bool:
+def has_node_ports(spec: JSON) -> bool:
+    """Returns whether a Service with this spec has a port on every node."""
     if _is_load_balancer(spec):
         return spec.get("allocateLoadBalancerNodePorts") is not False
     return spec.get("type") == "NodePort"
