@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.cli.commands import Ran, Run
+from tests.factories import node_json
 from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.hosted import hosted_objects as h
 
@@ -105,3 +106,28 @@ def test_refuses_a_dump_without_hosted_clusters(run: Run, tmp_path: Path) -> Non
     result = run(*STATUS, tmp_path, "--hosted-clusters")
     assert result.code == 1
     assert "only a management cluster of HyperShift has them" in result.err
+
+
+def test_a_fleet_shows_hosted_clusters_after_their_management_cluster(run: Run, dump: Path, tmp_path: Path) -> None:
+    """Each is named after both."""
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    for name in ("hub", "plain"):
+        nodes = {"apiVersion": "v1", "kind": "NodeList", "items": [node_json("worker-1", kubelet="v1.34.2")]}
+        (folder / name).mkdir()
+        (folder / name / "nodes.json").write_text(json.dumps(nodes))
+        (folder / name / "version.json").write_text(json.dumps({"serverVersion": {"gitVersion": "v1.34.2"}}))
+    for file in dump.glob("*.json"):
+        (folder / "hub" / file.name).write_text(file.read_text())
+    result = run("fleet", "status", "--dumps", folder, "--hosted-clusters")
+    assert result.code == 0, result.err
+    rows = {
+        line.split()[0]: line.split()[1:3] for line in result.out.splitlines() if "4.19.5" in line or "v1.34" in line
+    }
+    assert rows == {
+        "hub/clusters/prod": ["yes", "4.19.5"],
+        "hub/clusters/test": ["no", "4.19.5"],
+        "hub": ["no", "v1.34.2"],
+        "plain": ["no", "v1.34.2"],
+    }
+    assert "hub/clusters/prod" not in run("fleet", "status", "--dumps", folder).out

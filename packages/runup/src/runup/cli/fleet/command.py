@@ -315,11 +315,20 @@ _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), he
 @fleet.command("status", sections=SECTIONS_WITH_HUB)
 @member_options
 @hub_options
+@click.option(
+    "--hosted-clusters", is_flag=True, help="With the hosted clusters of each management cluster (HyperShift)."
+)
 @outputs_option(("json", "yaml"))
 @connection_options
 @click.pass_context
 def status(
-    ctx: click.Context, /, hub: str, cluster_set: str, outputs: tuple[tuple[Target, ...], ...], **members: Any
+    ctx: click.Context,
+    /,
+    hub: str,
+    cluster_set: str,
+    hosted_clusters: bool,
+    outputs: tuple[tuple[Target, ...], ...],
+    **members: Any,
 ) -> int:
     """How the updates of many clusters go, and what needs attention.
 
@@ -333,7 +342,7 @@ def status(
     from runup.cli.fleet import status_command as runs
 
     named_members = msgspec.structs.replace(named_by(members), hub=hub, cluster_set=cluster_set, takes_status=True)
-    return run_guarded(lambda: runs.run(connection_of(ctx), named_members, targets_of(outputs)))
+    return run_guarded(lambda: runs.run(connection_of(ctx), named_members, targets_of(outputs), hosted=hosted_clusters))
 
 
 @fleet.command("recommend", sections=SECTIONS_WITH_HUB)

@@ -19,11 +19,12 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.control.fleet_members import NamedMembers, problem_of, read_all, resolve_members
-from runup.fleet.control.member_status import read_status
+from runup.fleet.control.member_status import read_hosted_statuses, read_status
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Doubt, Member
     from runup.process.connection import Connection
+    from runup.updatestatus.control.status_reading import StatusReading
     from runup.updatestatus.decide.read_status import Report
 
 _UPDATING = ("Unknown", "True", "False")
@@ -51,12 +52,16 @@ class StatusRow(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[Doubt, ...] = ()
 
 
-def run(connection: Connection, named_members: NamedMembers, outputs: Sequence[Target]) -> int:
-    """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since."""
+def run(connection: Connection, named_members: NamedMembers, outputs: Sequence[Target], *, hosted: bool) -> int:
+    """Reads and prints the status of each cluster; returns 1 if one could not be read, or may have changed since.
+
+    With `hosted`, the hosted clusters of each management cluster follow it.
+    """
     with resolve_members(named_members, connection) as (members, notes):
-        work = partial(status_of, connection=connection, whole=bool(outputs))
-        lost = lambda member, why: StatusRow(cluster=member.name, problem=why)  # noqa: E731
-        rows = read_all(members, work, lost, named_members, progress=Progress(len(members)))
+        work = partial(statuses_of, connection=connection, whole=bool(outputs), hosted=hosted)
+        lost = lambda member, why: (StatusRow(cluster=member.name, problem=why),)  # noqa: E731
+        of_members = read_all(members, work, lost, named_members, progress=Progress(len(members)))
+        rows = [row for rows_of_member in of_members for row in rows_of_member]
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     problems = write_machine_files(outputs, data(rows)) if outputs else []
     printed = [out(machine(data(rows), form)) for form, path in outputs if path == STDOUT]
@@ -66,6 +71,21 @@ def run(connection: Connection, named_members: NamedMembers, outputs: Sequence[T
     if problems:
         raise CommandError("\n".join(problems))
     return 1 if any(row.problem or row.doubts for row in rows) else 0
+
+
+def statuses_of(member: Member, *, connection: Connection, whole: bool, hosted: bool) -> tuple[StatusRow, ...]:
+    """Returns the status of one cluster and, with `hosted`, those of its hosted clusters."""
+    own = status_of(member, connection=connection, whole=whole)
+    if not hosted or own.problem:
+        return (own,)
+    try:
+        readings = read_hosted_statuses(member, connection)
+        return (own, *(_row(f"{member.name}/{each.cluster}", each, each.report(), whole=whole) for each in readings))
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return (own, StatusRow(cluster=f"{member.name}/hosted clusters", problem=problem))
 
 
 def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
@@ -78,9 +98,21 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
         if problem is None:
             raise
         return StatusRow(cluster=member.name, problem=problem)
+    row = _row(member.name, reading, report, whole=whole)
+    if member.status is None:
+        return row
+    row = replace(row, observed=f"{member.status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
+    if not (doubts := member.doubts):
+        return row
+    # What is doubtful of a status that was made before needs attention first.
+    attention = row.attention + len(doubts)
+    return replace(row, updating="Unknown", attention=attention, first=doubts[0].message, doubts=doubts)
+
+
+def _row(name: str, reading: StatusReading, report: Report, *, whole: bool) -> StatusRow:
     notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
-    row = StatusRow(
-        cluster=member.name,
+    return StatusRow(
+        cluster=name,
         updating=updating_of(report),
         target=report.target if report.cluster_version else "",
         operators=(sum(operator.updated for operator in report.operators), len(report.operators)),
@@ -90,14 +122,6 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
         notes=tuple(note.strip().removeprefix("warning: ") for note in notes),
         obj=reading.obj if whole else None,
     )
-    if member.status is None:
-        return row
-    row = replace(row, observed=f"{member.status.observed_time:%Y-%m-%dT%H:%M:%SZ}")
-    if not (doubts := member.doubts):
-        return row
-    # What is doubtful of a status that was made before needs attention first.
-    attention = row.attention + len(doubts)
-    return replace(row, updating="Unknown", attention=attention, first=doubts[0].message, doubts=doubts)
 
 
 def updating_of(report: Report) -> str:

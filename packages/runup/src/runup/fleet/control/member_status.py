@@ -11,6 +11,8 @@ from runup.fleet.control.cluster_sources import connection_to
 from runup.fleet.decide.newest_status import BadStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runup.fleet.decide.members import Member
     from runup.process.connection import Connection
     from runup.updatestatus.control.status_reading import StatusReading
@@ -41,3 +43,21 @@ def read_status(member: Member, connection: Connection) -> StatusReading:
 
     with connection_to(member, connection).client("upgrade-status") as client:
         return live_status.read(client, client.now, whole=False)
+
+
+def read_hosted_statuses(member: Member, connection: Connection) -> Sequence[StatusReading]:
+    """Returns the update status of each hosted cluster of a member; none if it is no management cluster.
+
+    Nothing is read of a member whose status has travelled to a hub.
+    """
+    from runup.updatestatus.control import hosted_objects, live_status
+
+    if member.status is not None:
+        return ()
+    try:
+        if member.dump:
+            return hosted_objects.read_dump(member.dump, "", None)
+        with connection_to(member, connection).client("upgrade-status") as client:
+            return hosted_objects.read(client, client.now, "", live_status.TOLERATED)
+    except hosted_objects.NoHostedClusters:
+        return ()

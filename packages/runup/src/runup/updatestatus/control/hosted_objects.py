@@ -37,7 +37,13 @@ K = TypeVar("K", bound=Object)
 JSON = dict[str, Any]
 Answer = tuple[K, ...] | Unreadable
 HOSTED_SIDE = "hostedcluster-"
-NO_MANAGEMENT = "no HostedCluster was found: only a management cluster of HyperShift has them"
+
+
+class NoHostedClusters(InputError):
+    """The cluster has no HostedCluster, so it is not a management cluster of HyperShift."""
+
+    def __init__(self) -> None:
+        super().__init__("no HostedCluster was found: only a management cluster of HyperShift has them")
 
 
 def read(
@@ -63,7 +69,7 @@ def read(
     try:
         clusters = client.listing(HostedCluster).items
     except NotFound as error:
-        raise InputError(NO_MANAGEMENT) from error
+        raise NoHostedClusters from error
     pools = listed(HostedNodePool)
     snapshots = [
         HostedSnapshot(
@@ -112,7 +118,7 @@ def _chosen(clusters: Iterable[HostedCluster], name: str) -> list[HostedCluster]
     """Returns the cluster of this name, or all, by namespace and name."""
     ordered = sorted(clusters, key=lambda each: (each.metadata.namespace, each.metadata.name))
     if not ordered:
-        raise InputError(NO_MANAGEMENT)
+        raise NoHostedClusters
     namespace, _, short = name.rpartition("/")
     chosen = [
         each

@@ -24,7 +24,8 @@ from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.decode import decode, unknown_insights
 
 # Which objects a finding about input is about, its summary alone says: a kind in the plural, or one object of a kind.
-_OF_POOLS = ("MachineConfig", "Node")
+# Without the Nodes of a cluster its groups are unknown; NodeClaims and NodePools of Karpenter only add to them.
+_OF_POOLS = ("MachineConfig", "Nodes ", "Node ")
 
 
 class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +147,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_unknown_pools(self) -> bool:
         """True if a pool, one of its nodes or their configuration could not be read, and so may lack in the report."""
+        if self.hosted is not None:
+            # Its condition Updating is Unknown then.
+            return False
         available = find(self.conditions, finding.AVAILABLE)
         is_incomplete = available is not None and available.status == "False"
         if is_incomplete and self.control_plane_pool is None and not self.worker_pools:
