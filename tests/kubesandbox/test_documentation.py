@@ -21,7 +21,15 @@ pytestmark = [pytest.mark.slow]
 
 def test_every_library_has_an_example() -> None:
     """As does the fixture that starts further servers."""
-    assert TESTS == ["test_factory.py", "test_kopf.py", "test_kr8s.py", "test_kubernetes.py", "test_lightkube.py"]
+    assert TESTS == [
+        "test_factory.py",
+        "test_faults.py",
+        "test_kopf.py",
+        "test_kr8s.py",
+        "test_kubernetes.py",
+        "test_lightkube.py",
+        "test_sharing.py",
+    ]
 
 
 @pytest.mark.parametrize("name", TESTS)

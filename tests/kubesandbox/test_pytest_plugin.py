@@ -172,3 +172,21 @@ def test_the_fixtures_explain_themselves(suite: Run) -> None:
     )
     assert "@pytest.mark.kube_api(crds=(), node=False, controllers=True)" in suite("", "", "--markers").stdout
     assert "kube_api_scope (string):" in suite("", "", "--help").stdout
+
+
+RESTORED = """\
+import pytest
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_it(kube_api_restored, record, attempt):
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "harbour"}}
+    (namespace,) = kube_api_restored.load(made)
+    record(kube_api_restored.server + " " + namespace["metadata"]["uid"])
+"""
+
+
+def test_tests_that_share_a_server_do_not_see_objects_of_each_other(suite: Run, tmp_path: Path) -> None:
+    """The second test creates the namespace again, on the same server."""
+    assert suite(RESTORED, "kube_api_scope = session").returncode == 0
+    (_, server, uid), (_, other_server, other_uid) = (path.read_text().split() for path in tmp_path.glob("*.seen"))
+    assert (server == other_server, uid == other_uid) == (True, False)

@@ -6,12 +6,15 @@ import argparse
 import asyncio
 import contextlib
 import errno
-import os
 import shlex
 import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kubesandbox.control_channel import Commands
 
 _HELP = """\
 Start a Kubernetes API server on this machine and print the KUBECONFIG to use.
@@ -20,6 +23,8 @@ It behaves as kube-apiserver 1.34 does and needs neither a container nor root. C
 namespaces that are deleted are emptied, owned objects are collected, Deployments, ReplicaSets and Jobs get their pods.
 With --node there is a node, too, on which pods are declared ready, and those of Jobs completed, without being run.
 """
+# Limit of one command on standard input.
+_COMMAND_BYTES = 1 << 20
 _EXAMPLE = """\
 example:
   python -m kubesandbox --crds config/crd/bases --node
@@ -81,24 +86,16 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if arguments.stop_with_stdin:
-        standard_input = sys.stdin.fileno()
-
-        def stop_at_end() -> None:
-            if not os.read(standard_input, 4096):
-                loop.remove_reader(standard_input)
-                stop.set()
-
-        loop.add_reader(standard_input, stop_at_end)
     if arguments.node and not arguments.controllers:
         from kubesandbox.sandbox_error import SandboxError
 
         raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
     from kubekit.kube.client_sync import SyncClient
-    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.clock import MovableClock
     from kubekit.kube.config import load as load_kubeconfig
     from kubesandbox import cluster, manifests
     from kubesandbox.apiserver.server import ApiServer
+    from kubesandbox.control_channel import Commands
 
     # Unreadable definitions must be reported before anything is started.
     definitions = [document for path in arguments.crds for document in manifests.definitions(path)]
@@ -107,7 +104,7 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
         with SyncClient(load_kubeconfig(str(kubeconfig))) as client:
             manifests.load(client, definitions)
 
-    clock, port = SystemClock(), arguments.port
+    clock, port = MovableClock(), arguments.port
     async with contextlib.AsyncExitStack() as stack:
         data = arguments.data
         if data is None:
@@ -124,7 +121,20 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
             f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}\n"
         )
         sys.stdout.flush()
+        if arguments.stop_with_stdin:
+            commands = asyncio.create_task(_answer_commands(Commands(server, clock), stop))
+            stack.callback(commands.cancel)
         await cluster.until_over(stop, tasks)
+
+
+async def _answer_commands(commands: Commands, stop: asyncio.Event) -> None:
+    """Answers the commands on standard input until it is closed, which ends the server."""
+    lines = asyncio.StreamReader(limit=_COMMAND_BYTES)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    while line := await lines.readline():
+        sys.stdout.write((await commands.answer(line)).decode())
+        sys.stdout.flush()
+    stop.set()
 
 
 def _error_in_words(error: OSError, arguments: argparse.Namespace) -> str:

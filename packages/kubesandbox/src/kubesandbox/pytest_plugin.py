@@ -86,6 +86,19 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     return start
 
 
+@pytest.fixture
+def kube_api_restored(kube_api: KubeApi) -> Iterator[KubeApi]:
+    """`kube_api`, whose objects are at the end what they were at the beginning of the test.
+
+    With a wide `kube_api_scope`, tests share a server and do not see the objects of each other.
+    """
+    snapshot = kube_api.snapshot()
+    try:
+        yield kube_api
+    finally:
+        kube_api.restore(snapshot)
+
+
 @pytest.fixture(scope=_fixture_scope)
 def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -> Iterator[KubeApi]:
     """A Kubernetes API server: `kubeconfig`, `server`, `namespace()`, `load()` and more, see `KubeApi`.

@@ -10,6 +10,7 @@ needs more, since pytest loads the plugin in every project.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import shlex
@@ -18,6 +19,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +37,20 @@ class StartError(Exception):
     """An API server that did not start; the message holds the end of its log."""
 
 
-class KubeApi:
-    """A running API server: its address and credentials, and methods that prepare objects for tests."""
+class CommandError(Exception):
+    """A command that the server refused, or that cannot reach it; the message has the reason."""
 
-    def __init__(self, data: Path) -> None:
+
+class KubeApi:
+    """A running API server: its address and credentials, and methods that prepare objects for tests.
+
+    `process` is the server that was started; without it, as in another process than the one that started the server,
+    there are no snapshots, faults or moves of the clock.
+    """
+
+    def __init__(self, data: Path, process: subprocess.Popen[bytes] | None = None) -> None:
+        self._process = process
+        self._command_lock = threading.Lock()
         self.data = data
         """Folder of the server: objects, certificates, `audit.log` (every request) and `server.log`."""
         self.kubeconfig = data / "admin.kubeconfig"
@@ -59,19 +71,26 @@ class KubeApi:
 
         Its ServiceAccount `default` exists when this returns; a real server accepts no pods without it.
         """
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
+        (created,) = self.load(namespace)
+        name: str = created["metadata"]["name"]
+        self._create_default_account(name)
+        return name
+
+    def _create_default_account(self, namespace: str) -> None:
+        """Creates the ServiceAccount `default`, since its controller lists every kind first, which takes a while."""
         from kubekit.api.scheme import Resource
         from kubekit.kube import calls
         from kubekit.kube.api_errors import AlreadyExists
 
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
-        (created,) = self.load(namespace)
-        name: str = created["metadata"]["name"]
-        # Created here, since the controller that creates it lists every kind first, which takes half a second.
         accounts = Resource(group="", version="v1", kind="ServiceAccount", plural="serviceaccounts", namespaced=True)
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+        account = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace},
+        }
         with suppress(AlreadyExists):
             self._connected_client().send(calls.create(accounts, account))
-        return name
 
     def load(
         self,
@@ -97,6 +116,8 @@ class KubeApi:
         """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
         from kubekit.kube.reviews import token_request
 
+        if service_account == "default":
+            self._create_default_account(namespace)
         return self._connected_client().send(token_request(service_account, namespace, expiration_s=86400)).token
 
     def kubeconfig_for(self, service_account: str, namespace: str = "default") -> Path:
@@ -106,6 +127,81 @@ class KubeApi:
         config["users"] = [{"name": name, "user": {"token": self.token(service_account, namespace)}}]
         config["contexts"][0]["context"] |= {"user": name, "namespace": namespace}
         return self._write_private(f"{name}.kubeconfig", json.dumps(config, indent=2).encode())
+
+    def user_kubeconfig(self, user: str, groups: Iterable[str] = ()) -> Path:
+        """Writes a kubeconfig for a user of any name and groups, by client certificate, and returns its path.
+
+        The user has the rights that RBAC gives to the name and the groups; `system:masters` has all of them.
+        """
+        from kubekit.kube.clock import machine_now
+        from kubesandbox.apiserver.access import certs
+
+        pki = self.data / "pki"
+        authority = certs.KeyPair((pki / "ca.crt").read_bytes(), (pki / "ca.key").read_bytes())
+        credentials = certs.client_credentials(certs.issue_client(authority, user, tuple(groups), machine_now()))
+        content = certs.build_kubeconfig(self.server, authority, user, credentials)
+        # Names of users have characters that names of files have not.
+        return self._write_private(f"user-{hashlib.sha256(content).hexdigest()[:16]}.kubeconfig", content)
+
+    def snapshot(self) -> int:
+        """Remembers all stored objects, in milliseconds, and returns the number for `restore`."""
+        number: int = self._command("snapshot")["snapshot"]
+        return number
+
+    def restore(self, snapshot: int) -> None:
+        """Makes the stored objects those of a snapshot. Watches see the difference as changes."""
+        self._command("restore", snapshot=snapshot)
+
+    def advance(self, seconds: float) -> datetime:
+        """Moves the server's clock forward, for example past the expiry of a token; returns the new time."""
+        return datetime.fromisoformat(self._command("advance", seconds=seconds)["now"])
+
+    def drop_watches(self, *, expired: bool = False) -> None:
+        """Ends all watches. With `expired` they cannot resume: their resourceVersion is answered by 410."""
+        self._command("drop_watches", expired=expired)
+
+    @contextmanager
+    def fault(
+        self,
+        *,
+        status: int = 0,
+        latency_s: float = 0.0,
+        verbs: Iterable[str] = (),
+        resource: str = "",
+        times: int | None = None,
+        **others: Any,
+    ) -> Iterator[None]:
+        """Delays or refuses the selected requests while the block runs; those of the controllers are left out.
+
+        `status` is the code of the refusal, such as 409, 410, 429 or 500; `verbs` are those of RBAC; `resource` is
+        `deployments.apps` or `pods`; `times` is the number of requests, by default all. `others` may have `namespace`,
+        `name`, `user` and `retry_after_s`.
+        """
+        fault = {"status": status, "latency_s": latency_s, "verbs": list(verbs), "resource": resource, "times": times}
+        number = self._command("fault", **fault, **others)["id"]
+        try:
+            yield
+        finally:
+            self._command("remove_faults", ids=[number])
+
+    def _command(self, name: str, **arguments: Any) -> JSON:
+        """Sends a command to the server and returns the answer. Raises CommandError."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise CommandError(f"{name} needs the process that started the server; this one only uses it")
+        with self._command_lock:
+            try:
+                process.stdin.write(json.dumps({"command": name, **arguments}).encode() + b"\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except OSError as error:
+                raise CommandError(f"{name}: the server has ended: {error}") from error
+        if not line:
+            raise CommandError(f"{name}: the server has ended; {self.data / LOG} says why")
+        answer: JSON = json.loads(line)
+        if "error" in answer:
+            raise CommandError(f"{name}: {answer['error']}")
+        return answer
 
     def close(self) -> None:
         """Closes the connection that `namespace` and `load` use."""
@@ -156,7 +252,7 @@ def kube_api(
         )
     try:
         _await_ready(process, folder / LOG, shlex.join(command))
-        api = KubeApi(folder)
+        api = KubeApi(folder, process)
         try:
             yield api
         finally:

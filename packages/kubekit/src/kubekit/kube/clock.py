@@ -86,6 +86,45 @@ class SystemClock(Clock):
         time.sleep(max(seconds, 0))
 
 
+class MovableClock(SystemClock):
+    """The machine's clock, which `advance` moves forward; sleepers that are due by then wake at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead_s = 0.0
+        self._sleepers: set[asyncio.Event] = set()
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=math.floor(self._ahead_s))
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self._ahead_s
+
+    def advance(self, seconds: float) -> None:
+        """Moves the time forward. Raises ValueError for a negative number, since time never returns."""
+        if not seconds >= 0:
+            raise ValueError(f"the clock moves forward only, not by {seconds} seconds")
+        self._ahead_s += seconds
+        for moved in self._sleepers:
+            moved.set()
+
+    async def sleep(self, seconds: float) -> None:
+        import asyncio
+
+        deadline, moved = self.monotonic() + max(seconds, 0), asyncio.Event()
+        self._sleepers.add(moved)
+        try:
+            while (left := deadline - self.monotonic()) > 0:
+                moved.clear()
+                try:
+                    await asyncio.wait_for(moved.wait(), left)
+                except TimeoutError:
+                    continue
+            await asyncio.sleep(0)
+        finally:
+            self._sleepers.discard(moved)
+
+
 class ShiftedClock(Clock):
     """Another clock whose wall-clock time is moved by a fixed `offset`; durations and waits are the other clock's."""
 

@@ -35,6 +35,7 @@ from kubesandbox.apiserver.access.impersonation import impersonated_user
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.custom_kinds import Definitions
+from kubesandbox.apiserver.faults import Faults
 from kubesandbox.apiserver.http import messages
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.probes import answer_probe
@@ -88,6 +89,7 @@ class ApiServer:
         """`client_authority` (PEM) signs client certificates, too, next to the authority of the data folder."""
         self.data = Path(data)
         self.clock = clock or SystemClock()
+        self.faults = Faults(self.clock)
         self._host, self._port = host, port
         self._client_authority = client_authority
         self._audit_path = audit or self.data / "audit.log"
@@ -180,6 +182,7 @@ class ApiServer:
             discovery=self.discovery,
             audit=self._audit,
             documents=OpenApiDocuments(self.kinds, clock).serve,
+            faults=self.faults,
         )
 
     async def _create_own_object(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
@@ -302,6 +305,7 @@ class App:
     discovery: Discovery
     audit: AuditLog
     documents: Callable[[messages.Request], messages.Response | None]
+    faults: Faults
 
     def __post_init__(self) -> None:
         def authorize(request: messages.Request, target: Target) -> None:
@@ -347,6 +351,8 @@ class App:
         request.user = request.sender
         request.user = impersonated_user(self.authz, request, request.sender) or request.sender
         self.authz.require(request.user, target)
+        if self.faults.active:
+            await self.faults.inject(request)
         return await self._dispatch_request(request, target)
 
     async def _dispatch_request(self, request: messages.Request, target: Target) -> messages.Response:

@@ -280,6 +280,11 @@ class Store:
         with self._tables_lock:
             return list(self.entries(resource, namespace))
 
+    def all_entries(self) -> list[Entry]:
+        """Returns the objects of every resource."""
+        with self._tables_lock:
+            return [entry for table in self._tables.values() for entry in table.entries.values()]
+
     def entries(self, resource: str, namespace: str = "", after: str = "") -> Entries:
         """Returns the same as `items`, with keys after `after`, without copying; valid until the next change."""
         table = self._tables.get(resource)
