@@ -806,6 +806,12 @@ ROWS = (
     ),
     Row("unsupported: empty", "UnsupportedConfigOverrides", (('{arguments: {v: ["9"]}}', "null"),)),
     Row(
+        "unsupported: an empty object",
+        "UnsupportedConfigOverrides",
+        (('{arguments: {v: ["9"]}}', "{}"),),
+        ("UnsupportedConfigOverrides",),
+    ),
+    Row(
         "crd: stored versions are not reported",
         "CRDStoredVersionDropped",
         (("status: {storedVersions: [v1alpha1, v1beta1]}", ""),),
@@ -1040,6 +1046,17 @@ ROWS = (
             (
                 '{type: Installed, status: "False", reason: Failed',
                 '{type: Installed, status: "True"}, {type: Progressing, status: "True", reason: Retrying',
+            ),
+        ),
+        ("ClusterExtensionNotInstalled-argocd",),
+    ),
+    Row(
+        "extension: installed, and configured wrongly",
+        "ClusterExtensionNotInstalled",
+        (
+            (
+                '{type: Installed, status: "False", reason: Failed',
+                '{type: Installed, status: "True"}, {type: Progressing, status: "False", reason: InvalidConfiguration',
             ),
         ),
         ("ClusterExtensionNotInstalled-argocd",),
@@ -2426,6 +2443,25 @@ ROWS = (
                 'status: "True"}]}\n---\napiVersion',
             ),
         ),
+    ),
+    Row(
+        "backup: a later one was skipped",
+        "EtcdBackupFailed",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: operator.openshift.io/v1alpha1\nkind: EtcdBackup\nmetadata: {name: nightly-4, "
+                'creationTimestamp: "2026-01-14T02:00:00Z"}\nstatus: {conditions: [{type: BackupSkipped, '
+                'status: "True"}]}\n---\napiVersion',
+            ),
+        ),
+        ("EtcdBackupFailed",),
+    ),
+    Row(
+        "backup: the only one runs",
+        "EtcdBackupFailed",
+        (('type: BackupFailed, status: "True"', 'type: BackupPending, status: "True"'),),
+        ("EtcdBackupFailedUnknown?",),
     ),
     Row(
         "backup: an earlier one came to its end",

@@ -8,12 +8,13 @@ Why it matters: from 1.35 on, a client that opens a WebSocket (kubectl 1.31 and 
 `create`.
 
 Remedy: grant `create` of these subresources, too; or set the feature gate AuthorizePodWebsocketUpgradeCreatePermission
-to false for the time being.
+to false for the time being, which 1.38 and later do not allow.
 
 Accepting it is right where these accounts should not have that access.
 
 Source of the rule: kubernetes, `pkg/registry/core/pod/rest/subresources.go` (ensureAuthorizedForVerb) and
-`pkg/features/kube_features.go` (AuthorizePodWebsocketUpgradeCreatePermission: beta and on in 1.35), #134577.
+`pkg/features/kube_features.go` (AuthorizePodWebsocketUpgradeCreatePermission: beta and on in 1.35, locked in 1.38),
+#134577.
 """
 
 from __future__ import annotations

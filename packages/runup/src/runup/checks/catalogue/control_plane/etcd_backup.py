@@ -1,8 +1,9 @@
 """The newest backup of etcd failed.
 
-Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. If it has no condition, the
-result is Unknown. A cluster without EtcdBackups is not evaluated: backups may be made in other ways, of which the
-cluster knows nothing.
+Applies when, of the EtcdBackups of the cluster that came to an end, the newest has the condition BackupFailed. One that
+the operator skipped (BackupSkipped), or that still runs, does not count. If there are EtcdBackups and none reports its
+end, the result is Unknown. A cluster without EtcdBackups is not evaluated: backups may be made in other ways, of which
+the cluster knows nothing.
 
 Why it matters: only a backup can undo an update that went wrong.
 
@@ -39,6 +40,7 @@ metadata: {name: nightly-3, creationTimestamp: "2026-01-14T01:00:00Z"}
 status:
   conditions: [{type: BackupFailed, status: "True", reason: BackupFailed, message: the volume is full}]
 """
+_ENDS = ("BackupCompleted", "BackupFailed")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -47,19 +49,28 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     backups = snapshot.all_or_none(EtcdBackup)
     if not backups:
         return
-    newest = max(backups, key=lambda backup: (backup.metadata.creation_timestamp or _NEVER, backup.metadata.name))
+    ended = [backup for backup in backups if any(_is_true(backup, type_) for type_ in _ENDS)]
+    newest = max(
+        ended or backups, key=lambda backup: (backup.metadata.creation_timestamp or _NEVER, backup.metadata.name)
+    )
+    command = f"`oc describe etcdbackup {newest.metadata.name}`"
     failed = find(newest.status.conditions, "BackupFailed")
+    if not ended:
+        why = f"no backup of etcd reports its end, the newest is {newest.metadata.name}"
+        yield unknown(NAME, why, [newest], fix=f"See {command}.")
     # One that is not in the list may be newer.
-    if failed is not None and failed.status == "True" and snapshot.has_all(resource_of(EtcdBackup)):
+    elif failed is not None and failed.status == "True" and snapshot.has_all(resource_of(EtcdBackup)):
         yield risk(
             NAME,
             f"The newest backup of etcd, {newest.metadata.name}, failed{condition_text(failed)}",
             [newest],
-            fix=f"See `oc describe etcdbackup {newest.metadata.name}`, and make a backup before the update.",
+            fix=f"See {command}, and make a backup before the update.",
         )
-    elif not newest.status.conditions:
-        why = f"the newest backup of etcd, {newest.metadata.name}, does not report how it went"
-        yield unknown(NAME, why, [newest], fix=f"See `oc describe etcdbackup {newest.metadata.name}`.")
+
+
+def _is_true(backup: EtcdBackup, type_: str) -> bool:
+    condition = find(backup.status.conditions, type_)
+    return condition is not None and condition.status == "True"
 
 
 CHECK = declared(run, NAME, "etcd", reads=(EtcdBackup, DEFINITIONS), rank=690)

@@ -1,7 +1,7 @@
 """A component of the control plane is configured in an unsupported way.
 
 Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager, kube-scheduler,
-etcd, authentication, openshift-apiserver or openshift-controller-manager is not empty.
+etcd, authentication, openshift-apiserver or openshift-controller-manager is set, also to an empty object.
 
 Why it matters: the operator says Upgradeable=False for it, and the target's component has never been tried with it.
 
@@ -46,11 +46,12 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     for kind, component in CONFIGURED:
         for operator in snapshot.all_or_none(kind):
             overrides = operator.spec.unsupported_config_overrides
-            if overrides:
+            if overrides is not None:
                 keys = sorted(map(str, overrides)) if isinstance(overrides, dict) else [str(overrides)[:60]]
                 yield risk(
                     NAME,
-                    f"{component} is configured in an unsupported way: unsupportedConfigOverrides has {names(keys)}.",
+                    f"{component} is configured in an unsupported way: unsupportedConfigOverrides "
+                    f"{f'has {names(keys)}' if keys else 'is an empty object'}.",
                     [operator],
                     fix=f"`oc edit {kind.__name__.lower()}.operator.openshift.io cluster`, and take the overrides out.",
                 )

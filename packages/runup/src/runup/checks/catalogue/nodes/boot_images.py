@@ -116,7 +116,8 @@ def _version_beyond_skew(settings: MachineConfiguration) -> str:
             # As the operator does: a text that is no version limits nothing.
             return ""
         return f"ocpVersion {boot_image_version.ocp_version}" if version.minor_version < OLDEST_RELEASE else ""
-    match = re.match(r"(\d+)\.(\d+)\.(\d+)", boot_image_version.rhcos_version)
+    # With a date of another length the operator limits nothing.
+    match = re.match(r"(\d+)\.(\d+)\.(\d{8}|\d{12})(?!\d)", boot_image_version.rhcos_version)
     if not match:
         return ""
     rhel = (int(match[1]), int(match[2]))

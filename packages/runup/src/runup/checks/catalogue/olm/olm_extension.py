@@ -1,8 +1,8 @@
 """An operator of the newer OLM is not installed as asked for, or its package is at its end.
 
 Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
-Progressing with reason Retrying or Blocked for ten minutes or more: its next version cannot be installed. One whose
-condition Installed is missing or Unknown is Unknown.
+Progressing with reason Retrying, Blocked, InvalidConfiguration or ProgressDeadlineExceeded for ten minutes or more: its
+next version cannot be installed. One whose condition Installed is missing or Unknown is Unknown.
 
 Why it matters: its content is missing or incomplete, and an update of the cluster does not fix it.
 
@@ -31,6 +31,8 @@ from runup.checks.writing import (
 
 NAME = "ClusterExtensionNotInstalled"
 UNHEALTHY_CONDITIONS = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
+# Reasons of Progressing with which no next version comes by itself.
+STUCK_REASONS = ("Retrying", "Blocked", "InvalidConfiguration", "ProgressDeadlineExceeded")
 EXAMPLE = """
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterExtension
@@ -72,7 +74,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             installed.status != "False"
             and progressing is not None
             and (
-                progressing.reason in ("Retrying", "Blocked")
+                progressing.reason in STUCK_REASONS
                 and (
                     progressing.last_transition_time is None
                     or context.now - progressing.last_transition_time >= DOWN_PATIENCE

@@ -1,8 +1,8 @@
 """Pods may take longer to end than a drain waits.
 
-Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour. The machine-config
-operator gives up a drain after that time, reports the node, and begins again. Other tools that update nodes wait as
-long or less.
+Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour. After that time the
+machine-config operator reports the drain as failed, and continues to try. Other tools that update nodes wait as long or
+less.
 
 Why it matters: a node that such a pod is on can hold up its pool for hours.
 
@@ -12,7 +12,7 @@ custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
 Accepting it is right where the pods end sooner than they may.
 
 Source of the rule: the documentation of Google Kubernetes Engine, Node upgrade strategies (a drain respects budgets and
-grace periods for up to an hour); machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
+grace periods for up to an hour); machine-config-operator, `pkg/controller/drain` (DrainTimeoutDuration, an hour).
 """
 
 from __future__ import annotations
