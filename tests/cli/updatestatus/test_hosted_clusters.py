@@ -113,7 +113,8 @@ def test_a_fleet_shows_hosted_clusters_after_their_management_cluster(run: Run, 
     folder = tmp_path / "fleet"
     folder.mkdir()
     for name in ("hub", "plain"):
-        nodes = {"apiVersion": "v1", "kind": "NodeList", "items": [node_json("worker-1", kubelet="v1.34.2")]}
+        items = [node_json("worker-1", kubelet="v1.34.2")]
+        nodes = {"apiVersion": "v1", "kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": items}
         (folder / name).mkdir()
         (folder / name / "nodes.json").write_text(json.dumps(nodes))
         (folder / name / "version.json").write_text(json.dumps({"serverVersion": {"gitVersion": "v1.34.2"}}))
