@@ -124,6 +124,18 @@ OBJECTS: dict[str, tuple[Report, Report, tuple[Change, ...], tuple[Change, ...]]
         (Change("Cordoned", (), whole=False, more=1),),
         (),
     ),
+    "fewer objects, and the check is unknown in part": (
+        about("Cordoned", "a", "b"),
+        replace(about("Cordoned", "a"), risks=(*about("Cordoned", "a").risks, *report("CordonedUnknown").risks)),
+        (Change("CordonedUnknown", (), whole=True),),
+        (),
+    ),
+    "fewer objects, unknown both times": (
+        about("CordonedUnknown", "a", applies="Unknown"),
+        about("CordonedUnknown", applies="Unknown"),
+        (),
+        (),
+    ),
     "one that could not be told before": (about("Cordoned", applies="Unknown"), about("Cordoned", "a"), (), ()),
 }
 

@@ -53,13 +53,15 @@ class CompleteKinds:
     """Kinds as (group, plural). `whole`: every object is known; `partly`: only some are, or those of some namespaces.
 
     `namespaces` names the namespaces for which a kind in `partly` is known in full. `absent`: the server did not have
-    the kind. `fields`: those that the dump has of a kind, in the form of its record; a kind without has all.
+    the kind, `served`: it did, whether or not the dump has its objects. `fields`: those that the dump has of a kind, in
+    the form of its record; a kind without has all.
     """
 
     whole: frozenset[Resource] = frozenset()
     partly: frozenset[Resource] = frozenset()
     namespaces: Mapping[Resource, frozenset[str]] = field(default_factory=dict)
     absent: frozenset[Resource] = frozenset()
+    served: frozenset[Resource] = frozenset()
     fields: Mapping[Resource, str] = field(default_factory=dict)
 
     def covers(self, resource: Resource, namespace: str = "") -> bool:
@@ -140,7 +142,11 @@ def complete_kinds(
     }
     partly = (frozenset(held_namespaces) | frozenset(namespaces)) - whole
     known_kinds = CompleteKinds(whole=whole, partly=partly, namespaces=namespaces)
-    return replace(known_kinds, absent=record.absent, fields=record.fields) if record else known_kinds
+    return (
+        replace(known_kinds, absent=record.absent, served=record.served, fields=record.fields)
+        if record
+        else known_kinds
+    )
 
 
 Plural = Callable[[str, str], Resource]
@@ -368,13 +374,15 @@ def is_must_gather(root: Path, top: Path) -> bool:
 
 
 class Recorded(NamedTuple):
-    """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL; kinds of no server.
+    """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL.
 
-    `fields` are those that the objects of a kind have, if they are not whole.
+    The server did not have the kinds in `absent`, and had those in `served`. `fields` are those that the objects of a
+    kind have, if they are not whole.
     """
 
     known: tuple[tuple[Resource, str], ...]
     absent: frozenset[Resource]
+    served: frozenset[Resource]
     fields: Mapping[Resource, str]
 
 
@@ -388,6 +396,7 @@ def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
         return None
     recorded: list[tuple[Resource, str]] = []
     absent: set[Resource] = set()
+    served: set[Resource] = set()
     fields: dict[Resource, str] = {}
     for row in _rows_of_record(root / COLLECTED, "kinds"):
         plural, _, group = str(row.get("resource") or "").partition(".")
@@ -403,9 +412,8 @@ def read_record(root: Path, items_in: Mapping[Path, int]) -> Recorded | None:
             held = [items_in[file] for file in files if file in items_in and not file.is_symlink()]
             if len(held) == len(files) and row.get("count", sum(held)) == sum(held):
                 recorded += [((group, plural), str(namespace)) for namespace in namespaces_read]
-        elif row.get("state") == "absent":
-            absent.add((group, plural))
-    return Recorded(tuple(recorded), frozenset(absent), fields)
+        (absent if row.get("state") == "absent" else served).add((group, plural))
+    return Recorded(tuple(recorded), frozenset(absent), frozenset(served), fields)
 
 
 def _rows_of_record(file: Path, key: str) -> list[dict[str, Any]]:

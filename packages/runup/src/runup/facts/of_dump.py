@@ -80,6 +80,7 @@ def snapshot_of_dump(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
         partly=why_partly,
         complete_in=lambda resource: collected.namespaces.get((resource.group, resource.plural), ()),
         absent=lambda resource: (resource.group, resource.plural) in collected.absent,
+        served=lambda resource: (resource.group, resource.plural) in collected.served,
     )
     return replace(snapshot, unreadable={**snapshot.unreadable, **insufficient}) if insufficient else snapshot
 

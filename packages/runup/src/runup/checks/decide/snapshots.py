@@ -38,12 +38,13 @@ def snapshot_of(
     partly: Why = lambda _: "",
     complete_in: Callable[[Resource], Collection[str]] = lambda _: (),
     absent: Callable[[Resource], bool] = lambda _: False,
+    served: Callable[[Resource], bool] = lambda _: False,
 ) -> Snapshot:
     """Returns the snapshot of `objects` for checks that read `reads`.
 
     `lacking` returns why a kind without an object in `objects` is not known (empty: the cluster has no object of it).
     `partly` returns why the cluster may have more objects of a kind, and `complete_in` the namespaces in which it has
-    no more. `absent` returns whether the server is known not to have the kind.
+    no more. `absent` returns whether the server is known not to have the kind, and `served` whether it is known to.
     """
     typed_reads = tuple(dict.fromkeys(resource for resource in reads if has_type(resource)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
@@ -107,7 +108,7 @@ def snapshot_of(
         absent=frozenset(
             resource
             for resource, why in unreadable.items()
-            if why == OTHER_VERSION or absent(resource) or has_definitions(resource.group)
+            if why == OTHER_VERSION or absent(resource) or (has_definitions(resource.group) and not served(resource))
         ),
         complete_in={
             resource: frozenset(namespaces) for resource in found_by_read if (namespaces := complete_in(resource))

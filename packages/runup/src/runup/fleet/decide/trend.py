@@ -16,8 +16,8 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
     """One report of a cluster next to the last one before it that was completed and has the same target.
 
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
-    risk whose check could not tell this time is not gone. `came` and `went` are the risks with the objects that they
-    name since then, or no longer; a risk about no object in particular has none.
+    risk whose check could not tell this time is not gone, and neither are its objects. `came` and `went` are the risks
+    with the objects that they name since then, or no longer; a risk about no object in particular has none.
     """
 
     cluster: str
@@ -75,11 +75,7 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
             risks_now, risks_before = (
                 {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
             )
-            still = {
-                name: risk
-                for name, risk in risks_before.items()
-                if name in risks_now or not may_be_untold(report, name)
-            }
+            known = {name: risk for name, risk in risks_before.items() if not may_be_untold(report, name)}
             applies = sum(risk.applies == "True" for risk in report.risks)
             report_steps.append(
                 ReportStep(
@@ -91,7 +87,7 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
                     unknown=len(report.risks) - applies,
                     first=last_report is None,
                     came=_changes(risks_now, risks_before) if last_report else (),
-                    went=_changes(still, risks_now) if last_report else (),
+                    went=_changes(known, risks_now) if last_report else (),
                 )
             )
             last_reports[cluster, report.target_version] = report
@@ -104,9 +100,13 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
 
 def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
     """Returns what the risks `risks` name and those of the same names `other_risks` do not."""
-    # A check that could not tell names no objects, so none of them came or went.
-    known = (risk for risk in risks.values() if other_risks.get(risk.name, risk).applies == risk.applies)
-    return changes(known, other_risks)
+    # A check that is unknown does not name all of its objects, so none of them came or went.
+    comparable = (
+        risk
+        for risk in risks.values()
+        if risk.name not in other_risks or risk.applies == other_risks[risk.name].applies == "True"
+    )
+    return changes(comparable, other_risks)
 
 
 def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -> tuple[Day, ...]:
