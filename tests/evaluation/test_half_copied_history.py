@@ -34,6 +34,7 @@ def halve(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [Path.unlink, halve], ids=["missing", "cut"])
 @pytest.mark.parametrize("sample", ["skip-level", "plain-kubernetes"])
 def test_shows_nothing_as_gone_that_is_not_in_the_dump(
