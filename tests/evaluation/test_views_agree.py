@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -17,10 +19,9 @@ from tests.few_or_many import few_or_many
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang import yaml as kyaml
-from runup.cli.fleet import parquet_file
 from runup.cli.fleet.render import fleet_forms, fleet_page, fleet_text
 from runup.cli.preflight.outputs import Shown
-from runup.cli.preflight.render import cause_texts, output_formats
+from runup.cli.preflight.render import cause_texts, ci_annotations, output_formats, risk_rows
 from runup.cli.preflight.render.finding_texts import verdict_parts
 from runup.cli.preflight.render.preflight_page import page
 from runup.cli.render.screen import Screen
@@ -241,8 +242,44 @@ def _html(result: ClusterResult) -> View:
 
 
 def _parquet(result: ClusterResult) -> View:
-    rows = [row for row in parquet_file.rows([result]) if row["risk"]]
+    rows = [row for row in risk_rows.rows([result]) if row["risk"]]
     return View({row["risk"]: row["state"] for row in rows}, {row["risk"]: row["severity"] for row in rows})
+
+
+def _csv(result: ClusterResult) -> View:
+    text = io.StringIO("".join(risk_rows.as_csv(Shown(results=[result]))), newline="")
+    rows = [row for row in csv.DictReader(text) if row["risk"]]
+    return View({row["risk"]: row["state"] for row in rows}, {row["risk"]: row["severity"] for row in rows})
+
+
+_COMMAND = re.compile(r"^::(error|warning|notice) (?:file=\S+,line=\d+,)?title=\S+ (\S+)::.+$", re.MULTILINE)
+
+
+def _annotates(result: ClusterResult, severities: Mapping[str, str]) -> None:
+    """Open risks are annotated, and no other: `severities` by name."""
+    all_risks = (*result.findings.guard_risks, *result.findings.risks)
+    open_risks = {
+        risk.name: risk.severity or "warning"
+        for risk in all_risks
+        if risk.state in ("applies", "refuses", "unknown") and risk.applies != "False"
+    }
+    assert severities == (open_risks if result.findings.completed else {"preflight": "critical"} | open_risks)
+
+
+def _github(result: ClusterResult) -> View:
+    text = "".join(ci_annotations.as_github(Shown(results=[result])))
+    commands = _COMMAND.findall(text)
+    assert len(commands) == len(text.splitlines())
+    names = {"error": "critical", "warning": "warning", "notice": "info"}
+    _annotates(result, {name: names[level] for level, name in commands})
+    return View()
+
+
+def _gitlab(result: ClusterResult) -> View:
+    entries = json.loads(ci_annotations.as_gitlab(Shown(results=[result])))
+    names = {"critical": "critical", "major": "warning", "info": "info"}
+    _annotates(result, {entry["check_name"]: names[entry["severity"]] for entry in entries})
+    return View()
 
 
 VIEWS: dict[str, Callable[[ClusterResult], View]] = {
@@ -254,6 +291,9 @@ VIEWS: dict[str, Callable[[ClusterResult], View]] = {
     "text": _text,
     "html": _html,
     "parquet": _parquet,
+    "csv": _csv,
+    "github": _github,
+    "gitlab": _gitlab,
 }
 
 

@@ -144,7 +144,10 @@ def test_gitlab(place: Place) -> None:
     assert place.run(script, **merge) == 0
     assert place.text("started.txt").endswith(" https://gitlab.example/api/v4/projects/3/merge_requests/7/notes\n")
     assert "0 new, 0 gone" in place.text("change.md")
-    assert ElementTree.parse(place.folder / read["artifacts"]["reports"]["junit"]).getroot().tag == "testsuites"
+    reports = read["artifacts"]["reports"]
+    assert ElementTree.parse(place.folder / reports["junit"]).getroot().tag == "testsuites"
+    # What is known from the default branch is not annotated again.
+    assert json.loads(place.text(reports["codequality"])) == []
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("warning", 2), ("never", 0)])

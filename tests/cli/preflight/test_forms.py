@@ -316,8 +316,57 @@ def test_every_form_of_the_table_has_its_renderers_and_its_row_in_the_page() -> 
     """The table names functions that exist; docs/reference/cli.md lists the forms of both commands."""
     page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
     for name, form in outputs.FORMS.items():
-        for place in filter(None, form):
+        for place in filter(None, (form.preflight, form.fleet)):
             module, _, function = place.partition(":")
             assert callable(getattr(import_module(module), function)), name
     assert f"| `-o`, `--output` | {', '.join(f'`{name}`' for name in outputs.PREFLIGHT_FORMS)} |" in page
     assert all(name in page for name in outputs.FLEET_FORMS)
+
+
+def as_text(form: str, *results: forms.ClusterResult) -> str:
+    """Returns the results in an output form."""
+    return "".join(map(str, outputs.render(form, outputs.Shown(results=results))))
+
+
+def test_github_has_a_command_for_each_open_risk() -> None:
+    """The worst come first, because a step shows ten; a cluster that could not be evaluated is an error."""
+    assert as_text("github", FAILED_ONE, JUDGED_ONE) == (
+        "::error title=beta%3A preflight::the dump is *empty*\n"
+        "::error title=alpha%3A SlowDisks::Disks are slow. Fix: Take faster ones.\n"
+        "::warning title=alpha%3A Unsure::Who knows.\n"
+    )
+
+
+def test_a_message_cannot_be_a_command_of_github() -> None:
+    """The escapes of actions/toolkit: a line of its own would be run as a command."""
+    message = "50%\r\n::set-env name=X::y"
+    findings = replace(JUDGED, risks=(replace(DISKS, message=message, fix=""),))
+    hostile = forms.ClusterResult(name="a,b:c", findings=findings)
+    assert as_text("github", hostile) == ("::error title=a%2Cb%3Ac%3A SlowDisks::50%25%0D%0A::set-env name=X::y\n")
+
+
+def test_gitlab_has_an_entry_for_each_open_risk() -> None:
+    """Each has all fields that Code Quality requires, and the same fingerprint in every run."""
+    shown = json.loads(as_text("gitlab", FAILED_ONE, JUDGED_ONE))
+    assert [(each["check_name"], each["severity"], each["description"]) for each in shown] == [
+        ("preflight", "critical", "beta: the dump is *empty*"),
+        ("SlowDisks", "critical", "alpha: Disks are slow. Fix: Take faster ones."),
+        ("Unsure", "major", "alpha: Who knows."),
+    ]
+    assert {each["location"]["path"] for each in shown} == {"alpha", "beta"}
+    assert all(each["location"]["lines"] == {"begin": 1} for each in shown)
+    assert len({each["fingerprint"] for each in shown}) == 3
+    assert shown == json.loads(as_text("gitlab", FAILED_ONE, JUDGED_ONE))
+
+
+def test_csv_has_a_row_for_each_risk_and_no_formula() -> None:
+    """A spreadsheet would evaluate a message that begins like a formula."""
+    formula = replace(JUDGED, risks=(replace(DISKS, message='=HYPERLINK("http://x")'),))
+    failed = forms.ClusterResult(name="beta", findings=FAILED_ONE.findings, tried=NOON)
+    text = as_text("csv", failed, forms.ClusterResult(name="-alpha", findings=formula))
+    assert text == (
+        "cluster,clusterID,source,target,judged,observed,risk,severity,applies,state,accepted,because,message,objects\n"
+        "beta,,5.0.0,5.2.0,false,2026-01-14T12:00:00Z,,,,,,,,\n"
+        "'-alpha,,5.0.0,5.2.0,true,2026-01-14T12:00:00Z,SlowDisks,critical,True,applies,false,,"
+        '"\'=HYPERLINK(""http://x"")",1\n'
+    )

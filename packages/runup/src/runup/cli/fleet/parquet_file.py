@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from runup.cli.errors import CommandError
 from runup.cli.preflight.outputs import STDOUT, Shown, Target
-from runup.evaluation.results import ClusterResult
+from runup.cli.preflight.render import risk_rows
 from runup.extras import missing_package
 
 FORM = "parquet"
 _ROWS_AT_ONCE = 10_000
-_RISK_COLUMNS = ("risk", "severity", "applies", "state", "accepted", "because", "message", "objects")
 
 
 def check(targets: Sequence[Target]) -> None:
@@ -25,36 +23,6 @@ def check(targets: Sequence[Target]) -> None:
         raise CommandError("-o parquet: is no text; give it a file: -o parquet=FILE")
     if paths and importlib.util.find_spec("pyarrow") is None:
         raise CommandError(f"-o parquet: {missing_package('pyarrow', 'parquet')}, or use -o json")
-
-
-def rows(results: Iterable[ClusterResult]) -> Iterator[dict[str, Any]]:
-    """Yields a row for each risk of each cluster.
-
-    For a cluster without risks, or not evaluated, yields one row whose risk columns are empty.
-    """
-    for result in results:
-        findings = result.findings
-        cluster = {
-            "cluster": result.name,
-            "clusterID": findings.cluster_id or None,
-            "source": findings.source or None,
-            "target": findings.target or None,
-            "judged": findings.completed,
-            "observed": findings.observed or result.tried,
-        }
-        for risk in findings.risks:
-            yield cluster | {
-                "risk": risk.name,
-                "severity": risk.severity or None,
-                "applies": risk.applies,
-                "state": risk.state,
-                "accepted": risk.accepted,
-                "because": risk.because or None,
-                "message": risk.message,
-                "objects": len(risk.resources),
-            }
-        if not findings.risks:
-            yield cluster | dict.fromkeys(_RISK_COLUMNS)
 
 
 def as_parquet(shown: Shown) -> bytes:
@@ -76,7 +44,7 @@ def as_parquet(shown: Shown) -> bytes:
         }
     )
     stream = io.BytesIO()
-    all_rows = rows(shown.results)
+    all_rows = risk_rows.rows(shown.results)
     with parquet.ParquetWriter(stream, schema) as writer:
         while part := list(islice(all_rows, _ROWS_AT_ONCE)):
             writer.write_table(arrow.Table.from_pylist(part, schema=schema))

@@ -178,7 +178,7 @@ def _preflights(
         reads_catalogs=flags.reads_catalogs,
         access=registries,
     )
-    with_places = any(form == "sarif" for form, _ in flags.outputs)
+    with_places = outputs.shows_places(flags.outputs)
     return partial(evaluate, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
 
 

@@ -34,21 +34,28 @@ class Form(NamedTuple):
     """An output form: what renders the result of `preflight run`, and of a fleet, as `module:function`.
 
     An empty text means that the command does not have the form. A renderer takes `Shown` and returns the text, its
-    parts, or the bytes of a file. Renderers are imported when they are used.
+    parts, or the bytes of a file. Renderers are imported when they are used. `places`: the form shows the file and line
+    of each object of a dump.
     """
 
     preflight: str
     fleet: str
+    places: bool = False
 
 
 _OF_PREFLIGHT = "runup.cli.preflight.render.output_formats"
+_CSV = "runup.cli.preflight.render.risk_rows:as_csv"
+_OF_CI = "runup.cli.preflight.render.ci_annotations"
 _OF_FLEET = "runup.cli.fleet.render.fleet_forms"
 FORMS = {
     "json": Form(f"{_OF_PREFLIGHT}:as_json", f"{_OF_FLEET}:as_json"),
     "jsonl": Form(f"{_OF_PREFLIGHT}:as_json_lines", f"{_OF_PREFLIGHT}:as_json_lines"),
     "yaml": Form(f"{_OF_PREFLIGHT}:as_yaml", f"{_OF_FLEET}:as_yaml"),
     "junit": Form(f"{_OF_PREFLIGHT}:as_junit", f"{_OF_PREFLIGHT}:as_junit"),
-    "sarif": Form(f"{_OF_PREFLIGHT}:as_sarif", f"{_OF_PREFLIGHT}:as_sarif"),
+    "sarif": Form(f"{_OF_PREFLIGHT}:as_sarif", f"{_OF_PREFLIGHT}:as_sarif", places=True),
+    "github": Form(f"{_OF_CI}:as_github", f"{_OF_CI}:as_github", places=True),
+    "gitlab": Form(f"{_OF_CI}:as_gitlab", f"{_OF_CI}:as_gitlab", places=True),
+    "csv": Form(_CSV, _CSV),
     "markdown": Form(f"{_OF_PREFLIGHT}:as_markdown", f"{_OF_FLEET}:as_markdown"),
     "html": Form(f"{_OF_PREFLIGHT}:as_html", f"{_OF_FLEET}:as_html"),
     "plan": Form(f"{_OF_PREFLIGHT}:as_plan", f"{_OF_PREFLIGHT}:as_plan"),
@@ -90,6 +97,11 @@ def render_for_stdout(targets: Sequence[Target], shown: Shown) -> Iterator[str]:
 
 # (form, file); the file of `-o json` is stdout.
 Target = tuple[str, str]
+
+
+def shows_places(targets: Sequence[Target]) -> bool:
+    """Returns whether an output shows the file and line of each object of a dump."""
+    return any(FORMS[form].places for form, _ in targets)
 
 
 class _Outputs(click.ParamType[tuple[Target, ...]]):

@@ -89,7 +89,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             keeper.keep(name, evaluated, of_dump=bool(flags.dumps))
     clusters, notes = results_of(evaluated_clusters, rules, baseline, now, fail_on=flags.fail_on)
     notes += keeper.notes()
-    if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
+    if flags.dumps and outputs.shows_places(flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=keeper.problems, baseline=baseline)
     return worst_code(cluster_result.findings.exit_code for cluster_result in clusters)
