@@ -42,7 +42,7 @@ class Moved(SystemClock):
         self._ahead_s = 0.0
 
     def move(self, seconds: float) -> None:
-        """Lets so much time pass at once; whoever sleeps continues sleeping."""
+        """Advances the time at once; sleeping tasks stay asleep."""
         self._ahead_s += seconds
 
     def now(self) -> datetime:

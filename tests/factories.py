@@ -379,8 +379,10 @@ def snapshot(
     undecoded: dict[type[Object], str] | None = None,
     incomplete: dict[type[Object], str] | None = None,
 ) -> Snapshot:
-    """What the checks may look at: these objects, no others, some kinds that could not be listed, an object each that
-    could not be read, by its name, and kinds of which there may be more, with the reason."""
+    """Returns a snapshot of these objects.
+
+    It may have kinds that could not be listed, an unreadable object each, and incomplete kinds with the reason.
+    """
     lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys(RESOURCES.values(), ())
     lists |= dict.fromkeys((read for check in CHECKS for read in check.reads), ())
     for obj in objects:

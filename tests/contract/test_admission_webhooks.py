@@ -487,7 +487,7 @@ def test_webhooks_decide_on_no_configuration(hooks: Hooks, hook: Converter) -> N
 
 
 def test_a_changed_spec_counts_as_a_generation(hooks: Hooks, hook: Converter) -> None:
-    """What a webhook changes in an update is a change of the spec."""
+    """A webhook's change in an update counts as a change of the spec."""
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     path = f"/apis/apps/v1/namespaces/{hooks.namespace}/deployments"

@@ -10,7 +10,7 @@ GOOD, BAD = Outcome(True, "", 1.0), Outcome(False, "gone", 2.0)
 
 
 def test_what_the_real_server_passes_is_expected() -> None:
-    """What fails on both, or runs on the sandbox alone, is nothing that the sandbox lacks."""
+    """A test that fails on both, or runs on the sandbox alone, shows no gap of the sandbox."""
     real = {"both": GOOD, "lost": GOOD, "hopeless": BAD}
     report = compared({REAL: real, SANDBOX: {"both": GOOD, "lost": BAD, "hopeless": BAD, "more": BAD}})
     assert report == {

@@ -35,7 +35,7 @@ async def test_it_serves_until_it_is_told_to_stop() -> None:
 
 @pytest.mark.parametrize(("part", "error"), [(_bug, KeyError), (_ends, SandboxError)], ids=["a bug", "a quiet end"])
 async def test_a_part_that_ends_is_no_secret(part: object, error: type[Exception]) -> None:
-    """What ended it is raised, rather than a cluster that does only some of its work."""
+    """The error that ended the cluster is raised; a cluster never continues in part."""
     assert callable(part)
     tasks = [asyncio.create_task(_for_ever()), asyncio.create_task(part())]
     async with asyncio.timeout(90):

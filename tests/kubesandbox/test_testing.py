@@ -30,7 +30,7 @@ def api(kube_api_factory: KubeApiFactory) -> Iterator[KubeApi]:
 
 
 def get(api: KubeApi, path: str, **headers: str) -> Any:
-    """What a client finds that is given the parts and no kubeconfig."""
+    """Reads with a client that gets the parts instead of a kubeconfig."""
     context = ssl.create_default_context(cafile=str(api.ca))
     if not headers:
         context.load_cert_chain(api.client_certificate, api.client_key)

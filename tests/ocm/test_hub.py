@@ -463,7 +463,7 @@ def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[st
 
 
 def test_the_page_types_the_same() -> None:
-    """What is typed here is in docs/how-to/fleets.md."""
+    """Types the commands of docs/how-to/fleets.md."""
     page = DOCS.read_text()
     for words in (
         "runup fleet addon --placement fleet/all --every",

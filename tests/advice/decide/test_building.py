@@ -129,7 +129,7 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "a risk without words": (
         ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": ".", "matchingRules": ALWAYS}}, {}),
-        "b/x.yaml: a risk needs name and message and url beside matchingRules",
+        "b/x.yaml: a risk needs name and message and url in addition to matchingRules",
     ),
     "raw that is a list": (("1.0.0", {}, {}, ["x"]), "raw/metadata.json: a mapping is wanted"),
 }

@@ -1,7 +1,7 @@
-"""The checks that carry an example: it applies, what is nearly it does not, and an empty cluster is as it should be.
+"""Tests the examples of checks: each applies, near misses do not, and an empty cluster is clear.
 
-A row is the check's own example with some words replaced, and what the check then says: `Name` where it applies,
-`Name?` where it is unknown. What a check says without its rights is in `test_needs.py`.
+A row is the check's own example with some words replaced, and the expected risks: `Name` if it applies, `Name?` if it
+is unknown. Results without rights are in `test_needs.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Rights: with what a check declares it answers; without any one of them it says so and names it, and nobody else does.
+"""A check answers with its declared rights; without any one of them it, and no other check, reports the missing right.
 
-Walked over all checks and all that they read. What a check can do without is a row of `OPTIONAL`, with its reason.
+The tests walk over all checks and all kinds that they read. Kinds that a check does not need are rows of `OPTIONAL`,
+with the reason.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def outcome(*findings: Finding) -> CheckOutcome:
 
 
 def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
-    """What is of nodes at the next update of nodes; an old kubelet at the control plane's step that refuses it."""
+    """Findings about nodes belong to the next node update; old kubelets to the step that refuses them."""
     stored = Finding(name="Stored", message="m", resources=(CRD,))
     later = Finding(name="Later", message="m", resources=(CRD,))
     drain = Finding(name="Drain", message="m", resources=(POD,))

@@ -1,6 +1,6 @@
-"""`runup fleet addon` and `--hub` as typed, on a server that knows the hub's kinds without their rules.
+"""Runs `runup fleet addon` and `--hub` on a server that knows the hub's kinds without their rules.
 
-What a real hub and its agents do with it is in tests/ocm.
+Tests with a real hub and its agents are in tests/ocm.
 """
 
 from __future__ import annotations

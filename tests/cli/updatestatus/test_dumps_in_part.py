@@ -121,7 +121,7 @@ ROWS: dict[str, tuple[tuple[JSON, ...], set[str]]] = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_what_a_dump_lacks(name: str, tmp_path: Path) -> None:
-    """Told where something moves that it would say something of, and nowhere else."""
+    """The gap is reported only while the missing kind matters."""
     objects, missing = ROWS[name]
     assert _missing(_found(tmp_path, *objects, MACHINE_CONFIG, CONFIGURATION)) == missing
 
@@ -154,7 +154,7 @@ INFRASTRUCTURE = _object(
     ],
 )
 def test_what_the_cluster_is_called(tmp_path: Path, more: tuple[JSON, ...], name: str) -> None:
-    """By the best that the dump has, whoever wrote the report."""
+    """Uses the best report in the dump, whichever informer wrote it."""
     objects = (STILL, ETCD, _pool_with("worker", 3), QUIET, *more)
     assert _found(tmp_path, *objects).cluster == name
     written = _object("UpdateStatus", "cluster", "update.openshift.io/v1alpha1", status={"conditions": []})
@@ -187,5 +187,5 @@ def test_a_kind_of_which_the_dump_has_a_part_is_told_with_its_reason(tmp_path: P
     found = _found(tmp_path, _version("True"), ETCD, MACHINE_CONFIG, _pool_with("worker", 1))
     why = "the dump has only a part of the nodes: whether there were others is not known"
     shown = json.dumps(found.obj)
-    assert "Nodes are known in part, so what the others would tell is not known" in shown
+    assert "Nodes are known in part, so part of the status is unknown" in shown
     assert why in shown

@@ -298,12 +298,12 @@ def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in text
     assert "Worker Upgrade" not in text
-    assert "Message: Nodes could not be read, so what they would tell is not known\n" in text
+    assert "Message: Nodes could not be read, so part of the status is unknown\n" in text
     assert 'Description: nodes is forbidden: User "nobody" cannot list resource "nodes"' in text
 
 
 def test_trouble_with_one_kind_is_a_line_of_the_report(server: Server) -> None:
-    """Whoever follows the update asks again instead: what is not seen for a moment is not over."""
+    """A watching user asks again, because an unreadable moment does not end the update."""
     from runup.cli.updatestatus.render import status_text as rendered
     from runup.updatestatus.decide import read_status as read
 
@@ -315,7 +315,7 @@ def test_trouble_with_one_kind_is_a_line_of_the_report(server: Server) -> None:
     found = status_live.read(client, lambda: now)
     text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in text
-    assert "Message: Nodes could not be read, so what they would tell is not known\n" in text
+    assert "Message: Nodes could not be read, so part of the status is unknown\n" in text
     assert "Description: etcdserver: request timed out" in text
     with pytest.raises(ServerError):
         status_live.read(client, lambda: now, following=True)
@@ -339,7 +339,7 @@ def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) ->
     assert isinstance(snapshot.nodes, tuple)
     assert [node.metadata.name for node in snapshot.nodes] == nodes[1:]
     text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
-    assert f"Message: Node {nodes[0]} could not be read, so what it would tell is not known\n" in text
+    assert f"Message: Node {nodes[0]} could not be read, so part of the status is unknown\n" in text
     assert "Description: Invalid enum value 'true' - at `$.status.conditions[0].status`" in text
 
 
@@ -621,7 +621,7 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
         "  status: {phase: Running}\n"
     )
     ran = run("upgrade", "status", "--dump", folder, "--details=health")
-    assert "Pending Pods are known in part, so what the others would tell is not known" in ran.out
+    assert "Pending Pods are known in part, so part of the status is unknown" in ran.out
     assert "of pods the dump has only the namespace openshift-dns: whether there were others is not known" in ran.out
     listed.write_text(namespaces("openshift-dns"))
     assert "known in part" not in run("upgrade", "status", "--dump", folder, "--details=health").out
@@ -637,7 +637,7 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
     ],
 )
 def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missing: str, said: str) -> None:
-    """While something is updating; what they would tell is not known, and not nothing."""
+    """During an update, unreadable inputs are unknown, not absent."""
     folder = must_gather(tmp_path)
     (folder / "image" / "namespaces" / "openshift-machine-config-operator" / missing).unlink()
     ran = run("upgrade", "status", "--dump", folder, "--details=health")
@@ -647,7 +647,7 @@ def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missi
 
 
 def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
-    """By its own words, whoever it is."""
+    """The report names its informer in the informer's words."""
     from kubesandbox.apiserver.access.collected import NAMESPACE, PARTLY_COLLECTED
 
     data = {"nodes": "some nodes are lost", "pods": "some pods are lost"}
@@ -672,7 +672,7 @@ def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: 
     folder = must_gather(tmp_path)
     shutil.rmtree(folder / "image" / "cluster-scoped-resources" / "core")
     ran = run("upgrade", "status", "--dump", folder)
-    assert "Nodes could not be read, so what they would tell is not known" in ran.out
+    assert "Nodes could not be read, so part of the status is unknown" in ran.out
 
 
 def test_a_report_that_nobody_keeps_is_not_believed(server: Server, run: Run, report: JSON) -> None:
@@ -804,7 +804,7 @@ def test_an_old_report_is_marked_where_the_cluster_may_not_be_read(server: Serve
     ],
 )
 def test_a_lease_that_tells_nothing(server: Server, report: JSON, refused: bool, err: str) -> None:
-    """Could not tell is not current, and is said; of a report that nobody keeps the cluster is asked."""
+    """An unknown age is not current, and is reported; without a current report the cluster is read directly."""
     absent = NotFound(Status(message="not found", code=404), calls.list_raw(LEASES).request)
     client: Any = Scripted(server.client, {"leases": as_nobody(server) if refused else absent})
     found = status_live.read(client, lambda: datetime(2023, 11, 3, 17, 27, tzinfo=UTC))
@@ -931,7 +931,7 @@ def test_whoever_ends_the_watching_is_told_what_goes_on(
 
 
 def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
-    """The last look's that saw something; while the server was never seen there is none."""
+    """Shows the last successful look; before the first one there is nothing to show."""
     from kubekit.kube.api_errors import Unreachable
 
     away: dict[str, KubeError] = {"updatestatuses": Unreachable("https://x", "x:1", "connection refused", refused=True)}
@@ -1047,7 +1047,7 @@ ALERTS_NOTE = "Unable to fetch alerts, ignoring alerts in 'Update Health':  {}\n
 def test_alerts_that_the_controller_could_not_have(
     server: Server, run: Run, report: JSON, condition: JSON | None, note: str
 ) -> None:
-    """As the command says it of its own."""
+    """The text is the command's own."""
     stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
     others = [each for each in stored["status"]["conditions"] if each["type"] != "AlertsReachable"]
     seen = {"type": "AlertsReachable", "reason": "R", "lastTransitionTime": "2023-11-03T17:26:54Z", **(condition or {})}
@@ -1083,7 +1083,7 @@ def test_watching_on_a_terminal(server: Server, report: JSON, no_color: str, mon
 
 
 def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
-    """With the server's words; one that is not there is none."""
+    """The error quotes the server; a missing object is not an error."""
     forbidden = as_nobody(server)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     client: Any = Scripted(server.client, {"deployments": forbidden})
@@ -1094,7 +1094,7 @@ def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
 
 
 def test_operators_that_may_not_be_read_are_not_none(server: Server, report: JSON) -> None:
-    """A cluster without any is none of OpenShift, and an error; of one whose operators are refused all else is told."""
+    """A cluster without ClusterOperators is not OpenShift, and an error; if they are refused, all else is shown."""
     now = datetime(2023, 11, 3, 17, 27, tzinfo=UTC)
     snapshot = read_cluster.observe(server.client, now, (Forbidden, NotFound))
     lacking = replace(snapshot, cluster_operators=Unreadable("may not be listed"))

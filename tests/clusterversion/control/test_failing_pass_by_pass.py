@@ -229,7 +229,7 @@ async def test_a_record_that_is_not_taken(scene: Scene, refusal: Refusal, told_a
 
 
 async def test_a_record_that_is_not_taken_while_nobody_asks_for_a_preflight(scene: Scene) -> None:
-    """No condition of a preflight can say so: it is a failure of the passes, tried again later, and told as one."""
+    """No preflight condition fits, so the passes fail, are retried, and are reported as failing."""
     scene.world.ask_preflight().settle()
     assert scene.world.observed.history is not None
     scene.world.ask(None)
@@ -245,7 +245,7 @@ async def test_a_record_that_is_not_taken_while_nobody_asks_for_a_preflight(scen
 
 @pytest.mark.parametrize("applies", [True, False], ids=["who applies", "who only records"])
 async def test_passes_that_fail_again_and_again_are_told(scene: Scene, applies: bool) -> None:
-    """After fifteen in a row; whoever only records leaves that to anybody who applies."""
+    """Reports after fifteen failures in a row; an operator with --record-only leaves that to the managing operator."""
     controller = scene.controller(applies=applies)
     scene.metrics.count = None  # type: ignore[method-assign,assignment]
     assert await passes(controller, 14) == ["reconcile failed"] * 14

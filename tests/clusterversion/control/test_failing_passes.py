@@ -18,7 +18,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 
 
 async def no_config_maps(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
-    """Whoever writes a ConfigMap is refused, as by a webhook or a quota."""
+    """Refuses writes of ConfigMaps, as a webhook or a quota does."""
     if request.method != "GET" and "/configmaps" in request.path:
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden"}
         return web.json_response(status | {"message": "no ConfigMaps here"}, status=403)

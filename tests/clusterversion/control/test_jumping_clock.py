@@ -67,7 +67,7 @@ async def test_a_clock_that_is_set_by_a_day_ends_no_preflight(tmp_path: Path, of
 
 
 async def test_a_preflight_that_failed_to_verify_is_tried_again_after_the_clock_was_set_back(tmp_path: Path) -> None:
-    """A verification of tomorrow is none of a moment ago."""
+    """A verification dated tomorrow does not count as recent."""
     clock = SetClock()
     async with cluster(tmp_path) as (world, manager), running(manager(clock=clock)):
         signatures = tmp_path / "payload" / "signatures"

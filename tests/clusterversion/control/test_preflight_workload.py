@@ -69,7 +69,7 @@ async def quota_on_the_deployment(world: Cluster) -> None:
 
 
 async def quota_in_an_event(world: Cluster) -> None:
-    """As the ReplicaSet controller tells its ReplicaSet."""
+    """The quota's message as the ReplicaSet controller writes it."""
     name = f"{preflight_deployment.NAME}-6f9d8c5b7"
     found = await world.deployment()
     assert found is not None and found.metadata.creation_timestamp is not None

@@ -47,7 +47,7 @@ class Listener(World):
         self.metrics = Metrics(self.clock)
 
     def step(self) -> Plan[Work]:
-        """One pass, told."""
+        """Runs one pass and logs it."""
         observed = self.observed
         self.metrics.look(observed)
         plan = super().step()

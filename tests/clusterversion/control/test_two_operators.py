@@ -1,4 +1,4 @@
-"""Two operators over one cluster: the audit log tells who writes, whatever becomes of the lease and of clocks."""
+"""Runs two operators on one cluster: the audit log shows the writer, despite lease and clock changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Operator:
         self.task = asyncio.create_task(manager.run())
 
     async def stop(self) -> None:
-        """Tell it to end."""
+        """Requests its end."""
         self.manager.stop()
         await asyncio.gather(self.task, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""An acceptance with an end: it counts until then, wakes the operator at its end, and is told as ended afterwards."""
+"""An acceptance with an end counts until then, wakes the operator at its end, and is reported as expired."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def _after_one_pass(world: World) -> World:
 
 
 def test_older_names_go() -> None:
-    """Conditions that nobody sets any more, whoever left them; others' own stay."""
+    """Conditions that no operator sets any more are removed; conditions of others stay."""
     older = (
         "ImplicitlyEnabled",
         "UpgradeableAdminAckRequired",

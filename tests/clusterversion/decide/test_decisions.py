@@ -47,7 +47,7 @@ def test_a_service_that_failed_is_asked_again_soon() -> None:
 
 @pytest.mark.parametrize("version", ["5.0.9", "5.0.2"])
 def test_an_image_of_another_version_is_refused(version: str) -> None:
-    """It is not what was asked for, whoever vouches for it."""
+    """The release differs from the request, even if its signature is valid."""
     world = World.new().settle()
     world.change(releases={image("5.0.3"): ReleaseCheck(trust=Trust.VERIFIED, version=version)}).ask(ASKED).settle()
     assert accepted(world)[0] == "False"
@@ -131,7 +131,7 @@ def test_an_update_stays_with_the_architecture_of_the_cluster(own: Any, said: st
     ],
 )
 def test_what_was_accepted_stays_as_it_was_said(status: Any, version: str, stays: bool) -> None:
-    """Whoever said so, and whatever else with it."""
+    """The source of the request does not matter."""
     world = World.new().settle()
     said = f'Payload loaded version="{version}" image="{OWN}" architecture="of old"'
     conditions = tuple(

@@ -36,7 +36,7 @@ def _is_accepted(world: World) -> None:
     ],
 )
 def test_what_is_told(happens: Callable[[World], None], kind: str, reason: str, condition: str) -> None:
-    """A release is told under ReleaseAccepted's reason, as upstream does; a preflight under its condition's name."""
+    """Events about a release use the reason of ReleaseAccepted, those of a preflight the name of its condition."""
     world = World.new().settle()
     before = len(world.events)
     happens(world)

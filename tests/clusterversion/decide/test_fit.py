@@ -199,7 +199,7 @@ FREEZING = [
 
 @pytest.mark.parametrize(("write", "status", "reason"), [row[1:] for row in FREEZING], ids=[row[0] for row in FREEZING])
 def test_no_report_freezes_the_status(write: Any, status: str, reason: str) -> None:
-    """It is told, it fits, and the status goes on being written: after time is up, the clearing and a restart too."""
+    """The overflow is reported, fits, and status writes continue after the deadline, the clearing and a restart."""
     stored = Stored(World.new().ask_preflight())
     stored.settle()
     reported(stored.world, write(stored.world))

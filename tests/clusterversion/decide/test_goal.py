@@ -86,7 +86,7 @@ def test_what_takes_an_update_back(found: ClusterVersionStatus, request_: Reques
     ],
 )
 def test_which_image_of_one_version_is_meant(request_: Request, image: str) -> None:
-    """Only an image tells it."""
+    """Only an image determines the release."""
     assert goal(request_, TO_TWIN, HERE).image == image
 
 
@@ -114,7 +114,7 @@ def test_where_an_operator_of_another_release_goes(
 
 
 def test_what_is_not_told_of_a_release_is_filled_in() -> None:
-    """Of its own all of it, of another the architecture alone."""
+    """A request changes all fields of its own release, but only the architecture of another."""
     bare = Release(version="5.0.0", image="mirror/x@sha256:0")
     assert goal(NONE, status(bare, entry(bare)), HERE) == Release(
         version="5.0.0", image="mirror/x@sha256:0", architecture="Multi", url="https://u", channels=("c",)

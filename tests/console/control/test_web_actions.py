@@ -159,11 +159,11 @@ async def test_a_page_by_another_method(console: ServedConsole, cluster: Server)
 
 
 @pytest.mark.parametrize("key", ["", "made-up", ENTER_KEY[:-1], "%ff"])
-async def test_who_was_not_told_the_address(key: str, console: ServedConsole) -> None:
+async def test_refuses_a_wrong_key(key: str, console: ServedConsole) -> None:
     """Others on this machine may look, and no more; they see how it is done."""
     status, text, answer = await console.ask(f"/enter?key={key}")
     assert (status, "Set-Cookie" in answer.headers) == (403, False)
-    assert "open the address that it printed" in text
+    assert "open the address, with its key, that the console printed" in text
     assert (await console.ask(START))[0] == 403
     assert (await console.ask("/clusters/harbour"))[0] == 200
 

@@ -86,7 +86,7 @@ def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
     evaluated = worker_tasks.evaluate_kept(Member(name="a"), connection=Connection(), store=str(tmp_path), days=0)
     assert [step.observed for step in evaluated.steps] == [NOON + timedelta(days=1)]
-    assert evaluated.history_notes == ("the newest 1 of 2 reports are told",)
+    assert evaluated.history_notes == ("only the newest 1 of 2 reports are shown",)
 
 
 @pytest.mark.slow

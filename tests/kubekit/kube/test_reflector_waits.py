@@ -148,7 +148,7 @@ async def test_nobody_is_hurried_without_trouble() -> None:
     ],
 )
 async def test_what_leads_to_a_new_list(trouble: list[Handler], lists: int) -> None:
-    """What may be about the version or one event; a list of what one may not watch helps nobody."""
+    """An error may concern the version or one event; a new list does not help if lists are forbidden."""
     async with running(node_list(version=5), *trouble, *[node_list(version=5)] * (lists - 1), HOLD) as run:
         assert await run.waits() == pytest.approx(0.8)
         asked = len(run.api.requests)

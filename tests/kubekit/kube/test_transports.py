@@ -221,7 +221,7 @@ async def test_a_refused_token_is_read_again_once(api: ScriptedApi, transport: T
 async def test_an_idle_connection_that_was_dropped_is_replaced(
     api: ScriptedApi, transport: Transport, call: Call[Any]
 ) -> None:
-    """What may be sent twice is sent again over a new connection."""
+    """An idempotent request is sent again over a new connection."""
     api.answers(reply(node("a", 1)), cut_off, reply(node("a", 1)))
     transport.use(ClusterConfig(server=api.url))
     await transport.send(GET)

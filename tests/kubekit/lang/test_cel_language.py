@@ -60,7 +60,7 @@ def test_values(expression: str, value: Any, expected: object) -> None:
     ],
 )
 def test_compile_errors(expression: str, message: str) -> None:
-    """What is wrong with the text shows when it is compiled."""
+    """Errors in the text are found when it is compiled."""
     with pytest.raises(CelSyntaxError, match=message):
         compile_cel(expression, {"self": "dyn"})
 
@@ -82,7 +82,7 @@ def test_how_much_of_a_compile_error_is_told() -> None:
     ],
 )
 def test_evaluation_errors(expression: str, value: Any, message: str) -> None:
-    """What cannot be answered is an error in cel-go's words, never false."""
+    """An expression without an answer is an error in cel-go's words, never false."""
     with pytest.raises(CelEvaluationError, match=message):
         compile_cel(expression, {"self": "dyn"}).evaluate({"self": value})
 

@@ -45,7 +45,7 @@ def test_go_writes_durations(duration: int, text: str) -> None:
 
 @given(st.integers(-(10**18), 10**18))
 def test_durations_survive_a_round_trip(duration: int) -> None:
-    """What is written is read as the same."""
+    """A written text is read as the same value."""
     assert parse_duration(go_duration(duration)) == duration
 
 

@@ -109,7 +109,7 @@ def test_a_cell_stays_in_its_row_and_column() -> None:
 
 
 def test_json_text_that_means_the_same() -> None:
-    """What is between quotes may be written as an escape."""
+    """Characters between quotes may be written as escapes."""
     assert json.loads(escape_in_json('{"a": "\x7f\u202e"}')) == {"a": "\x7f\u202e"}
 
 

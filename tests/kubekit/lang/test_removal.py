@@ -71,7 +71,7 @@ def test_what_links_lead_to_stays(tmp_path: Path) -> None:
 
 
 def test_no_more_than_so_many(tmp_path: Path) -> None:
-    """What is beyond the number is left, and can be removed by another call."""
+    """Files beyond the number stay, and can be removed by another call."""
     folder = deep(tmp_path / "a", 30)
     # Four steps a level: a file, a link, a folder moved up and removed.
     assert [remove_tree(folder, most=50) for _ in range(3)] == ["it has more than 50 entries"] * 2 + [""]

@@ -179,7 +179,7 @@ BILLION_LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_refused(text: str | bytes, error: str) -> None:
-    """What cannot be read is one error with file and line, quickly, and the process lives."""
+    """Invalid YAML is one error with file and line, found quickly, and the process survives."""
     began = time.process_time()
     with pytest.raises(kyaml.YamlError, match=error):
         kyaml.load(text, name="m.yaml")

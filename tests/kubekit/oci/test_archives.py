@@ -209,7 +209,7 @@ def test_a_pax_header_says_more_of_the_next_entry(kind: bytes) -> None:
 
 
 def test_headers_in_a_row_add_up() -> None:
-    """What the later one says counts; what it does not say stays said."""
+    """The later entry counts; fields that it lacks are kept."""
     data = extended(b"L", b"name\0") + extended(b"K", b"link\0more") + extended(b"x", record(b"path", b"last"))
     assert only(data + header(b"a", b"2")) == Entry(name="last", kind=b"2", size=0, mode=0o644, linkname="link")
 
@@ -340,7 +340,7 @@ def test_a_sparse_file(data: bytes) -> None:
     ],
 )
 def test_no_archive(data: bytes, said: str) -> None:
-    """What is wrong is said in one line."""
+    """The error is one line."""
     with pytest.raises(BadTar, match=said):
         read(data)
 

@@ -1,4 +1,4 @@
-"""What is in an image that is built, file by file: the same bytes for the same input, and all that a release says."""
+"""Tests the files of a built image: the same bytes for the same input, with all content of a release."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def test_entries_have_paths_and_the_root_has_none() -> None:
     ],
 )
 def test_a_file_that_is_not_read_out(made: Made, limit: int, said: str) -> None:
-    """What is at its place is named."""
+    """The error names the file that is in the place."""
     data = tar([made])
     with pytest.raises(BadImage) as caught:
         find_in_layer([data], layer(data), "a", limit=limit, budget=Budget.of("image"))
@@ -272,7 +272,7 @@ def test_a_file_that_is_read_out(made: list[Made], found: bytes | Hidden) -> Non
 
 
 def test_a_file_is_read_out_up_to_the_layers_end() -> None:
-    """What follows the archive counts for the limits, as it does for the hash."""
+    """Bytes after the archive count for the limits, as for the hash."""
     data = tar([Made("a")])
     budget = Budget.of("image", len(data) + 5)
     assert find_in_layer([data + bytes(5)], layer(data), "a", limit=4, budget=budget) == b"x"
@@ -304,7 +304,7 @@ def test_limits_are_the_images_not_a_layers(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_layer_may_grow_as_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is small may grow as it likes; beyond that the limit is by what is packed."""
+    """Small data may expand freely; beyond that the limit depends on the packed size."""
     monkeypatch.setattr("kubekit.oci.tarstream.MAX_SMALL_BYTES", 2 * MIB)
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:

@@ -147,7 +147,7 @@ LINKS = [
 
 @pytest.mark.parametrize(("entries", "expected"), LINKS)
 def test_links(tmp_path: Path, entries: list[Entry], expected: dict[str, str]) -> None:
-    """What they lead to is read, and a host that follows them stays inside."""
+    """The target of the links is read, and a host that follows them stays inside."""
     found = image(tmp_path, entries)
     assert {path: data.decode() for path, data in read_folders(found, ("m", "n")).items()} == expected
     root = unpack_image(found, tmp_path / "unpacked")
@@ -305,7 +305,7 @@ FOLDERS_AND_LINKS = [
 def test_folders_and_links_in_each_others_place(
     tmp_path: Path, layers: list[list[Entry]], expected: dict[str, str | None]
 ) -> None:
-    """What the upper layer has counts, and what a link led to stays as it was."""
+    """The upper layer's file counts, and the target of a link stays unchanged."""
     assert tree(unpack_image(image(tmp_path, *layers), tmp_path / "unpacked")) == expected
 
 

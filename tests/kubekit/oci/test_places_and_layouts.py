@@ -203,7 +203,7 @@ def test_a_name_is_not_taken_from_another_image(kind: str, tmp_path: Path) -> No
 
 
 def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> None:
-    """What is there stays as it is."""
+    """Existing files stay unchanged."""
     made = release(tmp_path / "made")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
@@ -271,7 +271,7 @@ def test_names_in_a_layout(tmp_path: Path) -> None:
 
 
 def test_what_a_layout_says_of_names_that_it_has_not(tmp_path: Path) -> None:
-    """What it has instead, by name where there is one."""
+    """The error lists the existing entries, by name if they have one."""
     layout = Layout.create(tmp_path)
     for name, said in (("", "holds no image at all"), ("a", "holds no image a"), (DIGEST, f"holds no image {DIGEST}")):
         with pytest.raises(ImageNotFound) as caught:
@@ -456,7 +456,7 @@ def test_a_folder_that_is_no_layout(missing: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("digest", ["sha256:../../etc/passwd", "../x", "sha512:" + "a" * 128, "sha256:abc", ""])
 def test_a_digest_never_names_another_file(digest: str, tmp_path: Path) -> None:
-    """What is no sha256 digest is refused before it becomes a path."""
+    """A text that is not a sha256 digest is refused before it becomes a path."""
     layout = Layout.create(tmp_path)
     with pytest.raises(BadImage, match="is not a sha256 digest"):
         layout.blob(digest)
@@ -566,7 +566,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: py
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was to become a blob goes, and the index is as it was."""
+    """The partial blob is removed, and the index is unchanged."""
     layout = Layout.create(tmp_path)
 
     def change_mode(_handle: int, _mode: int) -> None:

@@ -1,4 +1,4 @@
-"""What a registry's answers come to: whose fault it is and in which words, how often it is asked, how much is read."""
+"""Tests answers of a registry: whose fault an error is, its words, the number of retries, and the bytes read."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def test_a_token_service_that_breaks_off(made: BuiltImage) -> None:
 
 
 def requests(got: list[bytes]) -> list[bytes]:
-    """What was asked by plain HTTP; once it is tried whether a server that hangs up speaks TLS."""
+    """Returns the requests by plain HTTP; once includes the attempt whether a closing server uses TLS."""
     assert sum(each.startswith(b"\x16") for each in got) <= 1
     return [each for each in got if each.startswith(b"GET ")]
 
@@ -405,7 +405,7 @@ def test_how_large_a_manifest_may_be() -> None:
 
 
 def question() -> RegistryRequest:
-    """What is asked where it does not matter."""
+    """Returns a question whose content does not matter."""
     return RegistryRequest(reference=parse("registry.example/a:1"), method="GET", path="manifests/1", what="it")
 
 
@@ -481,7 +481,7 @@ def test_a_certificate_that_nobody_looks_at(made: BuiltImage, tmp_path: Path) ->
 def test_what_is_wrong_with_a_certificate(
     made: BuiltImage, tmp_path: Path, address: str, since: int, until: int, why: str
 ) -> None:
-    """What the registry's administrator has to change, although its authority is known."""
+    """The registry's administrator must change it, although its authority is known."""
     certificate, key = self_signed(address, tmp_path, since, until)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
@@ -617,7 +617,7 @@ def test_a_redirect_to_a_name_that_none_can_be(made: BuiltImage) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_a_write_is_not_redirected(method: str, made: BuiltImage) -> None:
-    """What was to be written would be asked for instead."""
+    """Otherwise a write would become a read."""
     away = first(method, "/v2/", Answer(307, b"", {"Location": "/elsewhere"}))
 
     def rule(asked: Asked) -> Answer | None:

@@ -58,7 +58,7 @@ def test_what_was_pushed_is_pulled(host: str, tmp_path: Path) -> None:
 
 
 def test_a_second_push_sends_no_blob(host: str, tmp_path: Path) -> None:
-    """What is there already counts as sent: the layer is gone here, and still the push succeeds."""
+    """An existing layer counts as sent: it is gone here, and the push succeeds."""
     built = release(tmp_path / "made")
     layout = Layout.open(built.layout)
     client = RegistryClient(writing(host))

@@ -161,7 +161,7 @@ def test_what_is_there_already_is_not_fetched_again(
 
 
 def test_a_registry_without_ranges_sends_all_again(made: BuiltImage, tmp_path: Path) -> None:
-    """What was received already is skipped, not written twice."""
+    """Received bytes are skipped, not written twice."""
     layer = layer_of(made)
     data = Layout.open(made.layout).blob(layer.digest).read_bytes()
     with odd_registry(Layout.open(made.layout), first("GET", layer.digest, Answer(200, data, cut=100))) as odd:
@@ -523,7 +523,7 @@ def test_a_size_that_cannot_be_is_refused(made: BuiltImage, tmp_path: Path, size
 
 
 def test_a_layer_by_another_digest_than_sha256_is_refused(made: BuiltImage) -> None:
-    """What cannot be verified is not read."""
+    """Content that cannot be verified is not read."""
     layout = Layout.open(made.layout)
     manifest = open_image(layout).manifest
     layer = msgspec.structs.replace(manifest.layers[0], digest="sha512:" + "1" * 128)
@@ -582,7 +582,7 @@ def test_loopback_registries_need_no_proxy(made: BuiltImage, tmp_path: Path, mon
 
 
 def test_tls_is_the_default() -> None:
-    """What is not this machine and not listed is asked by HTTPS."""
+    """A remote registry that is not listed is queried by HTTPS."""
     assert not Access().is_plain("registry.example:5000")
     assert Access(plain_http=frozenset({"registry.example:5000"})).is_plain("registry.example:5000")
     assert [Access().is_plain(host) for host in ("127.0.0.1:5000", "localhost", "[::1]:5000", "127.0.0.1.example")] == [

@@ -26,7 +26,7 @@ KO = f"{FOLDER}/simple.ko"
 
 
 def key(name: str) -> str:
-    """What is looked for here: `.ko` files by their stems."""
+    """The search key of these tests: `.ko` files by their stems."""
     return name.removesuffix(".ko") if name.endswith(".ko") else ""
 
 
@@ -213,7 +213,7 @@ LINKED = [
 
 
 def test_a_link_of_the_folder_to_such_a_link_is_not_known() -> None:
-    """What is unread is then outside of the folder."""
+    """The unread file is outside of the folder."""
     query = FileQuery(folder=FOLDER, wanted=frozenset({"simple"}), key=key, fault=lambda _path, _head: "")
     found = Search("image", query)
     layer = (Made("opt/readme.txt", b"hello"), hardlink("x/simple.ko", "opt/readme.txt"), symlink(KO, "/x/simple.ko"))
@@ -224,7 +224,7 @@ def test_a_link_of_the_folder_to_such_a_link_is_not_known() -> None:
 
 @pytest.mark.parametrize(("layers", "target"), LINKED)
 def test_a_link_to_a_file_of_another_name_is_not_known(tmp_path: Path, layers: list[list[Made]], target: str) -> None:
-    """What it links to was not looked at, so that it may be anything: neither found nor a fault."""
+    """The link's target was not examined, so it counts neither as found nor as a fault."""
     layout = layout_in(tmp_path)
     image = put_image(layout, *layers)
     with odd_registry(layout) as odd:

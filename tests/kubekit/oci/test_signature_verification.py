@@ -471,7 +471,7 @@ def test_only_a_digest_can_be_verified(pullspec: str) -> None:
 
 
 def test_gpg_makes_the_same_signatures(tmp_path: Path) -> None:
-    """What the release process of others signs with is understood, and what we sign, it understands."""
+    """Both directions work: signatures of other release processes are verified here, and ours there."""
     gpg = shutil.which("gpg")
     if gpg is None:
         pytest.skip("gpg is not installed")

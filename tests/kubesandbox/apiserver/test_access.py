@@ -132,7 +132,7 @@ def test_bytes_that_are_not_utf_8_are_replaced_in_the_audit_log(folder: Path, he
     ],
 )
 def test_control_characters_do_not_keep_an_answer_back(folder: Path, headers: Any, body: bytes) -> None:
-    """What was carried out is answered."""
+    """A request that was carried out is answered."""
     raw = Raw(str(folder / "admin.kubeconfig"))
     assert raw.send(Request("POST", f"{MAPS}?dryRun=All".encode(), [JSON_BODY, *headers], body)).code in {201, 400}
     raw.close()

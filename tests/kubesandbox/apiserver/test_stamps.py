@@ -1,4 +1,4 @@
-"""What the server writes of itself: identifiers and times, as the libraries that it does without would write them."""
+"""Tests the identifiers and times that the server writes, against the libraries that would write them."""
 
 from __future__ import annotations
 

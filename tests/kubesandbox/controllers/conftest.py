@@ -49,7 +49,7 @@ def reference(owner: JSON, *, blocks: bool = False) -> JSON:
 
 @dataclass
 class Cluster:
-    """What tests do to the cluster, and see of it."""
+    """Changes and queries the cluster for a test."""
 
     client: Client
     namespace: str = "default"

@@ -1,4 +1,4 @@
-"""What every namespace has without anybody's asking for it."""
+"""Tests the objects that every namespace gets automatically."""
 
 from __future__ import annotations
 

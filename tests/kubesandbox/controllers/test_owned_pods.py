@@ -220,7 +220,7 @@ async def test_a_job_whose_pod_may_not_be_made(cluster: Cluster) -> None:
 
 
 async def test_a_job_that_failed_too_often(cluster: Cluster) -> None:
-    """What of it still runs is ended."""
+    """Pods that still run are ended."""
     await cluster.create("work", resource=JOBS, spec=job(backoffLimit=0, parallelism=2, completions=2))
     first, second = await until_pods(cluster, lambda found: len(found) == 2)
     await ends(cluster, first, "Failed")

@@ -32,7 +32,7 @@ async def used(cluster: Cluster, name: str, **amounts: str) -> None:
 
 
 async def test_objects_come_and_go(cluster: Cluster) -> None:
-    """What was there before counts; so does what was charged; what goes does not any more."""
+    """Existing objects and charged ones count; deleted ones no longer do."""
     await cluster.create("before", resource=SECRETS)
     await cluster.create("quota", resource=QUOTAS, spec={"hard": {"count/secrets": "2"}})
     await used(cluster, "quota", count_secrets="1")

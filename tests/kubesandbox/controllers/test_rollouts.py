@@ -300,7 +300,7 @@ def replica_set(name: str, template: JSON, replicas: int, revision: int, *, ther
 
 
 def sent(sets: list[JSON], pods: list[JSON] | None = None, **changes: Any) -> list[tuple[str, str, JSON]]:
-    """What is done about ReplicaSets: method, name and body."""
+    """Returns the requests about ReplicaSets: method, name and body."""
     body = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE, **changes}
     found = {"metadata": {"name": "web", "namespace": "ns", "uid": "web", "generation": 1}, "spec": body}
     controller = Deployments(

@@ -47,7 +47,7 @@ RESOURCES = {
 
 @dataclass
 class AgentCluster:
-    """What tests do to the cluster, and see of it."""
+    """Changes and queries the cluster for a test."""
 
     client: Client
     server: ApiServer
@@ -199,7 +199,7 @@ def container(status: JSON, name: str = "main") -> JSON:
 
 
 def state(status: JSON, name: str = "main") -> JSON:
-    """What a container does now: `{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}`."""
+    """Returns the state of a container: `{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}`."""
     found: JSON = container(status, name).get("state") or {}
     return found
 

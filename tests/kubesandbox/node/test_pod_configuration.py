@@ -1,4 +1,4 @@
-"""What a container is given: environment, volumes and credentials, as the pod asks for them."""
+"""Tests the environment, volumes and credentials that a container gets."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ KINDS = {"folder": stat.S_ISDIR, "file": stat.S_ISREG, "socket": stat.S_ISSOCK}
 
 
 def sources(folder: Path) -> Sources:
-    """What volumes of the pod are made of, below `folder`."""
+    """Returns the sources of the pod's volumes, below `folder`."""
     return Sources(
         pod=configured_pod(), folder=folder / "pod", host=folder, account=folder / "account", host_ip="192.0.2.1",
         lookup=lambda kind, name: DATA.get((kind, name)),
@@ -301,7 +301,7 @@ def sources(folder: Path) -> Sources:
 
 @pytest.mark.parametrize(("type_", "path", "result"), HOST_TYPES)
 def test_host_path_types(tmp_path: Path, type_: str, path: str, result: str) -> None:
-    """What is made, what must be there, and how the kubelet says that it is not."""
+    """Tests created and required paths, and the kubelet's words for a missing one."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with socket.socket(socket.AF_UNIX) as listening:

@@ -97,7 +97,7 @@ WATCHED = host("watched", "Pending", after(-5))
     ],
 )
 def test_what_was_seen_to_happen(when: float | None, first_look: float, seen: bool) -> None:
-    """A moment of this update that is not the first look; whoever looked before the update saw all of it."""
+    """A moment of this update after the first look; a watcher from before the update saw all of it."""
     since = UpdateTimes(NOW, STARTED, after(first_look))
     assert since.seen(None if when is None else after(when)) is seen
 
@@ -258,7 +258,7 @@ def test_lanes_beyond_the_fortieth_are_counted(count: int, more: str) -> None:
     ],
 )
 def test_domains_of_hosts(names: list[str], shown: list[str]) -> None:
-    """Left out where they tell nobody apart."""
+    """Parts that distinguish nothing are omitted."""
     nodes = tuple(host(name, "Rebooting", after(50)) for name in names)
     assert [lane.name for lane in lanes(status((version(),), nodes))] == shown
 

@@ -1,4 +1,4 @@
-"""What newer clients in Go send: the bytes are written out by hand after the protobuf encoding's own description."""
+"""Requests of newer Go clients: the bytes are written by hand from the description of the protobuf encoding."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ async def test_a_selector_cannot_change(client: Client) -> None:
 
 
 async def test_a_deployment_is_completed(client: Client) -> None:
-    """What a user reads back has the defaults of Deployment, pod and container."""
+    """A stored object has the defaults of Deployment, pod and container."""
     spec = (await client.send(calls.create(DEPLOYMENTS, deployment())))["spec"]
     assert (spec["replicas"], spec["revisionHistoryLimit"], spec["progressDeadlineSeconds"]) == (1, 10, 600)
     assert spec["strategy"] == {

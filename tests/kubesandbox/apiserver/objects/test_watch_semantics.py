@@ -84,7 +84,7 @@ async def patch(session: aiohttp.ClientSession, name: str, body: JSON) -> JSON:
 
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}], ids=["no revision", "revision zero"])
 async def test_without_a_revision_everything_comes_first(session: aiohttp.ClientSession, query: dict[str, str]) -> None:
-    """What is there comes as ADDED, then what happens."""
+    """Existing objects are sent as ADDED, then new events follow."""
     await create(session, "a")
     async with watching(session, **query) as stream:
         assert await stream.take(1) == [("ADDED", "a")]
@@ -138,7 +138,7 @@ async def test_one_object_can_be_watched_by_its_name(session: aiohttp.ClientSess
 
 
 async def test_a_streaming_list_says_when_it_is_complete(session: aiohttp.ClientSession, server: ApiServer) -> None:
-    """What there is, then a bookmark with the annotation and the revision that the list represents."""
+    """Existing objects are sent, then a bookmark with the annotation and the revision of the list."""
     await create(session, "a")
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     async with watching(session, **query) as stream:

@@ -164,7 +164,7 @@ async def test_an_atomic_list_is_one_value(client: Client) -> None:
 
 
 async def test_status_is_owned_apart(client: Client) -> None:
-    """What is applied to the status is no business of who applies the spec."""
+    """Fields applied to the status do not concern the manager of the spec."""
     await apply(client, deployment(A), "first")
     wish = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}}
     done = await apply(client, {**wish, "status": {"replicas": 2}}, "controller", subresource="status")

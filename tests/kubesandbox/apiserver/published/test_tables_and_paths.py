@@ -93,7 +93,7 @@ def test_columns_of_custom_kinds(type_: str, value: Any, cell: Any) -> None:
 
 
 def test_a_custom_kind_without_columns_has_name_and_age() -> None:
-    """What a definition does not say."""
+    """Tests columns that the definition does not describe."""
     assert [column["name"] for column in Tables().columns(custom())] == ["Name", "Age"]
 
 

@@ -1,4 +1,4 @@
-"""What a Secret may hold, where the built-in rules evaluate it."""
+"""Tests the built-in rules for the data of Secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 
 def faults(kind: str, **values: bytes) -> list[str]:
-    """What is wrong with a Secret of these values."""
+    """Returns the faults of a Secret with these values."""
     encoded = {name.replace("_", "."): base64.b64encode(value).decode() for name, value in values.items()}
     secret: dict[str, Any] = {"metadata": {"name": "a", "namespace": "x"}, "type": kind, "data": encoded}
     return [fault.detail for fault in secret_faults(secret, None)]

@@ -215,7 +215,7 @@ def outcome(check: Check, pod: Pod, log: bytes, context: Context, preflight_id: 
 
 
 def without_log(check: Check, pod: Pod, why: str) -> CheckOutcome:
-    """Returns the outcome of `check` if its container's log cannot be read: one that never started has none."""
+    """Returns the outcome of `check` if its container's log cannot be read, for example before it starts."""
     return could_not_tell(check, _why_ended(check, pod) or f"the log of Pod {pod.metadata.name} cannot be read: {why}")
 
 

@@ -2,8 +2,8 @@
 
 In: a read-only client, the release's checks, the destination of the report. Out: the report that the managing operator
 reads. The process never changes the cluster. Its order of steps prevents three mistakes. A first report is written
-before the API server has answered, so that a reader can tell "not yet" from "not at all". The first changes after a
-calm are evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written
+before the API server has answered, so that "not yet" differs from "not at all". The first changes after a calm
+are evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written
 leaves the last good one in place.
 """
 

@@ -117,7 +117,7 @@ def _edge(file: str, document: Any) -> BlockedEdge:
     if blocked.matching_rules:
         missing = [key for key in ("name", "message", "url") if not getattr(blocked, key)]
         if missing:
-            raise _bad_data(file, f"a risk needs {' and '.join(missing)} beside matchingRules")
+            raise _bad_data(file, f"a risk needs {' and '.join(missing)} in addition to matchingRules")
         risk = ConditionalUpdateRisk(
             name=blocked.name, message=blocked.message, url=blocked.url, matching_rules=blocked.matching_rules
         )

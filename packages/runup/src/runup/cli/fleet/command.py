@@ -261,7 +261,7 @@ def preflight(
     type=click.Choice(["openshift", "kubernetes"]),
     default="openshift",
     show_default=True,
-    help="What the clusters are; an add-on for each.",
+    help="The kind of the clusters; each kind has its own add-on.",
 )
 @version_option("--to", help="Check the update to this version.")
 @click.option(
@@ -275,7 +275,7 @@ def preflight(
     "--status-every",
     default="",
     metavar="TIME",
-    help="How often each tells how its update goes: 5m, the default, or 10m, 30m, 1h; `never` for not at all.",
+    help="How often each cluster reports its update: 5m (the default), 10m, 30m, 1h or `never`.",
 )
 def addon(
     placements: tuple[str, ...],
@@ -395,7 +395,7 @@ def recommend(
     "--store",
     required=True,
     metavar="DIR|sqlite:FILE|configmap:NAMESPACE/NAME",
-    help="What `--store` of a preflight, or a schedule, has filled.",
+    help="The store that `--store` of a preflight, or a schedule, has filled.",
 )
 @click.option("--cluster", default="", metavar="NAME", help="Every report of this cluster, instead of days.")
 @click.option("--days", default=0, metavar="N", type=click.IntRange(0), help="Only the last days.")

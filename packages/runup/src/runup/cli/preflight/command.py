@@ -320,7 +320,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     "catalogs",
     multiple=True,
     metavar="SOURCE=IMAGE",
-    help="What a CatalogSource will be on the target: its operators' channels are looked up there; may be repeated.",
+    help="The image of a CatalogSource on the target, in which channels are looked up; may be repeated.",
 )
 @click.option(
     "--read-catalogs",

@@ -53,8 +53,8 @@ _COOKIE = "runup-console"
 _BUSY = "the console is busy; try again in a moment"
 _NOT_OURS = "this form was not made for you by this console, or your login is over; open its page again"
 _NO_SESSION = (
-    "whoever may change clusters from here is whoever started the console: open the address that it printed when it "
-    "was started, with its key"
+    "only the user who started the console may change clusters: open the address, with its key, that the console "
+    "printed at its start"
 )
 _SESSION = web.RequestKey("session", Session)
 

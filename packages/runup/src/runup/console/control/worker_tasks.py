@@ -183,7 +183,7 @@ def evaluate_kept(member: Member, *, connection: Connection, store: str, days: i
     report_steps = steps_of_reports(reports)
     lost = [*notes, *opened_store.notes()]
     if len(report_steps) > _MOST_STEPS:
-        lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")
+        lost.append(f"only the newest {_MOST_STEPS} of {len(report_steps)} reports are shown")
     findings = newest or failed_findings("the store has no report of it")
     return Evaluation(
         findings=findings, notes=tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost)

@@ -35,7 +35,7 @@ INCOMPLETE = "PreflightReportIncomplete"
 UNIDENTIFIED = "PreflightReportUnidentified"
 """Risk of a cluster whose report does not say about which cluster it is, where the hub could compare that."""
 _NOT_ACCEPTED = "the hub has not accepted it (spec.hubAcceptsClient)"
-_NO_ID = "The newest report does not say of which cluster it is: an older runup made it."
+_NO_ID = "The newest report does not identify its cluster: an older runup wrote it."
 _KIND_OF_ADDON: Mapping[str, Kind] = {NAMES["openshift"]: "OpenShift", NAMES["kubernetes"]: "Kubernetes"}
 # The claims that hold the ID: of ClusterVersion, and the UID of namespace kube-system (KEP-2149, ClusterProperty).
 _ID_CLAIMS: Mapping[Kind, str] = {"OpenShift": "id.openshift.io", "Kubernetes": "id.k8s.io"}

@@ -47,7 +47,7 @@ class Metrics:
         self.preflights = Gauge("kmm_preflight_num", "Preflight validations in the cluster.", registry=self.registry)
         self.statuses = Gauge(
             "kmm_preflight_module_status",
-            "1 for what a validation says of a Module: its status, or Build or Sign while that runs.",
+            "1 for the state of a Module in a validation: its status, or Build or Sign while that runs.",
             _STATUS,
             registry=self.registry,
         )

@@ -104,7 +104,7 @@ def known_state(
     refused: Sequence[str],
     from_payload: Iterable[JSON],
 ) -> list[JSON]:
-    """Returns the two ConfigMaps that tell the API server which kinds it does not hold in full."""
+    """Returns the two ConfigMaps that list, for the API server, the kinds that it does not hold in full."""
     kinds_in_dump = {identity(obj)[:2] for obj in objects}
     refused_kinds = {identity(obj)[:2] for obj, why in zip(objects, refused, strict=True) if why}
     absent: dict[str, str] = {}
@@ -184,7 +184,7 @@ async def set_up(
     definitions += missing_definitions(scenario.objects, definitions, served)
     for obj in definitions:
         await _create(client, CRDS, obj)
-    # A scenario without components of its own has replacements for some of their workloads.
+    # A scenario without components has replacements for some of their workloads.
     deployments_of_release = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
     objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in deployments_of_release]
     served_resources = await _await_served(

@@ -87,7 +87,7 @@ def trim_operator(operator: ClusterOperator) -> ClusterOperator:
 
 
 def trim_kubernetes_node(node: Node) -> Node:
-    """Returns a node of a cluster without a ClusterVersion with what its group, distribution and state are told by."""
+    """Returns a node of a cluster without a ClusterVersion, reduced to the fields that the report uses."""
     trimmed, info = trim_node(node), node.status.node_info
     kept = {key: text for key, text in node.metadata.annotations.items() if key != LAST_APPLIED}
     return replace(

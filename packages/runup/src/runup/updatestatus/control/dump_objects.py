@@ -69,7 +69,7 @@ class DumpObjects:
         return tuple(objects)
 
     def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
-        """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
+        """Returns the objects of `kind`, or Unreadable if the dump lacks them and may not have collected them."""
         objects = self.of(kind)
         return objects if objects or self.is_complete(kind) else Unreadable(ABSENT)
 

@@ -158,7 +158,7 @@ class WatchedKubernetes:
 
     @property
     def lacking(self) -> str:
-        """What has not been read yet, empty if nothing."""
+        """The inputs that have not been read yet."""
         return "" if self._fields is not None else "Objects of the programs that update nodes"
 
     @property

@@ -178,10 +178,9 @@ def _input_findings(
     """Yields a finding for each input that could not be read, or is known in part while the report depends on it."""
     finding = partial(Finding, level=terms.UNKNOWN, impact=terms.UNKNOWN_IMPACT)
     for inputs, why in unreadable:
-        who = "they" if inputs in INPUTS.values() else "it"
         yield finding(
             check=terms.UNREADABLE,
-            summary=f"{inputs[0].upper()}{inputs[1:]} could not be read, so what {who} would tell is not known",
+            summary=f"{inputs[0].upper()}{inputs[1:]} could not be read, so part of the status is unknown",
             description=why or "No reason was given.",
             reference=terms.DOCS + "inputunreadable",
             identity=inputs,
@@ -198,7 +197,7 @@ def _input_findings(
             what = f"{inputs[0].upper()}{inputs[1:]}"
             yield finding(
                 check=terms.INCOMPLETE,
-                summary=f"{what} are known in part, so what the others would tell is not known",
+                summary=f"{what} are known in part, so part of the status is unknown",
                 description=snapshot.incomplete[field],
                 reference=terms.DOCS + "inputincomplete",
                 identity=inputs,

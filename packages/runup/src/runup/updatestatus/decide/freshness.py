@@ -76,7 +76,7 @@ def no_lease() -> Freshness:
 
 
 def _confirmed_at(lease: LeaseRecord) -> datetime | None:
-    """Returns when the leader last confirmed the report, None if the annotation does not tell."""
+    """Returns when the leader last confirmed the report, None if the annotation does not say it."""
     text = lease.metadata.annotations.get(CONFIRMED_AT, "")
     try:
         moment = datetime.fromisoformat(text)

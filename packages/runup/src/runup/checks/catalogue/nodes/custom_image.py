@@ -39,7 +39,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         yield risk(
             NAME,
             f"The operating system of {count(len(built), 'machine config pool')} is built in the cluster, and will be "
-            f"built anew during the update: {pools}.",
+            f"rebuilt during the update: {pools}.",
             built,
             severity="info",
             fix="See that the last build succeeded, and that its registry answers: `oc get machineosbuilds`.",

@@ -39,7 +39,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         NAME,
         f"Support of {support.of} 1.{minor} {ends} {end_text} {end}{longer} ({calendar}).",
         severity="warning" if end < today else "info",
-        fix=f"Go on to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."
+        fix=f"Update to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."
         if later
         else "See the calendar for a minor version that is supported for longer.",
     )

@@ -40,8 +40,8 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         tags = names([addon.tag or "of some digest" for addon in addons])
         yield risk(
             f"{NAME}-{row['name']}",
-            f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): from then on nothing of it is mended "
-            "or tested.",
+            f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): after that date it gets neither fixes "
+            "nor tests.",
             [min(addon.pods, key=full_name) for addon in addons],
             severity="info",
             fix=f"Move to {row['instead']}.",

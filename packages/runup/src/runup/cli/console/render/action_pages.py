@@ -78,7 +78,7 @@ def _state_list(truth: ClusterState) -> Markup:
         ("Requested", truth.requested or "nothing"),
         ("Accepted risks", ", ".join(truth.accepted) or "none"),
         *(("Covers more", text) for text in truth.grown),
-        ("Progress", truth.progress or "not told"),
+        ("Progress", truth.progress or "not reported"),
     )
     return el("dl", *(part for name, value in rows for part in (el("dt", name), el("dd", value))), class_="rows")
 

@@ -113,7 +113,7 @@ def _risk_details(row: RiskRow, total: int) -> Markup:
         for label, names in (
             ("Refuses the update", row.refuses),
             ("Applies", row.applies),
-            ("Could not be told", row.unknown),
+            ("Unknown", row.unknown),
             ("Accepted", row.accepted),
             ("Informs", row.informs),
         )

@@ -146,7 +146,7 @@ def _input_findings(
     for inputs, why in unreadable:
         yield finding(
             check=terms.UNREADABLE,
-            summary=f"{upper[inputs]} could not be read, so what they would tell is not known",
+            summary=f"{upper[inputs]} could not be read, so part of the status is unknown",
             description=why or "No reason was given.",
             reference=terms.DOCS + "inputunreadable",
             identity=inputs,
@@ -155,7 +155,7 @@ def _input_findings(
         if field in snapshot.incomplete:
             yield finding(
                 check=terms.INCOMPLETE,
-                summary=f"{upper[inputs]} are known in part, so what the others would tell is not known",
+                summary=f"{upper[inputs]} are known in part, so part of the status is unknown",
                 description=snapshot.incomplete[field],
                 reference=terms.DOCS + "inputincomplete",
                 identity=inputs,
