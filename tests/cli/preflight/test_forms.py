@@ -330,7 +330,7 @@ def as_text(form: str, *results: forms.ClusterResult) -> str:
 
 def test_github_has_a_command_for_each_open_risk() -> None:
     """The worst come first, because a step shows ten; a cluster that could not be evaluated is an error."""
-    assert as_text("github", FAILED_ONE, JUDGED_ONE) == (
+    assert as_text("github", FAILED_ONE, EVALUATED_ONE) == (
         "::error title=beta%3A preflight::the dump is *empty*\n"
         "::error title=alpha%3A SlowDisks::Disks are slow. Fix: Take faster ones.\n"
         "::warning title=alpha%3A Unsure::Who knows.\n"
@@ -340,14 +340,14 @@ def test_github_has_a_command_for_each_open_risk() -> None:
 def test_a_message_cannot_be_a_command_of_github() -> None:
     """The escapes of actions/toolkit: a line of its own would be run as a command."""
     message = "50%\r\n::set-env name=X::y"
-    findings = replace(JUDGED, risks=(replace(DISKS, message=message, fix=""),))
+    findings = replace(EVALUATED, risks=(replace(DISKS, message=message, fix=""),))
     hostile = forms.ClusterResult(name="a,b:c", findings=findings)
     assert as_text("github", hostile) == ("::error title=a%2Cb%3Ac%3A SlowDisks::50%25%0D%0A::set-env name=X::y\n")
 
 
 def test_gitlab_has_an_entry_for_each_open_risk() -> None:
     """Each has all fields that Code Quality requires, and the same fingerprint in every run."""
-    shown = json.loads(as_text("gitlab", FAILED_ONE, JUDGED_ONE))
+    shown = json.loads(as_text("gitlab", FAILED_ONE, EVALUATED_ONE))
     assert [(each["check_name"], each["severity"], each["description"]) for each in shown] == [
         ("preflight", "critical", "beta: the dump is *empty*"),
         ("SlowDisks", "critical", "alpha: Disks are slow. Fix: Take faster ones."),
@@ -356,12 +356,12 @@ def test_gitlab_has_an_entry_for_each_open_risk() -> None:
     assert {each["location"]["path"] for each in shown} == {"alpha", "beta"}
     assert all(each["location"]["lines"] == {"begin": 1} for each in shown)
     assert len({each["fingerprint"] for each in shown}) == 3
-    assert shown == json.loads(as_text("gitlab", FAILED_ONE, JUDGED_ONE))
+    assert shown == json.loads(as_text("gitlab", FAILED_ONE, EVALUATED_ONE))
 
 
 def test_csv_has_a_row_for_each_risk_and_no_formula() -> None:
     """A spreadsheet would evaluate a message that begins like a formula."""
-    formula = replace(JUDGED, risks=(replace(DISKS, message='=HYPERLINK("http://x")'),))
+    formula = replace(EVALUATED, risks=(replace(DISKS, message='=HYPERLINK("http://x")'),))
     failed = forms.ClusterResult(name="beta", findings=FAILED_ONE.findings, tried=NOON)
     text = as_text("csv", failed, forms.ClusterResult(name="-alpha", findings=formula))
     assert text == (
