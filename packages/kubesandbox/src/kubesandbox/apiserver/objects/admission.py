@@ -14,6 +14,7 @@ from typing import Protocol
 from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects import limit_ranges, service_ports, strategies
+from kubesandbox.apiserver.policies import pod_security
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
 
@@ -182,6 +183,54 @@ def set_account(store: Store, kind: Kind, obj: JSON) -> None:
         spec["imagePullSecrets"] = secrets
 
 
+# The path from a kind's object to the template of its pods.
+_TEMPLATES = {
+    "podtemplates": ("template",),
+    "replicationcontrollers": ("spec", "template"),
+    "replicasets.apps": ("spec", "template"),
+    "deployments.apps": ("spec", "template"),
+    "statefulsets.apps": ("spec", "template"),
+    "daemonsets.apps": ("spec", "template"),
+    "jobs.batch": ("spec", "template"),
+    "cronjobs.batch": ("spec", "jobTemplate", "spec", "template"),
+}
+
+
+def check_pod_security(
+    store: Store, kind: Kind, obj: JSON, old: JSON | None, *, warnings: list[str], annotations: dict[str, str]
+) -> None:
+    """PodSecurity: refuses a pod that violates its namespace's level (403), or warns; templates only warn."""
+    path = () if kind.resource == "pods" else _TEMPLATES.get(kind.resource)
+    entry = store.get("namespaces", "", meta(obj).get("namespace", "")) if path is not None else None
+    if path is None or entry is None or not any(key.startswith(pod_security.PREFIX) for key in entry.labels):
+        return
+    if old is not None and kind.resource == "pods" and _images(obj) == _images(old):
+        return
+    template: JSON = obj
+    for key in path:
+        template = template.get(key) or {}
+    texts: dict[str, str] = {}
+    for mode in ("enforce", "audit", "warn"):
+        level, minor, shown = pod_security.level_of(dict(entry.labels), mode)
+        pod = pod_security.Pod(template.get("spec") or {}, meta(template).get("annotations") or {}, minor)
+        if text := pod_security.violations(level, pod):
+            texts[mode] = f'violate PodSecurity "{shown}": {text}'
+        if mode == "enforce" and kind.resource == "pods":
+            annotations.setdefault(f"{pod_security.PREFIX}enforce-policy", shown)
+    if "audit" in texts:
+        annotations.setdefault(f"{pod_security.PREFIX}audit-violations", f"would {texts['audit']}")
+    if "enforce" in texts and kind.resource == "pods":
+        why = texts["enforce"].replace("violate", "violates", 1)
+        raise status_errors.forbidden("pods", "", meta(obj).get("name", ""), why)
+    if "warn" in texts:
+        warnings.append(f"would {texts['warn']}")
+
+
+def _images(pod: JSON) -> list[str]:
+    parts = ("initContainers", "containers", "ephemeralContainers")
+    return [each.get("image", "") for part in parts for each in (pod.get("spec") or {}).get(part) or ()]
+
+
 # The plugins by operation, in the order in which they run. Each is called for every kind.
 CREATE_PLUGINS: tuple[Callable[[Store, Kind, JSON], None], ...] = (
     check_namespace,
@@ -239,9 +288,12 @@ class Admission:
             service_ports.allocate_node_ports(self._store, new, old)
         self._complete_definition(kind, new)
 
-    def check(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
-        """Raises ApiError if a plugin refuses an object that is valid."""
+    def check(
+        self, kind: Kind, obj: JSON, old: JSON | None, *, warnings: list[str], annotations: dict[str, str]
+    ) -> None:
+        """Raises ApiError if a plugin refuses an object that is valid; adds warnings and notes of the audit log."""
         limit_ranges.check_bounds(self._store, kind, obj, old)
+        check_pod_security(self._store, kind, obj, old, warnings=warnings, annotations=annotations)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
         """Raises ApiError if a plugin refuses the deletion."""

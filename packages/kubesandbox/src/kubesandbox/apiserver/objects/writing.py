@@ -241,8 +241,8 @@ class Writing:
         if faults:
             raise status_errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
         options.warnings.extend(write_warnings.warnings_of_write(kind, obj, old))
-        if part == "":
-            self._admission.check(kind, obj, old)
+        if part in ("", "ephemeralcontainers"):
+            self._admission.check(kind, obj, old, warnings=options.warnings, annotations=options.annotations)
         # The object of scale and eviction is another one: what policies say about those is not asked.
         if self.policies is not None and options.user is not None and part in _ADMITTED:
             self.policies(_write_of(kind, obj, old, options, part=part), options.warnings, options.annotations)
