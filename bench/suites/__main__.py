@@ -56,6 +56,7 @@ def _run_suite(name: str, base: Path, *, timeout_s: float, kubeconfig: Path | No
             else:
                 obtain.source_distribution(name, suite, base)
                 with kube_api(folder, node=True) as api:
+                    api.load(suite.objects)
                     outcomes = run.of_python(name, suite, base, api.kubeconfig, timeout_s=timeout_s)
         except obtain.Unavailable as error:
             return {"version": suite.version, "passed": 0, "skipped": 0, "failed": {}, "unavailable": str(error)}

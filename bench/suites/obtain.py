@@ -80,7 +80,8 @@ def source_distribution(name: str, suite: PythonSuite, base: Path) -> tuple[Path
         archives.mkdir(parents=True, exist_ok=True)
         archive = archives / f"{name}-{suite.version}.tar.gz"
         if not archive.exists():
-            download = (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:")
+            # Only the suite as source: what it is built with comes as wheels.
+            download = (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", name)
             run_or_fail((*download, "-d", str(archives), f"{name}=={suite.version}"), base, os.environ)
         with tarfile.open(archive) as members:
             members.extractall(base / "src", filter="data")

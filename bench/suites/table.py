@@ -28,8 +28,9 @@ class GoSuite:
 class PythonSuite:
     """Tests in a source distribution. They find the server through KUBECONFIG.
 
-    `requirements` is what is installed for them; `helpers` are folders next to this file that replace helpers of
-    theirs which start a cluster or are missing in the source distribution: by folder, where it is copied to.
+    `requirements` is what is installed for them, and `objects` are created first. `helpers` are folders next to this
+    file that replace helpers of theirs which start a cluster or are missing in the source distribution: by folder,
+    where it is copied to.
     """
 
     version: str
@@ -39,17 +40,31 @@ class PythonSuite:
     environment: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
     explained: Mapping[str, str] = field(default_factory=dict)
+    objects: Sequence[Mapping[str, object]] = ()
 
 
+# Every cluster has pods in kube-system; suites read them.
+_COREDNS = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"k8s-app": "kube-dns"}},
+        "template": {
+            "metadata": {"labels": {"k8s-app": "kube-dns"}},
+            "spec": {"containers": [{"name": "coredns", "image": "registry.example/coredns:1"}]},
+        },
+    },
+}
 _PYTEST = ("pytest==8.4.2", "pytest-asyncio==1.2.0", "pytest-timeout==2.4.0")
 SUITES: Mapping[str, GoSuite | PythonSuite] = {
     "kopf": PythonSuite(
         version="1.45.2",
         tests=("examples", "tests/e2e"),
         requirements=(*_PYTEST, "kubernetes==34.1.0", "pykube-ng", "certbuilder", "certvalidator", "freezegun", "kmock",
-                      "pytest-mock", "oscrypto", "pyngrok", "setuptools"),
-        options=("--timeout=120", "-m", "e2e or not e2e"),
-        environment={"E2E": "true"},
+                      "pytest-mock", "oscrypto", "pyngrok", "setuptools", "looptime"),
+        options=("--only-e2e", "--timeout=120"),
     ),
     "kr8s": PythonSuite(
         version="0.20.15",
@@ -58,6 +73,11 @@ SUITES: Mapping[str, GoSuite | PythonSuite] = {
                       "kubernetes-validate"),
         options=("-o", "addopts=", "--timeout=60"),
         helpers={"pytest_kind": "pytest_kind"},
+        objects=(_COREDNS,),
+        explained={
+            r"port_forward|_exec|test_adoption": _CONTAINERS,
+            r"test_wait_replicas": "needs a controller for StatefulSets",
+        },
     ),
     "lightkube": PythonSuite(
         version="1.0.1",
@@ -71,6 +91,7 @@ SUITES: Mapping[str, GoSuite | PythonSuite] = {
         requirements=_PYTEST,
         options=("--timeout=60",),
         helpers={"e2e_test": "kubernetes/e2e_test"},
+        explained={r"custom_resources": "needs apiextensions.k8s.io/v1beta1, removed in Kubernetes 1.22"},
     ),
     "controller-runtime": GoSuite(
         module="sigs.k8s.io/controller-runtime",

@@ -16,6 +16,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
+    from kubesandbox.webhooks import WebhookServing
 
 JSON = dict[str, Any]
 START_TIMEOUT_S = 180.0
@@ -111,6 +113,27 @@ class KubeApi:
             objects = [source] if isinstance(source, Mapping) else source
             documents = [manifests.Document(dict(obj)) for obj in objects]
         return manifests.load(self._connected_client(), documents, namespace=namespace)
+
+    def install_webhooks(
+        self, source: str | os.PathLike[str] | Iterable[Mapping[str, Any]], *, host: str = "127.0.0.1", port: int = 0
+    ) -> WebhookServing:
+        """Creates the objects of a file, of a folder, or given as dicts, with webhooks served on this machine.
+
+        As envtest does, `clientConfig` of webhook configurations and of conversions in definitions gets a URL instead
+        of a Service, and a `caBundle`. The result has the host, the port and the certificates to serve them with.
+        Raises SandboxError.
+        """
+        from kubesandbox import manifests, webhooks
+
+        serving = webhooks.prepare(Path(tempfile.mkdtemp(prefix="webhooks-", dir=self.data)), host, port)
+        documents = (
+            manifests.read(Path(source))
+            if isinstance(source, (str, os.PathLike))
+            else [manifests.Document(dict(obj)) for obj in source]
+        )
+        prepared = [manifests.Document(webhooks.with_serving(each.object, serving), each.file) for each in documents]
+        manifests.load(self._connected_client(), prepared)
+        return serving
 
     def token(self, service_account: str = "default", namespace: str = "default") -> str:
         """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""

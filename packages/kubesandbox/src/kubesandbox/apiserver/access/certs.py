@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _YEARS_10 = timedelta(days=3650)
-_LOOPBACK = ("127.0.0.1", "::1")
+LOOPBACK = ("127.0.0.1", "::1")
 _SERVER_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 
 
@@ -84,7 +84,7 @@ def new_ca(now: datetime) -> KeyPair:
 
 def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addresses: Sequence[str] = ()) -> KeyPair:
     """Issues a certificate for loopback, `addresses`, and the names of `services`, by default the API server's."""
-    served = [x509.IPAddress(ipaddress.ip_address(address)) for address in (*_LOOPBACK, *addresses)]
+    served = [x509.IPAddress(ipaddress.ip_address(address)) for address in (*LOOPBACK, *addresses)]
     names = [x509.DNSName(name) for name in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *served])
     subject = _subject_name(services[0] if services else "kube-apiserver")
