@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kubekit.error_types import InputError, Terminal
 from runup import __version__
 from runup.advice.decide.acceptance import Accepted, accepted
 from runup.api.cluster_settings_v1 import FeatureGate
-from runup.api.config_v1 import ClusterVersion
+from runup.api.config_v1 import ClusterVersion, Infrastructure
 from runup.checks.catalogue import CHECKS
 from runup.checks.control.logged_checks import run_logged
 from runup.checks.decide.alert_check import alert_check
@@ -36,6 +37,7 @@ from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
 from runup.process.names import operator_namespace
 from runup.report.report import Report
+from runup.rules.hosted_side import notes_on
 
 
 def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: datetime) -> EvaluatedCluster:
@@ -122,12 +124,17 @@ def _evaluate_openshift(
     elif requested.access is not None:
         facts = replace(facts, catalogs=Catalogs(why=SWITCHED_OFF))
     report = evaluate(facts, request, checks, now, outcome_of=outcome_of)
+    hosted: tuple[str, ...] = ()
+    # An object that cannot be decoded is reported by the checks that read it.
+    with suppress(codec.DecodeError):
+        found = dump.one("config.openshift.io", "Infrastructure", "cluster")
+        hosted = notes_on(codec.convert(Infrastructure, found).status) if found else ()
     return EvaluatedCluster(
         where=dump.name,
         report=report,
         cluster=cluster,
         accepted=accepted(cluster, acceptance_records(dump), now),
-        notes=tuple(dump.problems),
+        notes=(*dump.problems, *hosted),
         lacking=missing_kinds.kinds(report, dump.collected.absent),
     )
 

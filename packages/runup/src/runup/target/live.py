@@ -6,13 +6,14 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.kube import calls
-from kubekit.kube.api_errors import Forbidden, NotFound
+from kubekit.kube.api_errors import ApiError, Forbidden, NotFound
 from kubekit.kube.config import ClusterConfig
 from runup import __version__
 from runup.advice.decide.acceptance import accepted, accepted_names
-from runup.api.config_v1 import ClusterVersion
+from runup.api.config_v1 import ClusterVersion, Infrastructure
 from runup.checks.decide.stored_manifests import helm_checks
 from runup.evaluation.evaluate import LIVE, EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate, requested_kubernetes_update, target_version
@@ -24,6 +25,7 @@ from runup.process.clusterversion_client import ACCEPTED
 from runup.process.names import operator_namespace
 from runup.process.read_only_client import ReadOnlyClient
 from runup.report.report import read
+from runup.rules.hosted_side import notes_on
 from runup.target.process import PreflightTarget, TargetRequest, Timing
 
 AGENT = f"runup-preflight-run/{__version__}"
@@ -108,6 +110,13 @@ async def _evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
+        hosted: tuple[str, ...] = ()
+        with suppress(ApiError, codec.DecodeError):
+            hosted = notes_on((await client.send(calls.get(Infrastructure, "cluster"))).status)
     return EvaluatedCluster(
-        where=LIVE, report=read(sink.data), cluster=cluster, accepted=accepted(cluster, record, clock.now())
+        where=LIVE,
+        report=read(sink.data),
+        cluster=cluster,
+        accepted=accepted(cluster, record, clock.now()),
+        notes=hosted,
     ).identified()
