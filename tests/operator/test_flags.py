@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +20,7 @@ from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError
 from kubekit.oci.registry_errors import OciError
 from runup.cli.operator.command_process import common, read_election, run_process
-from runup.cli.operator.main import main
+from runup.cli.operator.main import COMMANDS, main
 from runup.cli.operator.start_commands import kernel_module_options as options_of_kernel_modules
 from runup.cli.operator.start_commands import kernel_module_preflight, manager_options, start, update_status_controller
 from runup.cli.operator.start_commands import update_status_options as options_of_update_status
@@ -30,6 +33,7 @@ def flags(command: click.Command, *words: str) -> dict[str, Any]:
     return command.make_context("command", list(words)).params
 
 
+HELP = (["help"], ["--help"], ["-h"])
 NEEDED = ("--release-image=q/r@sha256:1", "--node-name=node-1")
 EVERY = (
     "--update-service=https://up.example",
@@ -322,3 +326,38 @@ def test_a_kubeconfig_that_is_not_there_ends_a_process(
         main([*words, f"--kubeconfig={gone}"])
     assert ended.value.code == 1
     assert str(gone) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "first_words"),
+    [
+        *(([*command, *words], "Usage: ") for command in [[], *([name] for name in COMMANDS)] for words in HELP),
+        *((["help", name], "Usage: ") for name in COMMANDS),
+        *(([*command, "--version"], "ClusterVersionOperator ") for command in [[], *([name] for name in COMMANDS)]),
+    ],
+    ids=lambda value: " ".join(value) or "none" if isinstance(value, list) else value.strip(),
+)
+def test_every_command_prints_its_help_and_the_version(
+    words: list[str], first_words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of them needs a cluster or a required option."""
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert (out[: len(first_words)], err) == (first_words, "")
+
+
+@pytest.mark.parametrize("module", ["runup.cli.operator.main", "runup.cli.operator.start_commands"])
+def test_an_interrupt_while_modules_are_imported_ends_with_130(module: str, tmp_path: Path) -> None:
+    """No traceback is printed."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), 2)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+    )
+    command = [sys.executable, "-c", "import sys; from runup.cli.operator.entry import main; sys.exit(main())", "start"]
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    ran = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=60)  # noqa: PLW1510
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", "")

@@ -53,7 +53,7 @@ class _Helping(click.Command):
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Returns the same option each time, because click compares it by identity."""
         names = self.get_help_option_names(ctx)
-        if self._help is None and names:
+        if names and (self._help is None or set(self._help.opts) != set(names)):
             self._help = HelpOption(names)
         return self._help
 

@@ -1,4 +1,4 @@
-"""The entry points of `cluster-version-operator` and `kernel-module-preflight`, which handle SIGTERM from the start.
+"""The entry points of `cluster-version-operator` and `kernel-module-preflight`, which handle signals from the start.
 
 The first process of a container gets no signal without a handler for it. Until the command installs its own, which
 takes half a second of imports and more on a busy node, a deleted pod would wait for its whole grace period.
@@ -24,13 +24,18 @@ def _run_program(args: list[str]) -> int:
     """Runs the program with `args`, and returns its exit code."""
     # Before the imports of `run`: they take most of the start.
     signal.signal(signal.SIGTERM, _exit_at_once)
-    from runup.cli.startup import lazy_imports, quick_imports
+    from runup.cli.startup.start import INTERRUPTED, InterruptibleImports
 
-    quick_imports.leave_rich_out()
-    lazy_imports.install()
-    from runup.cli.operator.main import main as run
+    try:
+        with InterruptibleImports():
+            from runup.cli.startup import lazy_imports, quick_imports
 
-    return run(args)
+            quick_imports.leave_rich_out()
+            lazy_imports.install()
+            from runup.cli.operator.main import main as run
+        return run(args)
+    except KeyboardInterrupt:  # before or after what `run` guards
+        return INTERRUPTED
 
 
 def _exit_at_once(_number: int, _frame: FrameType | None) -> None:

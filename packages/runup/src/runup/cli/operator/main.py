@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.lazy import LazyGroup
+from runup.cli.options import option
 from runup.cli.output import printable_streams
 
 PROGRAM = "cluster-version-operator"
@@ -42,6 +43,10 @@ class _Commands(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command. Raises UnknownCommand if no command has this name."""
+        if args[0] == "help":
+            args = [*args[1:], "--help"]
+        elif args[1:] == ["--version"]:
+            args = ["version"]
         # Managing operators of other releases know this text: it is not click's, and has no hint.
         if self.get_command(ctx, args[0]) is None:
             raise UnknownCommand(args[0])
@@ -52,6 +57,15 @@ class UnknownCommand(Exception):
     """The error that there is no such command."""
 
 
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    """Prints what `version` prints, and ends the program, if `wanted`."""
+    if wanted and not ctx.resilient_parsing:
+        from runup.cli.operator.operator_version import version
+
+        ctx.invoke(version)
+        ctx.exit()
+
+
 @click.group(
     PROGRAM,
     cls=_Commands,
@@ -59,6 +73,7 @@ class UnknownCommand(Exception):
     summaries=SUMMARIES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
+@option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version.")
 def operator() -> None:
     """Keep a cluster at the release that its ClusterVersion asks for."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
 from runup.cli.options import with_options
 from runup.cli.startup.quick_imports import quick_imports
 
@@ -111,7 +112,7 @@ OPTIONS = (
 )
 
 
-@click.command("preflight")
+@click.command("preflight", cls=Command)
 @with_options(OPTIONS)
 def preflight(format_: str, reads: bool, **flags: Any) -> int:
     """Check a cluster for an update to this release, changing nothing.

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from kubekit.lang.text import count
+from runup.cli.lazy import Command
 
 PAYLOAD = "PAYLOAD_OVERRIDE"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--output-dir", required=True, metavar="DIR", help="Where manifests/ and bootstrap/ are written.")
 @click.option("--release-image", required=True, metavar="PULLSPEC", help="The release, by digest.")
 @click.option("--cluster-version-manifest-path", "version", default="", metavar="FILE", help="ClusterVersion to be.")
@@ -44,7 +45,7 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     return 0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 def image(name: str) -> int:
     """Print the pull spec of a component's image in this release."""

@@ -7,12 +7,13 @@ import sys
 import click
 
 from runup import __version__
+from runup.cli.lazy import Command
 from runup.fleet.decide.status_schedule import COMMAND
 
 AGENT = f"runup-status/{__version__}"
 
 
-@click.command(COMMAND)
+@click.command(COMMAND, cls=Command)
 @click.option("--kubeconfig", default=None, help="Cluster to read, by default the one this runs in.")
 @click.option("--context", default=None, help="Context of the kubeconfig.")
 def report_status(kubeconfig: str | None, context: str | None) -> int:

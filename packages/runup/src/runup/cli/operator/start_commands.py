@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli.lazy import Command
 from runup.cli.operator.command_process import add_serving_options, common, leadership, run_process
 from runup.cli.options import with_options
 from runup.cli.startup.quick_imports import quick_imports
@@ -116,7 +117,7 @@ OPTIONS = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @with_options(OPTIONS)
 @add_serving_options("127.0.0.1:9099")
 @leadership
@@ -174,7 +175,7 @@ def manager_options(flags: Mapping[str, Any]) -> manager.Options:
     )
 
 
-@click.command("update-status-controller")
+@click.command("update-status-controller", cls=Command)
 @click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none.")
 @click.option(
     "--namespace",
@@ -233,7 +234,7 @@ def update_status_options(flags: Mapping[str, Any]) -> update_status.Options:
     )
 
 
-@click.command("kernel-module-preflight")
+@click.command("kernel-module-preflight", cls=Command)
 @click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none.")
 @click.option(
     "--namespace",

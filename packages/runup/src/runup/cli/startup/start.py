@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # `typing` is not needed to start
 if TYPE_CHECKING:
     from types import FrameType
 
-_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 _ALLOCATIONS = 200_000
 """New objects before the collector runs: more than a short command creates; a long one (`--watch`) stays bounded."""
 
@@ -44,34 +44,43 @@ def _command(prog: str) -> int:
     if sys.argv[1:] in (["version"], ["--version"]) and _print_version():
         leave_at_once(0)
         return 0
-    import signal
-
-    # While modules are imported, an exception could be raised where Python only prints it.
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interruptible:
-        signal.signal(signal.SIGINT, _leave_interrupted)
     gc.set_threshold(_ALLOCATIONS)
-    # Before the first import of a module that must be delayed, and not for `version`: it takes `typing`.
-    from runup.cli.startup import lazy_imports
-
-    lazy_imports.install()
     try:
-        from runup.cli.main import main
+        with InterruptibleImports():
+            # Before the first import of a module that must be delayed, and not for `version`: it takes `typing`.
+            from runup.cli.startup import lazy_imports
 
-        if interruptible:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            lazy_imports.install()
+            from runup.cli.main import main
         code = main(prog=prog)
     except KeyboardInterrupt:  # before or after what `main` guards
-        code = _INTERRUPTED
+        code = INTERRUPTED
     leave_at_once(code)
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
 
 
+class InterruptibleImports:
+    """Ends the process on SIGINT while modules are imported, when Python might only print the exception."""
+
+    def __enter__(self) -> None:
+        import signal
+
+        self._is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self._is_handled:
+            signal.signal(signal.SIGINT, _leave_interrupted)
+
+    def __exit__(self, *_error: object) -> None:
+        import signal
+
+        if self._is_handled:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _leave_interrupted(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler's signature)
     """Ends the process as a shell reports an interrupt."""
-    os._exit(_INTERRUPTED)
+    os._exit(INTERRUPTED)
 
 
 def _print_version() -> bool:
