@@ -16,6 +16,7 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_same_dumps(tmp_path: Path) -> None:
     """So that what a run has found can be recreated."""
     made = []

@@ -68,6 +68,7 @@ def test_a_report_on_stdout(operator: Operator, server: Server, release: Path) -
     assert all(json.loads(line)["event"] for line in ran.err.splitlines())
 
 
+@pytest.mark.slow
 def test_a_rehearsal_that_cannot_be(operator: Operator, server: Server, release: Path) -> None:
     """The report waits for it, and says that what it would have told is not known."""
     words = ("preflight", "--once", "--catalogs=skip", "--release-dir", release, "--kubeconfig", server.kubeconfig)

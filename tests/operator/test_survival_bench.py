@@ -17,6 +17,7 @@ def row(name: str) -> Row:
     return next(each for each in ROWS if each.name == name)
 
 
+@pytest.mark.slow
 async def test_without_a_fault_nothing_is_wrong(tmp_path: Path) -> None:
     """The change is shown, and one record is left."""
     outcome = await outcome_of(ROWS[0], tmp_path, ())

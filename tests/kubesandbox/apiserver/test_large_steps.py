@@ -14,6 +14,7 @@ import pytest
 import yaml
 from bench.fuzz.changes import drawn
 from bench.real import random_requests
+from tests.few_or_many import first_and_rest
 from tests.kubesandbox.apiserver.odd_objects import ADMIN, MAX_HELD_S
 
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -162,7 +163,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), ROWS)
+@pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), first_and_rest(ROWS, 3))
 async def test_a_large_body_does_not_hold_the_event_loop(
     server: ApiServer, code: int, method: str, uri: str, body: Callable[[], object], type_: str
 ) -> None:
@@ -189,7 +190,7 @@ REQUESTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), REQUESTS)
+@pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), first_and_rest(REQUESTS, 2))
 async def test_a_large_object_does_not_hold_the_event_loop(
     server: ApiServer, code: int, method: str, uri: str, body: Callable[[], object], type_: str
 ) -> None:

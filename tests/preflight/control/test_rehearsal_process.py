@@ -46,6 +46,7 @@ async def test_what_is_told_of_a_process_that_comes_to_nothing(
     assert (woken, os.listdir(scratch)) == ([True], [])  # noqa: PTH208 -- of a few entries, in a test
 
 
+@pytest.mark.slow
 async def test_what_a_crash_left(scratch: Path) -> None:
     """A container that is started again has processes of the same numbers; the next rehearsal removes the copy."""
     left = scratch / f"runup-rehearse-{os.getpid()}" / "runup-rehearse-x" / "server"

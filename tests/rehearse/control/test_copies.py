@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map, manifest
+from tests.few_or_many import first_and_rest
 from tests.rehearse.control.test_seeded_releases import (
     BINDING,
     DENY,
@@ -72,17 +73,20 @@ def without(source: ClusterSource, plural: str) -> ClusterSource:
 
 @pytest.mark.parametrize(
     ("plural", "unknown"),
-    [
-        pytest.param(
-            "validatingadmissionpolicies",
-            {"RehearsalIncomplete-validatingadmissionpolicies.admissionregistration.k8s.io"},
-            id="policies",
-        ),
-        pytest.param("resourcequotas", {"RehearsalIncomplete-resourcequotas"}, id="quotas"),
-        pytest.param("configmaps", {"RehearsalIncomplete-configmaps"}, id="what the release writes"),
-        pytest.param("widgets", {"RehearsalIncomplete-widgets.example.org"}, id="stored objects"),
-        pytest.param("nodes", set(), id="what no release writes"),
-    ],
+    first_and_rest(
+        [
+            pytest.param(
+                "validatingadmissionpolicies",
+                {"RehearsalIncomplete-validatingadmissionpolicies.admissionregistration.k8s.io"},
+                id="policies",
+            ),
+            pytest.param("resourcequotas", {"RehearsalIncomplete-resourcequotas"}, id="quotas"),
+            pytest.param("configmaps", {"RehearsalIncomplete-configmaps"}, id="what the release writes"),
+            pytest.param("widgets", {"RehearsalIncomplete-widgets.example.org"}, id="stored objects"),
+            pytest.param("nodes", set(), id="what no release writes"),
+        ],
+        2,
+    ),
 )
 async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], tmp_path: Path) -> None:
     """A kind that could not be listed makes Unknown what follows from it, and nothing else."""
@@ -104,11 +108,14 @@ async def test_how_many_writes_are_not_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "asked"),
-    [
-        pytest.param("failurePolicy", "Ignore", [("guard.example.org", True)], id="its failure is ignored"),
-        pytest.param("failurePolicy", "Fail", [("guard.example.org", False)], id="its failure refuses the write"),
-        pytest.param("rules", [], [], id="it has no rules"),
-    ],
+    first_and_rest(
+        [
+            pytest.param("failurePolicy", "Ignore", [("guard.example.org", True)], id="its failure is ignored"),
+            pytest.param("failurePolicy", "Fail", [("guard.example.org", False)], id="its failure refuses the write"),
+            pytest.param("rules", [], [], id="it has no rules"),
+        ],
+        1,
+    ),
 )
 async def test_which_webhooks_are_asked(field: str, value: Any, asked: list[tuple[str, bool]], tmp_path: Path) -> None:
     """And whether one can refuse the write by failing, which is graver."""
@@ -181,6 +188,7 @@ async def test_a_definition_that_the_release_brings(known: bool, unknown: set[st
     assert incomplete == {f"RehearsalIncomplete-{each}" for each in unknown}
 
 
+@pytest.mark.slow
 async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) -> None:
     """Whose values are overwritten is not known about an object that came without managedFields."""
     async with cluster_at_source(tmp_path, VALUES) as cluster:
@@ -318,6 +326,7 @@ async def test_a_copy_has_an_object_as_a_server_reads_it(tmp_path: Path) -> None
     assert pod["spec"]["restartPolicy"] == "Always"
 
 
+@pytest.mark.slow
 async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
     """The source stays as it was read, also where an object has a field that the copy does not know."""
     metadata = {"name": "newer", "namespace": NAMESPACE}
@@ -334,11 +343,14 @@ async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        pytest.param(7, id="a number for a spec"),
-        pytest.param({"containers": "none"}, id="a word for a list"),
-        pytest.param({"containers": [None]}, id="null in a list"),
-    ],
+    first_and_rest(
+        [
+            pytest.param(7, id="a number for a spec"),
+            pytest.param({"containers": "none"}, id="a word for a list"),
+            pytest.param({"containers": [None]}, id="null in a list"),
+        ],
+        1,
+    ),
 )
 async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Path) -> None:
     """Whatever somebody else's object is like, it is copied or named, and the others are copied."""
@@ -373,6 +385,7 @@ async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
     assert [(each.identity.name, each.pruned) for each in outcome.objects] == [("old", ("spec.colour",))]
 
 
+@pytest.mark.slow
 async def test_a_stand_in_for_a_definition_is_not_compared(tmp_path: Path) -> None:
     """What the release changes of a definition that could not be copied is not known."""
     made = widgets(properties={"size": {"type": "integer"}})
@@ -390,6 +403,7 @@ async def test_a_stand_in_for_a_definition_is_not_compared(tmp_path: Path) -> No
     assert findings(result)[f"RehearsalIncomplete-{kind}"] == "Unknown"
 
 
+@pytest.mark.slow
 async def test_a_definition_of_the_release_that_nobody_can_read(tmp_path: Path) -> None:
     """A definition whose version is a word is refused, and the rest is rehearsed."""
     made = widgets(properties={"size": {"type": "integer"}})
@@ -400,6 +414,7 @@ async def test_a_definition_of_the_release_that_nobody_can_read(tmp_path: Path) 
     assert "values" in [each.identity.name for each in result.changes if each.action is Action.CREATE]
 
 
+@pytest.mark.slow
 async def test_the_plan_names_who_set_what_is_lost(tmp_path: Path) -> None:
     """The fields of an object that change, with their values and the manager whose value is lost."""
     values = config_map("values", {"mode": "fast", "size": "1"})
@@ -430,11 +445,16 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     ("fault", "raised", "shown"),
-    [
-        pytest.param(MemoryError(), MemoryError, "Internal error occurred: MemoryError", id="no memory"),
-        pytest.param(RuntimeError("can't start new thread"), MemoryError, "new thread", id="no memory for a stack"),
-        pytest.param(StoreError("disk full"), Terminal, "disk full; give the folder of temporary files", id="no room"),
-    ],
+    first_and_rest(
+        [
+            pytest.param(MemoryError(), MemoryError, "Internal error occurred: MemoryError", id="no memory"),
+            pytest.param(RuntimeError("can't start new thread"), MemoryError, "new thread", id="no memory for a stack"),
+            pytest.param(
+                StoreError("disk full"), Terminal, "disk full; give the folder of temporary files", id="no room"
+            ),
+        ],
+        1,
+    ),
 )
 async def test_a_copy_that_fails_is_no_refusal(
     fault: Exception, raised: type[Exception], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -616,16 +636,21 @@ async def test_what_comes_after_a_refusal_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name", "path", "value"),
-    [
-        pytest.param("ClusterRoleBinding", "shop", "subjects", "x", id="subjects that are a word"),
-        pytest.param("ClusterRole", "example-viewer", "rules.0.resources.0", 1.5, id="a resource that is a number"),
-        pytest.param("ValidatingWebhookConfiguration", "guard", "webhooks.0.objectSelector", 7, id="a selector"),
-        pytest.param("ValidatingAdmissionPolicy", "owned", "spec.validations", 1.5, id="validations"),
-        pytest.param("CustomResourceDefinition", "widgets.example.org", "spec.group", None, id="no group"),
-        pytest.param("CustomResourceDefinition", "widgets.example.org", "status.conditions.1", [], id="a condition"),
-        pytest.param("Namespace", NAMESPACE, "status", "Active", id="a namespace's status"),
-        pytest.param("Widget", "mine", "metadata.managedFields", 3, id="managed fields"),
-    ],
+    first_and_rest(
+        [
+            pytest.param("ClusterRoleBinding", "shop", "subjects", "x", id="subjects that are a word"),
+            pytest.param("ClusterRole", "example-viewer", "rules.0.resources.0", 1.5, id="a resource that is a number"),
+            pytest.param("ValidatingWebhookConfiguration", "guard", "webhooks.0.objectSelector", 7, id="a selector"),
+            pytest.param("ValidatingAdmissionPolicy", "owned", "spec.validations", 1.5, id="validations"),
+            pytest.param("CustomResourceDefinition", "widgets.example.org", "spec.group", None, id="no group"),
+            pytest.param(
+                "CustomResourceDefinition", "widgets.example.org", "status.conditions.1", [], id="a condition"
+            ),
+            pytest.param("Namespace", NAMESPACE, "status", "Active", id="a namespace's status"),
+            pytest.param("Widget", "mine", "metadata.managedFields", 3, id="managed fields"),
+        ],
+        2,
+    ),
 )
 async def test_a_damaged_object_ends_nothing(kind: str, name: str, path: str, value: Any, tmp_path: Path) -> None:
     """An object that no server can have held is named, and its kind is not known in full."""

@@ -329,7 +329,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", first_and_rest(list(CASES), 16))
+@pytest.mark.parametrize("name", first_and_rest(list(CASES), 4))
 async def test_what_a_release_breaks(name: str, tmp_path: Path) -> None:
     """Exactly what is broken is found, and nothing of what looks alike."""
     case = CASES[name]()

@@ -157,7 +157,7 @@ OBJECTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dump", first_and_rest([pytest.param(path, id=name) for name, path in DUMPS.items()], 1))
+@pytest.mark.parametrize("dump", first_and_rest([pytest.param(path, id=name) for name, path in DUMPS.items()], 0))
 async def test_imports_every_object_of_a_dump(dump: Path, tmp_path: Path) -> None:
     """By kind as many as the dump has, each with its uid; objects that the sandbox replaces are counted."""
     async with imported(dump, tmp_path / "data") as (cluster, left_out, made):
