@@ -107,6 +107,8 @@ def _narrowed(schema: JSON) -> JSON:
 def _of(hint: Any, types: JSON) -> JSON:
     if get_origin(hint) in (Union, UnionType):
         return _of(next(part for part in get_args(hint) if part is not NoneType), types)
+    if get_origin(hint) is dict:
+        return {"type": "object"}
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _of(get_args(hint)[0], types)}
     if get_origin(hint) is Literal:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import Run
 
+from runup.rollout.control import policy_files
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/how-to/update-policy.md").read_text(encoding="utf-8")
 POLICY = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
@@ -32,6 +34,16 @@ def test_the_guide_shows_what_is_printed(
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(line.replace("policy.yaml", str(policy)))[1:])
     assert ran.out == screen, ran.err
+
+
+def test_the_policies_of_the_guide_are_valid(tmp_path: Path) -> None:
+    """Every YAML block of the page is read without an error."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        path = tmp_path / "block.yaml"
+        path.write_text(block, encoding="utf-8")
+        assert len(policy_files.read(str(path)).policies) == 1
 
 
 def test_37_gate_of_a_dump(policy: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

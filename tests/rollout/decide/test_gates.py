@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.rollout.observed_cluster import (
+    DONE,
     IMAGE,
     NIGHTS,
     NOW,
@@ -55,6 +56,13 @@ def firing(name: str = "KubeAPIDown", for_: timedelta = timedelta(minutes=6), **
 def with_findings(*risks: Any, **changes: Any) -> Observed:
     """A cluster whose preflight found these risks."""
     return observed(findings=findings(*risks, **changes))
+
+
+def watched(*risks: Any, **changes: Any) -> Observed:
+    """A cluster whose operator watches with a preflight that has found nothing new for 9 hours."""
+    running = Condition(type="PreflightRunning", status="True", reason="Watching")
+    fields = {"observed": NOW - 9 * HOUR, "phase": Phase.LIVE, "conditions": (*DONE[:2], running)}
+    return with_findings(*risks, **fields | changes)
 
 
 def gate_of(cluster: Observed, name: str) -> Gate:
@@ -131,6 +139,10 @@ def test_no_gates_are_not_open() -> None:
             with_findings(observed=NOW + timedelta(seconds=61)), "Unknown", "PreflightOld", id="60: from the future"
         ),
         pytest.param(with_findings(observed=NOW + timedelta(seconds=60)), "Open", "Clear", id="60: a minute of skew"),
+        pytest.param(watched(), "Open", "Clear", id="5: 9 hours old, but watched since"),
+        pytest.param(watched(lapse="since then"), "Unknown", "PreflightOld", id="5: nobody watches any more"),
+        pytest.param(watched(phase=Phase.RUNNING), "Unknown", "PreflightOld", id="5: not complete"),
+        pytest.param(watched(risk()), "Closed", "PreflightRisks", id="5: watched, with a risk"),
         pytest.param(with_findings(source="5.0.2"), "Unknown", "PreflightOld", id="made on another release"),
         pytest.param(with_findings(phase=Phase.ENDED), "Unknown", "PreflightOld", id="ended"),
         pytest.param(with_findings(phase=Phase.UNCONFIRMED), "Unknown", "PreflightOld", id="not confirmed"),

@@ -1,4 +1,4 @@
-"""`update.runup.dev/v1alpha1`: UpdateCalendar and UpdatePolicy, the objects that decide when an update may start.
+"""`update.runup.dev/v1alpha1`: UpdateCalendar, UpdatePolicy and UpdateRun, which decide when an update may start.
 
 Durations and times without an offset are text here, as in the API; `runup.rollout.decide` parses them. A field that
 this version does not know is an error, because it may be a gate.
@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kubekit.api.meta_v1 import Object, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 
 GROUP = "update.runup.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -19,6 +19,8 @@ ALWAYS = "Always"
 
 Severity = Literal["info", "warning", "critical"]
 Follow = Literal["Patch", "Minor", "Exact"]
+Actuator = Literal["None", "ClusterVersion"]
+Step = Literal["Waiting", "Committing", "ControlPlane", "Soaking", "Done", "Failed", "Superseded", "Aborted"]
 
 
 class CalendarWindow(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,9 +111,96 @@ class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     target: PolicyTarget = PolicyTarget()
     gates: PolicyGates = PolicyGates()
     calendars: tuple[str, ...] = ()
+    soak: str = "1h"
+    deadline: str = "4h"
+    actuator: Actuator = "None"
+
+
+class Candidate(Wire, frozen=True, kw_only=True):
+    """The release that a policy chose."""
+
+    version: str
+    image: str
+
+
+class UpdatePolicyStatus(Wire, frozen=True, kw_only=True):
+    """`status` of UpdatePolicy."""
+
+    candidate: Candidate | None = None
+    active_run: str = ""
+    next_opening: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
 
 
 class UpdatePolicy(Object, frozen=True, kw_only=True):
     """The singleton `cluster`: which updates may start without a person, and behind which gates."""
 
     spec: UpdatePolicySpec = UpdatePolicySpec()
+    status: UpdatePolicyStatus = UpdatePolicyStatus()
+
+
+class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of UpdateRun; only `control` and `permit_until` may change."""
+
+    target: Candidate
+    control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
+    permit_until: datetime | None = None
+    block_versions: tuple[str, ...] = ()
+    gates: PolicyGates = PolicyGates()
+    calendars: tuple[str, ...] = ()
+    soak: str = "1h"
+    deadline: str = "4h"
+    actuator: Actuator = "None"
+
+
+class RunGate(Wire, frozen=True, kw_only=True):
+    """A gate as it was evaluated last."""
+
+    name: str
+    state: Literal["Open", "Closed", "Unknown"]
+    reason: str
+    message: str = ""
+    until: datetime | None = None
+    evidence: dict[str, str] = {}
+
+
+class RunIntent(Wire, frozen=True, kw_only=True):
+    """What is about to be written: the version of ClusterVersion on which the gates were open, and by which process."""
+
+    image: str
+    cluster_version_resource_version: str
+    leader: str
+    decided_at: datetime
+
+
+class RunDecision(Wire, frozen=True, kw_only=True):
+    """A step of a run, its reason, and the evidence of the gates at that time."""
+
+    at: datetime
+    step: str
+    reason: str
+    message: str = ""
+    evidence: dict[str, str] = {}
+
+
+class UpdateRunStatus(Wire, frozen=True, kw_only=True):
+    """`status` of UpdateRun. `gated` is false if the update started while a gate was not open."""
+
+    step: Step = "Waiting"
+    from_: str = msgspec.field(default="", name="from")
+    gates: tuple[RunGate, ...] = ()
+    intent: RunIntent | None = None
+    gated: bool = False
+    started: datetime | None = None
+    completed: datetime | None = None
+    healthy_since: datetime | None = None
+    unhealthy_since: datetime | None = None
+    decisions: tuple[RunDecision, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class UpdateRun(Object, frozen=True, kw_only=True):
+    """One attempt to update the cluster to one release."""
+
+    spec: UpdateRunSpec
+    status: UpdateRunStatus = UpdateRunStatus()

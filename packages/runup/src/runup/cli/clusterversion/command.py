@@ -74,6 +74,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "status": "runup.cli.updatestatus.command:status",
         "calendar": "runup.cli.rollout.calendar_command:calendar",
         "gate": "runup.cli.rollout.gate_command:gate",
+        "policy": "runup.cli.rollout.policy_command:policy",
     },
     summaries={
         "recommend": "Displays cluster update recommendations.",
@@ -84,6 +85,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "status": "Display the status of the current cluster version update or multi-arch migration",
         "calendar": "Show when the windows of update calendars open.",
         "gate": "Evaluate the gates of an update policy.",
+        "policy": "Explain what the update policy will do, or acknowledge a failed run.",
     },
     sections=(
         ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),

@@ -21,6 +21,7 @@ from runup.process.names import OPERATOR_NAMESPACE
 if TYPE_CHECKING:
     from runup.kernelmodules.control import process as kernel_modules
     from runup.operator import manager
+    from runup.rollout.control import process as update_policy
     from runup.updatestatus.control import process as update_status
 
 
@@ -232,6 +233,43 @@ def update_status_options(flags: Mapping[str, Any]) -> update_status.Options:
         timing=Timing(interval_s=flags["write_interval"]),
         fixed_now=fixed,
     )
+
+
+@click.command("update-policy-controller", cls=Command)
+@click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none.")
+@click.option(
+    "--namespace",
+    envvar="POD_NAMESPACE",
+    default="runup-update",
+    show_default=True,
+    help="Where the leader's lease is kept.",
+)
+@click.option(
+    "--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update shows it."
+)
+@add_serving_options("")
+@leadership
+def update_policy_controller(**flags: Any) -> None:
+    """Carry out the UpdatePolicy: runs that start an update, or open its gate, once every gate is open."""
+    import uvloop
+
+    with quick_imports():
+        from runup.rollout.control.process import serve
+
+    sys.exit(run_process(flags, update_policy_options, serve, uvloop.run))
+
+
+def update_policy_options(flags: Mapping[str, Any]) -> update_policy.Options:
+    """Returns the controller's options. Raises ValueError that names the flag which cannot be parsed."""
+    from runup.cli.errors import CommandError
+    from runup.cli.rehearse.forecast_command import parse_node_minutes
+    from runup.rollout.control import process as update_policy
+
+    try:
+        node_s = parse_node_minutes(flags["node_minutes"])
+    except CommandError as error:
+        raise ValueError(error.message) from error
+    return update_policy.Options(**common(flags), namespace=flags["namespace"], node_s=node_s)
 
 
 @click.command("kernel-module-preflight", cls=Command)

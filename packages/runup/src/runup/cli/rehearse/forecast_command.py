@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +17,12 @@ from runup.cli.rehearse.drain_command import WIDTH, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from runup.rehearse.control.drain_source import DrainSource
-    from runup.rehearse.decide.drains.drain_result import DrainResult
-    from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
     from runup.rehearse.decide.update_forecast import Forecast, NodeProgress, Range, WindowFit
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
 _MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 _MOST_MINUTES = 24 * 60
-_AT_ONCE_S = 60
 
 
 @click.command("forecast", cls=Command)
@@ -57,6 +51,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.cli.output import write
     from runup.cli.rehearse.drain_command import parse_times, read_source
     from runup.cli.render.text import err, machine, out
+    from runup.rehearse.control.drain_source import forecast_of
     from runup.rehearse.decide import update_forecast
 
     hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
@@ -95,40 +90,6 @@ def parse_node_minutes(text: str) -> tuple[int, int] | None:
     if not 0 < least_s <= most_s <= _MOST_MINUTES * 60:
         raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
     return least_s, most_s
-
-
-def forecast_of(
-    source: DrainSource, now: datetime, node_s: tuple[int, int] | None
-) -> tuple[Forecast, DrainedCluster, DrainResult]:
-    """Returns the forecast of an update from `now` on, the cluster, and its slowest drains.
-
-    `node_s` are the seconds that a node takes at least and at most; None: they are guessed. Raises CommandError if the
-    cluster has no nodes.
-    """
-    from runup.rehearse.decide import update_forecast
-    from runup.rehearse.decide.drain_inputs import drained_cluster
-    from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
-    from runup.rehearse.decide.drains.simulation import simulate
-
-    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
-    if not cluster.nodes:
-        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
-    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
-    least_s, most_s = node_s or (NODE_UPDATE_S, NODE_UPDATE_S)
-    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
-    version, no_version_reason = source.cluster_version, source.why_no_version
-    history = version.status.history if version is not None else ()
-    result = update_forecast.forecast(
-        history if source.openshift else None,
-        cluster.pools,
-        nodes=cluster.nodes,
-        # At least: a pod that somebody has to delete is deleted at once.
-        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
-        slow=slow,
-        guessed=node_s is None,
-        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
-    )
-    return result, cluster, slow
 
 
 def exit_code(result: Forecast, fit: WindowFit | None) -> int:

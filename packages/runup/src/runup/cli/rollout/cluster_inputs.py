@@ -1,77 +1,24 @@
-"""Reads what the gates of an update are evaluated on: from a cluster, or from a dump."""
+"""Reads what the gates of an update are evaluated on from a dump."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.kube.api_errors import ApiError
 from runup.advice.decide import acceptance, alert_conditions
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy
 from runup.cli.errors import CommandError
-from runup.cli.rehearse.forecast_command import forecast_of
 from runup.dump import clusterversion_files
-from runup.preflight.control import cluster_records
 from runup.preflight.decide import stored_reports
-from runup.process import clusterversion_client
 from runup.process.connection import Connection
 from runup.rehearse.control import drain_source
-from runup.rehearse.control.drain_source import DrainSource
-from runup.rollout.control import policy_objects
+from runup.rollout.control.observe import ClusterInputs, forecast_or_reason, missing_kinds
 from runup.rollout.decide.assemble import ClusterObjects
-from runup.updatestatus.control import thanos
 from runup.updatestatus.decide.alerts import Alert, Unreadable, read_alerts
-
-if TYPE_CHECKING:
-    from kubekit.kube.client_sync import SyncClient
-    from runup.rehearse.decide.update_forecast import Forecast
-
-
-class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read: the objects of the cluster, its policies and calendars, and its time."""
-
-    objects: ClusterObjects
-    policies: tuple[UpdatePolicy, ...] = ()
-    calendars: tuple[UpdateCalendar, ...] = ()
-    now: datetime
-    notes: tuple[str, ...] = ()
-
-
-def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_policy: bool) -> ClusterInputs:
-    """Reads a live cluster; `with_policy` also its policy and calendars. Raises InputError without a ClusterVersion."""
-    cluster = clusterversion_client.read(client)
-    policy = policy_objects.policy(client) if with_policy else None
-    source = drain_source.read_cluster_objects(client)
-    operators: list[ClusterOperator] = []
-    unreadable = _missing(source)
-    try:
-        operators = client.list_all(ClusterOperator)[0]
-    except (ApiError, codec.DecodeError) as error:
-        unreadable = (*unreadable, f"ClusterOperator: {error}")
-    objects = ClusterObjects(
-        cluster=cluster,
-        history=cluster_records.read_history(client, clusterversion_client.namespace()),
-        accepted=cluster_records.read_accepted(client, cluster),
-        operators=operators,
-        pools=source.objects.get(drain_source.OPENSHIFT, []),
-        nodes=source.objects.get("Node", []),
-        alerts=thanos.alerts(client, client.now()),
-        forecast=_forecast(source, client.now(), node_s),
-        unreadable=unreadable,
-    )
-    return ClusterInputs(
-        objects=objects,
-        policies=(policy,) if policy is not None else (),
-        calendars=policy_objects.calendars(client) if with_policy and policy is not None else (),
-        now=client.now(),
-    )
 
 
 def read_dump(path: str, node_s: tuple[int, int] | None, at: datetime | None) -> ClusterInputs:
@@ -88,7 +35,7 @@ def read_dump(path: str, node_s: tuple[int, int] | None, at: datetime | None) ->
     maps = {str(each.get("metadata", {}).get("name")): each for each in files.config_maps}
     found = read(Path(path), only={"clusteroperators"}, any_kubernetes=True)
     key = ("config.openshift.io", "clusteroperators")
-    unreadable = _missing(source)
+    unreadable = missing_kinds(source)
     if not found.collected.covers(key) or key in found.collected.partly:
         unreadable = (*unreadable, "ClusterOperator: the dump may lack some")
     operators = [codec.convert(ClusterOperator, obj) for obj in found.objects if obj["kind"] == "ClusterOperator"]
@@ -102,27 +49,12 @@ def read_dump(path: str, node_s: tuple[int, int] | None, at: datetime | None) ->
             pools=source.objects.get(drain_source.OPENSHIFT, []),
             nodes=source.objects.get("Node", []),
             alerts=_alerts_of(files),
-            forecast=_forecast(source, now, node_s),
+            forecast=forecast_or_reason(source, now, node_s),
             unreadable=unreadable,
         ),
         now=now,
         notes=source.notes,
     )
-
-
-def _missing(source: DrainSource) -> tuple[str, ...]:
-    """Returns why the cluster's health is not known: its nodes or pools could not be read."""
-    return tuple(
-        f"{kind}: {source.missing[kind]}" for kind in ("Node", drain_source.OPENSHIFT) if kind in source.missing
-    )
-
-
-def _forecast(source: DrainSource, now: datetime, node_s: tuple[int, int] | None) -> Forecast | str:
-    """Returns the forecast, or why there is none."""
-    try:
-        return forecast_of(source, now, node_s)[0]
-    except CommandError as error:
-        return error.message
 
 
 def _texts(config_map: Mapping[str, Any] | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from runup.cli.lazy import Command
 from runup.cli.options import option, version_option
 
 if TYPE_CHECKING:
-    from runup.cli.rollout.cluster_inputs import ClusterInputs
+    from runup.rollout.control.observe import ClusterInputs
     from runup.rollout.control.policy_files import PolicyFile
     from runup.rollout.decide.gates.gate import Verdict
 
@@ -61,8 +61,9 @@ def gate(
     from runup.cli.rehearse.forecast_command import parse_node_minutes
     from runup.cli.render.text import err, machine, out
     from runup.cli.rollout.calendar_command import parse_moment
-    from runup.cli.rollout.cluster_inputs import read_cluster, read_dump
+    from runup.cli.rollout.cluster_inputs import read_dump
     from runup.rollout.control import policy_files
+    from runup.rollout.control.observe import read_cluster
     from runup.rollout.decide.durations import parse
 
     node_s = parse_node_minutes(node_minutes)

@@ -21,6 +21,8 @@ RUNNING = "PreflightRunning"
 COMPLETED = "PreflightCompleted"
 FAILED = "PreflightFailed"
 TYPES = (RUNNING, COMPLETED, FAILED)
+# The reason of PreflightRunning once a complete target watches the cluster.
+WATCHING = "Watching"
 _ABOUT = re.compile(r"Preflight of \S+ from \S+: ")
 WAIVED = "the signature of its image was waived (force)"
 
@@ -116,7 +118,7 @@ def conditions_of_outcome(
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
     if outcome.state is AttemptState.COMPLETED:
         return (
-            _condition(RUNNING, "True", "Watching", f"{text}; the target continues to watch the cluster."),
+            _condition(RUNNING, "True", WATCHING, f"{text}; the target continues to watch the cluster."),
             _condition(COMPLETED, "True", outcome.reason, f"{text}."),
             _condition(FAILED, "False", "AsExpected", ""),
         )

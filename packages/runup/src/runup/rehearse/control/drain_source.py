@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
+from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterVersion
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kubekit.kube.client_sync import SyncClient
+    from runup.rehearse.decide.drains.drain_result import DrainResult
+    from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
+    from runup.rehearse.decide.update_forecast import Forecast
 
+# Seconds after which a pod that never leaves is deleted, at the least.
+_AT_ONCE_S = 60
 OPENSHIFT = "MachineConfigPool"
 VERSION = "ClusterVersion"
 
@@ -97,3 +103,38 @@ def read_dump_objects(path: Path) -> DrainSource:
         elif key in dump.collected.partly:
             source.missing[name] = dump.collected.why_partly(key)
     return source
+
+
+def forecast_of(
+    source: DrainSource, now: datetime, node_s: tuple[int, int] | None
+) -> tuple[Forecast, DrainedCluster, DrainResult]:
+    """Returns the forecast of an update from `now` on, the cluster, and its slowest drains.
+
+    `node_s` are the seconds that a node takes at least and at most; None: they are guessed. Raises InputError if the
+    cluster has no nodes.
+    """
+    # Simulations are loaded only where something is simulated: many commands import this module.
+    from runup.rehearse.decide import update_forecast
+    from runup.rehearse.decide.drain_inputs import drained_cluster
+    from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
+    from runup.rehearse.decide.drains.simulation import simulate
+
+    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
+    if not cluster.nodes:
+        raise InputError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
+    least_s, most_s = node_s or (NODE_UPDATE_S, NODE_UPDATE_S)
+    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
+    version, no_version_reason = source.cluster_version, source.why_no_version
+    history = version.status.history if version is not None else ()
+    result = update_forecast.forecast(
+        history if source.openshift else None,
+        cluster.pools,
+        nodes=cluster.nodes,
+        # At least: a pod that somebody has to delete is deleted at once.
+        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        slow=slow,
+        guessed=node_s is None,
+        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
+    )
+    return result, cluster, slow

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubekit.api.scheme import resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
-from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateCalendar, UpdatePolicy
+from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.rollout.decide.policy import ACKNOWLEDGED
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -29,3 +31,15 @@ def policy(client: SyncClient) -> UpdatePolicy | None:
         return client.send(calls.get(UpdatePolicy, POLICY_NAME))
     except NotFound:
         return None
+
+
+def runs(client: SyncClient) -> tuple[UpdateRun, ...]:
+    """Returns all UpdateRuns, the oldest first. Raises KubeError or DecodeError."""
+    found = client.list_all(UpdateRun)[0]
+    return tuple(sorted(found, key=lambda run: (str(run.metadata.creation_timestamp or ""), run.metadata.name)))
+
+
+def acknowledge(client: SyncClient, run: UpdateRun) -> None:
+    """Marks a failed run as acknowledged. Raises KubeError."""
+    patch = {"metadata": {"annotations": {ACKNOWLEDGED: "true"}, "resourceVersion": run.metadata.resource_version}}
+    client.send(calls.merge_patch(resource_of(UpdateRun), run.metadata.name, patch, field_manager="runup"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
@@ -85,12 +86,18 @@ def observe(
     now: datetime,
     *,
     version: str,
+    image: str = "",
     approvals: Approvals = NO_APPROVALS,
+    holds: Holds | None = None,
 ) -> Observed:
-    """Returns the values on which the gates of an update to `version` are evaluated."""
+    """Returns the values on which the gates of an update to `version` are evaluated.
+
+    `image` is that of a run. Without one it is what the policy names, or what the update service offers.
+    """
     cluster = objects.cluster
     offer = offer_of(cluster, version, now)
-    image = policy.target.image if policy.target.follow == "Exact" and policy.target.image else offer.image
+    named = policy.target.image if policy.target.follow == "Exact" else ""
+    image = image or named or offer.image
     source = cluster.status.desired.version
     report = report_of(objects.history, source, version, image)
     findings = findings_of_target(cluster, objects.history, version, image, accepted=objects.accepted)
@@ -110,7 +117,8 @@ def observe(
         alerts=objects.alerts,
         forecast=objects.forecast,
         approvals=approvals,
-        holds=Holds(
+        holds=replace(
+            holds or Holds(),
             paused=policy.paused,
             paused_until=policy.paused_until,
             pause_reason=policy.pause_reason,

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import count, timestamp
 from runup.preflight.decide.findings import Findings, Result, Risk
+from runup.preflight.decide.preflight_conditions import WATCHING
+from runup.preflight.decide.preflight_state import Phase
 from runup.report.report import severity_rank
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate, State
@@ -41,10 +43,19 @@ def evaluate(observed: Observed, now: datetime) -> Gate:
     if findings.observed > now + CLOCK_TOLERANCE:
         text = f"The report is dated {timestamp(findings.observed)}, which is in the future."
         return _gate(UNKNOWN, "PreflightOld", text)
+    if _is_watched(findings):
+        return replace(_of_findings(findings, observed, expires), until=None)
     if now > expires:
         text = f"The report is of {timestamp(findings.observed)}, older than {settings.max_age}."
         return _gate(UNKNOWN, "PreflightOld", text)
     return _of_findings(findings, observed, expires)
+
+
+def _is_watched(findings: Findings) -> bool:
+    """Reports whether an operator keeps the findings up to date: it stores a report again only when it has changed."""
+    running = findings.running
+    watching = running is not None and running.status == "True" and running.reason == WATCHING
+    return findings.phase is Phase.LIVE and watching and not findings.lapse
 
 
 def _of_findings(findings: Findings, observed: Observed, expires: datetime) -> Gate:

@@ -1,0 +1,242 @@
+"""The controller of update policies: observes the cluster, decides each run's next step, and carries it out.
+
+A pass reads everything anew, and its writes are conditional: a run's status on the run's resourceVersion, and
+ClusterVersion on the resourceVersion whose risks were evaluated. So a pass that was killed, an answer that was lost, or
+another leader cannot start an update twice. Writes go through a client that refuses them without the lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.error_types import InputError
+from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Invalid, KubeError
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from runup.api.config_v1 import ClusterVersion, Update
+from runup.api.update_policy_v1alpha1 import UpdatePolicy, UpdatePolicySpec, UpdateRun
+from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
+from runup.process.plan import Event, PatchStatus, Plan
+from runup.process.plan_executor import Executor
+from runup.process.threads import in_thread
+from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs
+from runup.rollout.decide import policy as policies
+from runup.rollout.decide.assemble import observe
+from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.gates.observed import Holds, Observed
+from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
+
+log = structlog.get_logger("rollout")
+POLICIES, RUNS = resource_of(UpdatePolicy), resource_of(UpdateRun)
+# Seconds between passes: while a run is not finished, and otherwise.
+ACTIVE_S, IDLE_S = 30.0, 300.0
+# At most twenty attempts a minute to write what was decided.
+_RETRY_S = 3.0
+# Server and monotonic time may differ by this much between two passes before time gates close, and for how long.
+_SKEW_S, _SKEW_LASTS = 60.0, timedelta(minutes=10)
+
+
+class PolicyController:
+    """Carries out the policy of one cluster; `read` observes it in a thread, `leader` names this process."""
+
+    def __init__(self, client: Client, clock: Clock, read: Callable[[], ClusterInputs], *, leader: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._read = read
+        self._leader = leader
+        self._executor = Executor(client, clock, component=FIELD_MANAGER)
+        self._last_times: tuple[datetime, float] | None = None
+        self._skew_until: datetime | None = None
+
+    async def run(self) -> None:
+        """Makes passes until cancelled."""
+        while True:
+            try:
+                delay_s = await self.make_pass()
+            except (KubeError, codec.DecodeError, InputError) as error:
+                log.warning("a pass failed", error=str(error))
+                delay_s = ACTIVE_S
+            await self._clock.sleep(delay_s)
+
+    async def make_pass(self) -> float:
+        """Makes one pass, and returns the seconds until the next one. Raises KubeError, DecodeError or InputError."""
+        inputs = await in_thread(self._read, "observe the cluster")
+        self._notice_clock(inputs.now)
+        if not inputs.policies:
+            return IDLE_S
+        policy = inputs.policies[0]
+        choice = policies.choose(policy.spec.target, inputs.objects.cluster, inputs.now)
+        new = policies.new_run(policy, choice, inputs.runs, inputs.now)
+        if new is not None:
+            await self._create_run(new, policy)
+        acted = False
+        active = policies.active_run(inputs.runs)
+        for run in inputs.runs:
+            if run.status.step not in FINISHED:
+                acted = await self._advance(run, inputs, active=active, choice=choice) or acted
+        status = policies.policy_status(policy, choice, inputs.runs, inputs.now, calendars=inputs.calendars)
+        await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
+        if new is not None or acted:
+            return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
+        return ACTIVE_S if active is not None else IDLE_S
+
+    async def _advance(
+        self, run: UpdateRun, inputs: ClusterInputs, *, active: UpdateRun | None, choice: policies.Choice
+    ) -> bool:
+        """Stores the next status of a run, and then carries out its act; returns whether anything was written."""
+        observed = self.observe_run(run, inputs, active)
+        situation = Situation(
+            cluster=inputs.objects.cluster,
+            verdict=evaluate(observed, inputs.now),
+            health=observed.health,
+            # Only runs of the policy follow its choice.
+            candidate=choice.candidate if _is_of_policy(run) else None,
+            leader=self._leader,
+            owns_request=inputs.owns_request,
+        )
+        outcome = decide(run, situation, inputs.now)
+        before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)
+        changed = await self._patch_status(RUNS, run, before, after)
+        if outcome.status.decisions != run.status.decisions:
+            await self._record_event(run, outcome.status.decisions[-1].reason, outcome.status.decisions[-1].message)
+        if outcome.act:
+            await self._act(outcome.act, run, inputs.objects.cluster)
+        return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
+
+    def observe_run(self, run: UpdateRun, inputs: ClusterInputs, active: UpdateRun | None) -> Observed:
+        """Returns what the gates of a run are evaluated on."""
+        policy = inputs.policies[0].spec
+        older = "" if active is None or active.metadata.uid == run.metadata.uid else active.metadata.name
+        holds = Holds(
+            control=run.spec.control,
+            permit_until=run.spec.permit_until,
+            older_run=older,
+            clock_skew_until=self._skew_until,
+        )
+        return observe(
+            inputs.objects,
+            _spec_of(run, policy),
+            inputs.calendars,
+            inputs.now,
+            version=run.spec.target.version,
+            image=run.spec.target.image,
+            holds=holds,
+        )
+
+    async def _act(self, act: Act, run: UpdateRun, cluster: ClusterVersion) -> None:
+        """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass."""
+        wanted = desired_update(act, run, cluster.spec.desired_update)
+        operations: list[dict[str, Any]] = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},
+            {"op": "add", "path": "/spec/desiredUpdate", "value": wanted}
+            if wanted
+            else {"op": "remove", "path": "/spec/desiredUpdate"},
+        ]
+        try:
+            # A server that does not know a field drops it: a preflight without its mode would be an update.
+            kept = await self._patch_cluster_version(operations, dry_run=True)
+            if wanted and not _is_kept(wanted, kept):
+                log.error("the server drops fields of spec.desiredUpdate", act=act, wanted=wanted)
+                return
+            await self._patch_cluster_version(operations)
+        except Conflict:
+            log.info("ClusterVersion has changed since it was evaluated", act=act, run=run.metadata.name)
+        except (BadRequest, Invalid) as error:
+            log.error("the server refused the request", act=act, run=run.metadata.name, error=error.message)
+        else:
+            log.info("wrote ClusterVersion", act=act, run=run.metadata.name, image=run.spec.target.image)
+
+    async def _patch_cluster_version(
+        self, operations: list[dict[str, Any]], *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        call = calls.json_patch(
+            CLUSTER_VERSION, NAME, operations, dry_run=dry_run, field_validation="Strict", field_manager=FIELD_MANAGER
+        )
+        answer = await self._client.send(call)
+        desired: dict[str, Any] = answer.get("spec", {}).get("desiredUpdate") or {}
+        return desired
+
+    async def _create_run(self, run: UpdateRun, policy: UpdatePolicy) -> None:
+        """Creates a run of the policy."""
+        body = codec.to_dict(run)
+        body["metadata"]["labels"] = {POLICY_LABEL: policy.metadata.name}
+        try:
+            await self._client.send(calls.create(RUNS, body, field_manager=FIELD_MANAGER))
+        except AlreadyExists:
+            return
+
+    async def _patch_status(
+        self, resource: Resource, obj: Object, before: dict[str, Any], after: dict[str, Any]
+    ) -> bool:
+        """Writes a status if it has changed."""
+        if before == after:
+            return False
+        key = NamespacedName("", obj.metadata.name)
+        gone = tuple(name for name in before if name not in after)
+        patch = PatchStatus(
+            resource=resource,
+            key=key,
+            fields=after,
+            gone=gone,
+            resource_version=obj.metadata.resource_version,
+            fresh=not before,
+        )
+        await self._executor.execute(Plan((patch,)))
+        return True
+
+    async def _record_event(self, run: UpdateRun, reason: str, message: str) -> None:
+        key = NamespacedName("", run.metadata.name)
+        text = message or f"Update to {run.spec.target.version}: {reason}"
+        event = Event(resource=RUNS, key=key, type="Normal", reason=reason, message=text, uid=run.metadata.uid)
+        await self._executor.execute(Plan((event,)))
+
+    def _notice_clock(self, now: datetime) -> None:
+        """Closes time gates for a while if the cluster's clock jumped since the last pass."""
+        monotonic = self._clock.monotonic()
+        if self._last_times is not None:
+            then, then_monotonic = self._last_times
+            if abs((now - then).total_seconds() - (monotonic - then_monotonic)) > _SKEW_S:
+                self._skew_until = now + _SKEW_LASTS
+                log.warning("the cluster's clock jumped", now=str(now))
+        self._last_times = (now, monotonic)
+
+
+POLICY_LABEL = "update.runup.dev/policy"
+
+
+def _is_of_policy(run: UpdateRun) -> bool:
+    return POLICY_LABEL in run.metadata.labels
+
+
+def _spec_of(run: UpdateRun, policy: UpdatePolicySpec) -> UpdatePolicySpec:
+    """Returns the policy with the run's own copies of gates and calendars. Pauses and blocks of the policy count."""
+    blocked = tuple(dict.fromkeys((*run.spec.block_versions, *policy.target.block_versions)))
+    target = replace(policy.target, block_versions=blocked)
+    return replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars)
+
+
+def desired_update(act: Act, run: UpdateRun, current: Update | None) -> dict[str, Any]:
+    """Returns the `spec.desiredUpdate` to write; empty to remove it. Names of accepted risks are kept.
+
+    `force` is never set.
+    """
+    accepted = [{"name": name} for name in current.accepted_names] if current is not None else []
+    kept: dict[str, Any] = {"acceptRisks": accepted} if accepted else {}
+    if act == "withdraw":
+        return kept
+    target = {"version": run.spec.target.version, "image": run.spec.target.image}
+    return {**target, **({"mode": "Preflight"} if act == "preflight" else {}), **kept}
+
+
+def _is_kept(wanted: dict[str, Any], answer: dict[str, Any]) -> bool:
+    """Reports whether the server would store exactly what is wanted, without force."""
+    return not answer.get("force") and {key: value for key, value in answer.items() if value} == wanted

@@ -1,0 +1,103 @@
+"""Reads what the gates of an update are evaluated on from a cluster, with reads only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.error_types import InputError
+from kubekit.kube.api_errors import ApiError
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.preflight.control import cluster_records
+from runup.process import clusterversion_client
+from runup.rehearse.control import drain_source
+from runup.rehearse.control.drain_source import DrainSource, forecast_of
+from runup.rollout.control import policy_objects
+from runup.rollout.decide.assemble import ClusterObjects
+from runup.updatestatus.control import thanos
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.rehearse.decide.update_forecast import Forecast
+
+FIELD_MANAGER = "runup-update"
+
+
+class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read: the objects of the cluster, its policies, calendars and runs, and its time.
+
+    `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`.
+    """
+
+    objects: ClusterObjects
+    policies: tuple[UpdatePolicy, ...] = ()
+    calendars: tuple[UpdateCalendar, ...] = ()
+    now: datetime
+    notes: tuple[str, ...] = ()
+    runs: tuple[UpdateRun, ...] = ()
+    owns_request: bool = False
+
+
+def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_policy: bool) -> ClusterInputs:
+    """Reads a live cluster; `with_policy` also its policy, calendars and runs.
+
+    Raises InputError without a ClusterVersion.
+    """
+    # ClusterVersion comes first: a start is refused if it has changed since.
+    raw = clusterversion_client.read_raw(client)
+    cluster = codec.convert(ClusterVersion, raw)
+    policy = policy_objects.policy(client) if with_policy else None
+    source = drain_source.read_cluster_objects(client)
+    operators: list[ClusterOperator] = []
+    unreadable = missing_kinds(source)
+    try:
+        operators = client.list_all(ClusterOperator)[0]
+    except (ApiError, codec.DecodeError) as error:
+        unreadable = (*unreadable, f"ClusterOperator: {error}")
+    objects = ClusterObjects(
+        cluster=cluster,
+        history=cluster_records.read_history(client, clusterversion_client.namespace()),
+        accepted=cluster_records.read_accepted(client, cluster),
+        operators=operators,
+        pools=source.objects.get(drain_source.OPENSHIFT, []),
+        nodes=source.objects.get("Node", []),
+        alerts=thanos.alerts(client, client.now()),
+        forecast=forecast_or_reason(source, client.now(), node_s),
+        unreadable=unreadable,
+    )
+    return ClusterInputs(
+        objects=objects,
+        policies=(policy,) if policy is not None else (),
+        calendars=policy_objects.calendars(client) if with_policy and policy is not None else (),
+        runs=policy_objects.runs(client) if with_policy and policy is not None else (),
+        now=client.now(),
+        owns_request=owns_request(raw),
+    )
+
+
+def owns_request(cluster: dict[str, Any]) -> bool:
+    """Reports whether our field manager wrote the image in `spec.desiredUpdate`."""
+    for entry in cluster.get("metadata", {}).get("managedFields") or ():
+        spec = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        if entry.get("manager") == FIELD_MANAGER and "f:image" in (spec.get("f:desiredUpdate") or {}):
+            return True
+    return False
+
+
+def missing_kinds(source: DrainSource) -> tuple[str, ...]:
+    """Returns why the cluster's health is not known: its nodes or pools could not be read."""
+    return tuple(
+        f"{kind}: {source.missing[kind]}" for kind in ("Node", drain_source.OPENSHIFT) if kind in source.missing
+    )
+
+
+def forecast_or_reason(source: DrainSource, now: datetime, node_s: tuple[int, int] | None) -> Forecast | str:
+    """Returns the forecast, or why there is none."""
+    try:
+        return forecast_of(source, now, node_s)[0]
+    except InputError as error:
+        return error.message

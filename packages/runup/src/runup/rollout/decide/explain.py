@@ -1,0 +1,78 @@
+"""Explains at which openings of the next two weeks a policy could start an update, and what prevents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from runup.api.update_policy_v1alpha1 import ALWAYS
+from runup.rollout.decide.calendar import Period, opening_at
+from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.gates.gate import Gate
+from runup.rollout.decide.gates.observed import Observed
+
+AHEAD = timedelta(days=14)
+# Gates whose state at a later time follows from what is known now.
+_OF_TIME = ("hold", "window", "forecast")
+_MAX_OPENINGS = 100
+
+
+class ExplainedOpening(msgspec.Struct, frozen=True):
+    """A time at which all calendars are open, and the gates about time that are not open then."""
+
+    period: Period
+    closed: tuple[Gate, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The openings of the next two weeks, and the gates that are not open now whatever the time is.
+
+    `first` is the first opening at which nothing about time prevents a start, None if there is none.
+    """
+
+    openings: tuple[ExplainedOpening, ...]
+    closed_now: tuple[Gate, ...]
+    open_now: bool
+
+    @property
+    def first(self) -> datetime | None:
+        """The first time at which an update starts if the other gates are open then."""
+        return next((each.period.start for each in self.openings if not each.closed), None)
+
+
+def explain(observed: Observed, now: datetime) -> Explanation:
+    """Returns what would happen in the next two weeks. Nothing is written."""
+    verdict = evaluate(observed, now)
+    openings = tuple(
+        ExplainedOpening(
+            period,
+            tuple(
+                gate
+                for gate in evaluate(observed, period.start).gates
+                if gate.name in _OF_TIME and gate.state != "Open"
+            ),
+        )
+        for period in _openings(observed, now)
+    )
+    closed_now = tuple(gate for gate in verdict.gates if gate.state != "Open" and gate.name not in _OF_TIME)
+    return Explanation(openings=openings, closed_now=closed_now, open_now=verdict.open)
+
+
+def _openings(observed: Observed, now: datetime) -> Iterator[Period]:
+    """Yields the periods in which all calendars are open, the one that is open now first."""
+    if observed.calendar_names == (ALWAYS,):
+        yield Period(now, now + AHEAD)
+        return
+    at: datetime | None = now
+    for _ in range(_MAX_OPENINGS):
+        if at is None or at > now + AHEAD or observed.calendar_errors:
+            return
+        opening = opening_at(observed.calendars, at)
+        if opening.period is not None:
+            yield Period(max(at, opening.period.start), opening.period.end)
+            # The end is not part of the period; the next one may follow at once.
+            at = opening.period.end
+        else:
+            at = opening.next_opening

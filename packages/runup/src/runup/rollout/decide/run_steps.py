@@ -1,0 +1,280 @@
+"""The state machine of an UpdateRun: from a run and what is observed, the next status and the next act. Pure.
+
+What can be derived from the cluster is derived in every pass, so that a process that was killed at any point continues
+from the cluster: an intent without an effect is evaluated again, and an effect without a record is found. An update
+that has begun is never stopped or undone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api.conditions import find, with_condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.lang.oc_pull_spec import is_same_image
+from kubekit.lang.text import cut, printable
+from runup.api.config_v1 import ClusterVersion
+from runup.api.update_policy_v1alpha1 import (
+    Candidate,
+    RunDecision,
+    RunGate,
+    RunIntent,
+    Step,
+    UpdateRun,
+    UpdateRunStatus,
+)
+from runup.rollout.decide.durations import parse
+from runup.rollout.decide.gates.gate import Gate, Verdict
+from runup.rollout.decide.gates.observed import Health
+
+FINISHED: frozenset[Step] = frozenset({"Done", "Failed", "Superseded", "Aborted"})
+BEFORE_START: frozenset[Step] = frozenset({"Waiting", "Committing"})
+UNHEALTHY_FOR = timedelta(minutes=30)
+# How long the operator may refuse a release before the request is withdrawn.
+REFUSED_FOR = timedelta(minutes=2)
+MAX_DECISIONS = 50
+MAX_MESSAGE = 1024
+GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
+
+Act = Literal["", "preflight", "commit", "withdraw"]
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step is decided on: ClusterVersion, the gates, the health, a newer candidate, and who decides.
+
+    `owns_request`: the fields of `spec.desiredUpdate` are this controller's.
+    """
+
+    cluster: ClusterVersion
+    verdict: Verdict
+    health: Health | str
+    candidate: Candidate | None = None
+    leader: str = ""
+    owns_request: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The status to write first, and the act to carry out after it."""
+
+    status: UpdateRunStatus
+    act: Act = ""
+
+
+def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
+    """Returns the next status of a run, and what is to be written to ClusterVersion after it is stored."""
+    status = run.status
+    if status.step in FINISHED:
+        return Outcome(status=status)
+    status = replace(status, gates=_gates_of(situation.verdict))
+    if not status.from_:
+        status = replace(status, from_=situation.cluster.status.desired.version)
+    if status.step in BEFORE_START:
+        outcome = _before_start(run, status, situation, now)
+    elif status.step == "ControlPlane":
+        outcome = Outcome(status=_while_updating(run, status, situation.cluster, now))
+    else:
+        outcome = Outcome(status=_while_soaking(run, status, situation.health, now))
+    return Outcome(status=_with_conditions(outcome.status, situation.verdict, now), act=outcome.act)
+
+
+def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
+    """Decides while nothing has begun."""
+    target, cluster, verdict = run.spec.target, situation.cluster, situation.verdict
+    if is_completed(cluster, target):
+        # With an intent the update began and ended between two passes.
+        if status.intent is None and not was_open(status):
+            return Outcome(status=_step(status, "Done", "AlreadyThere", now))
+        return Outcome(status=_complete(_begin(status, now, gated=True), now))
+    if is_updating_to(cluster, target):
+        gated = status.intent is not None or (run.spec.actuator == "None" and was_open(status))
+        return Outcome(status=_begin(status, now, gated=gated))
+    if is_requested(cluster, target) and situation.owns_request:
+        if _is_refused(cluster, now):
+            dropped = replace(status, intent=None)
+            return Outcome(status=_step(dropped, "Waiting", "NotAccepted", now), act="withdraw")
+        # An answer that came late may have lost its intent.
+        return Outcome(status=_begin(status, now, gated=status.intent is not None))
+    if run.spec.control in ("Abort", "Skip") or run.metadata.deletion_timestamp is not None:
+        reason: tuple[Step, str] = ("Done", "Skipped") if run.spec.control == "Skip" else ("Aborted", "Aborted")
+        return Outcome(status=_step(replace(status, intent=None), *reason, now))
+    newer, closed = situation.candidate, {gate.reason for gate in verdict.gates if gate.state == "Closed"}
+    if closed & {"TargetWithdrawn", "TargetBlocked"}:
+        return Outcome(status=_step(replace(status, intent=None), "Superseded", "WithdrawnBefore", now))
+    if newer is not None and newer.version != target.version:
+        return Outcome(
+            status=_step(replace(status, intent=None), "Superseded", "NewerRelease", now, message=newer.version)
+        )
+    return _evaluate(run, status, situation, now)
+
+
+def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
+    """Decides on the gates: an intent is stored first, and carried out only on the version that it was made for."""
+    cluster, verdict = situation.cluster, situation.verdict
+    if run.spec.actuator == "None":
+        return Outcome(status=status)
+    version = cluster.metadata.resource_version
+    if not verdict.open:
+        if status.step == "Committing":
+            return Outcome(status=_step(replace(status, intent=None), "Waiting", verdict.reason, now))
+        return Outcome(status=status, act="preflight" if _needs_preflight(run, situation) else "")
+    intent = status.intent
+    if intent is not None and intent.cluster_version_resource_version == version and intent.leader == situation.leader:
+        return Outcome(status=status, act="commit")
+    new = RunIntent(
+        image=run.spec.target.image,
+        cluster_version_resource_version=version,
+        leader=situation.leader,
+        decided_at=now,
+    )
+    evidence = {name: value for gate in verdict.gates for name, value in gate.evidence.items()}
+    if status.step == "Committing":
+        return Outcome(status=replace(status, intent=new))
+    return Outcome(status=replace(_step(status, "Committing", "AllOpen", now, evidence=evidence), intent=new))
+
+
+def _needs_preflight(run: UpdateRun, situation: Situation) -> bool:
+    """Reports whether a preflight of the target is to be requested. A request of somebody else is never replaced."""
+    if run.spec.control != "Run":
+        return False
+    desired = situation.cluster.spec.desired_update
+    if desired is None or not (desired.version or desired.image):
+        return True
+    is_other_target = not is_same_image(desired.image, run.spec.target.image)
+    return bool(desired.mode) and is_other_target and situation.owns_request
+
+
+def _while_updating(run: UpdateRun, status: UpdateRunStatus, cluster: ClusterVersion, now: datetime) -> UpdateRunStatus:
+    """Decides while the control plane is updated. The update is observed, never stopped."""
+    target = run.spec.target
+    if is_completed(cluster, target):
+        return _complete(status, now)
+    newest = cluster.status.history[0] if cluster.status.history else None
+    other = newest is not None and newest.state == "Partial" and not is_same_image(newest.image, target.image)
+    if other and newest is not None:
+        return _step(status, "Superseded", "OtherUpdate", now, message=newest.version)
+    if status.started is not None and now >= status.started + parse(run.spec.deadline, "spec.deadline"):
+        return _step(status, "Failed", "ControlPlaneDeadline", now)
+    return status
+
+
+def _while_soaking(run: UpdateRun, status: UpdateRunStatus, health: Health | str, now: datetime) -> UpdateRunStatus:
+    """Decides after the update: the cluster must be healthy for the whole soak. Unknown is not healthy."""
+    healthy = not isinstance(health, str) and not health.problems and not health.unknown
+    if not healthy:
+        since = status.unhealthy_since or now
+        status = replace(status, healthy_since=None, unhealthy_since=since)
+        if now >= since + UNHEALTHY_FOR:
+            why = health if isinstance(health, str) else "; ".join((*health.problems, *health.unknown)[:5])
+            return _step(status, "Failed", "UnhealthyAfter", now, message=why)
+        return status
+    since = status.healthy_since or now
+    status = replace(status, healthy_since=since, unhealthy_since=None)
+    if now >= since + parse(run.spec.soak, "spec.soak"):
+        return _step(status, "Done", "Succeeded" if status.gated else "SucceededUngated", now)
+    return status
+
+
+def is_completed(cluster: ClusterVersion, target: Candidate) -> bool:
+    """Reports whether the newest update is complete and of the target's image."""
+    newest = cluster.status.history[0] if cluster.status.history else None
+    return newest is not None and newest.state == "Completed" and is_same_image(newest.image, target.image)
+
+
+def is_updating_to(cluster: ClusterVersion, target: Candidate) -> bool:
+    """Reports whether an update to the target's image has begun."""
+    newest = cluster.status.history[0] if cluster.status.history else None
+    return newest is not None and newest.state == "Partial" and is_same_image(newest.image, target.image)
+
+
+def is_requested(cluster: ClusterVersion, target: Candidate) -> bool:
+    """Reports whether ClusterVersion requests an update (not a preflight) to the target's image."""
+    desired = cluster.spec.desired_update
+    return desired is not None and not desired.mode and is_same_image(desired.image, target.image)
+
+
+def was_open(status: UpdateRunStatus) -> bool:
+    """Reports whether all gates were open in the pass before."""
+    condition = find(status.conditions, GATES_OPEN)
+    return condition is not None and condition.status == "True"
+
+
+def _is_refused(cluster: ClusterVersion, now: datetime) -> bool:
+    """Reports whether the operator has refused the requested release for some time."""
+    accepted = find(cluster.status.conditions, "ReleaseAccepted")
+    since = accepted.last_transition_time if accepted is not None else None
+    return accepted is not None and accepted.status == "False" and since is not None and now >= since + REFUSED_FOR
+
+
+def _begin(status: UpdateRunStatus, now: datetime, *, gated: bool) -> UpdateRunStatus:
+    begun = _step(status, "ControlPlane", "Started" if gated else "StartedUngated", now)
+    return replace(begun, started=now, gated=gated)
+
+
+def _complete(status: UpdateRunStatus, now: datetime) -> UpdateRunStatus:
+    return replace(_step(status, "Soaking", "Completed", now), completed=now, healthy_since=None, unhealthy_since=None)
+
+
+def _step(
+    status: UpdateRunStatus,
+    step: Step,
+    reason: str,
+    now: datetime,
+    *,
+    message: str = "",
+    evidence: dict[str, str] | None = None,
+) -> UpdateRunStatus:
+    """Returns the status in `step`, with the decision recorded."""
+    text = cut(printable(message), MAX_MESSAGE)
+    decision = RunDecision(at=now, step=step, reason=reason, message=text, evidence=evidence or {})
+    return replace(status, step=step, decisions=(*status.decisions, decision)[-MAX_DECISIONS:])
+
+
+def _gates_of(verdict: Verdict) -> tuple[RunGate, ...]:
+    return tuple(map(_gate_of, verdict.gates[:32]))
+
+
+def _gate_of(gate: Gate) -> RunGate:
+    return RunGate(
+        name=cut(printable(gate.name), 300),
+        state=gate.state,
+        reason=gate.reason,
+        message=cut(printable(gate.message), MAX_MESSAGE),
+        until=gate.until,
+        evidence={key: cut(printable(value), MAX_MESSAGE) for key, value in gate.evidence.items()},
+    )
+
+
+def _with_conditions(status: UpdateRunStatus, verdict: Verdict, now: datetime) -> UpdateRunStatus:
+    """Returns the status with its four conditions."""
+    step, last = status.step, status.decisions[-1] if status.decisions else None
+    reason = last.reason if last is not None else ""
+    begun = status.started is not None
+    gates: tuple[ConditionStatus, str, str] = ("False", verdict.reason, "")
+    if begun:
+        # Tools that ask again for each node must not stop in the middle of an update.
+        gates = ("True", "Latched", "")
+    elif step in FINISHED:
+        gates = ("False", reason, "")
+    elif verdict.open:
+        gates = ("True", "AllOpen", "")
+    elif verdict.closed_by is not None:
+        gates = ("False", verdict.reason, cut(printable(verdict.closed_by.message), MAX_MESSAGE))
+    progress = {"ControlPlane": "ControlPlane", "Soaking": "Soaking"}.get(step)
+    idle = "Finished" if step in FINISHED else "NotStarted"
+    outcome = reason if step == "Done" else step if step in FINISHED else "NotYet"
+    wanted: tuple[tuple[str, tuple[ConditionStatus, str, str]], ...] = (
+        (GATES_OPEN, gates),
+        (PROGRESSING, ("True", progress, "") if progress else ("False", idle, "")),
+        (FAILED, ("True", reason, last.message if last else "") if step == "Failed" else ("False", "AsExpected", "")),
+        (DONE, ("True" if step == "Done" else "False", outcome, "")),
+    )
+    conditions = status.conditions
+    for type_, (state, why, message) in wanted:
+        conditions = with_condition(
+            conditions, Condition(type=type_, status=state, reason=why, message=message), now=now
+        )
+    return replace(status, conditions=conditions)

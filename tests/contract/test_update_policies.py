@@ -1,0 +1,185 @@
+"""Update policies on each server: their definitions, and what admission lets the controller change in ClusterVersion.
+
+Numbers are those of the acceptance cases: 59 is a stolen token of the controller, 58 is a run with a tag.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.contract.api import CRDS, JSON, Api
+from tests.documents import document
+from tests.servers import CRDS as DEFINITIONS
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "update-policy"
+CONTROLLER = "system:serviceaccount:runup-update:update-controller"
+VERSION = "/apis/config.openshift.io/v1/clusterversions"
+RUNS = "/apis/update.runup.dev/v1alpha1/updateruns"
+NEW, OTHER = (f"example.com/release@sha256:{digit * 64}" for digit in "59")
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+}
+
+
+def eventually(condition: Any) -> None:
+    """Waits until the server serves or enforces what was created."""
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen within 30 s")
+
+
+@pytest.fixture(scope="module")
+def installed(api: Api) -> Iterator[Api]:
+    """The server with ClusterVersion, the definitions, the roles and the admission policy."""
+    name = "0000_00_cluster-version-operator_01_clusterversions-CustomNoUpgrade.crd.yaml"
+    for file in [DEFINITIONS / name, *sorted(FOLDER.glob("01_*.crd.yaml"))]:
+        assert api.post(CRDS, document(file)).code in (201, 409)
+    for namespace in ("openshift-monitoring", "openshift-cluster-version-operator"):
+        api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml"):
+        for obj in yaml.safe_load_all((FOLDER / file).read_text(encoding="utf-8")):
+            path = PATHS[obj["kind"]].format(namespace=obj["metadata"].get("namespace", ""))
+            made = api.post(path, obj)
+            assert made.code in (201, 409), made.body
+    eventually(lambda: api.get(VERSION).code == 200 and api.get(RUNS).code == 200)
+    cluster = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+    spec = {"clusterID": "4f1a8d5e-7ff2-4ef1-8f4b-6f4c3c1ac5b7", "channel": "stable-5.1"}
+    assert api.post(VERSION, {**cluster, "spec": spec}).code in (201, 409)
+    controller = api.impersonating(CONTROLLER)
+    forced = {"desiredUpdate": {"version": "5.1.0", "image": NEW, "force": True}}
+    eventually(lambda: patch(controller, forced, dryRun="All").code == 422)
+    yield api
+    controller.close()
+
+
+def patch(api: Api, spec: JSON, **query: Any) -> Any:
+    """Changes the spec of ClusterVersion."""
+    return api.merge(f"{VERSION}/version", {"spec": spec}, **query)
+
+
+@pytest.mark.parametrize(
+    "desired",
+    [
+        {"version": "5.1.0", "image": NEW},
+        {"version": "5.1.0", "image": NEW, "force": False},
+        {"version": "5.1.0", "image": NEW, "mode": "Preflight"},
+        {"version": "5.1.0", "image": NEW, "acceptRisks": [{"name": "A"}]},
+        None,
+    ],
+)
+def test_the_controller_requests_an_update(installed: Api, desired: JSON | None) -> None:
+    """A release by digest is accepted, for an update and for a preflight."""
+    assert patch(installed.impersonating(CONTROLLER), {"desiredUpdate": desired}).code == 200
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"desiredUpdate": {"version": "5.1.0", "image": NEW, "force": True}}, "must not set spec.desiredUpdate.force"),
+        ({"desiredUpdate": {"version": "5.1.0", "image": "example.com/release:5.1.0"}}, "must have a digest"),
+        ({"desiredUpdate": {"version": "5.1.0", "image": f"{NEW} "}}, "must have a digest"),
+        ({"desiredUpdate": {"version": "5.1.0"}}, "must have a digest"),
+        ({"channel": "candidate-5.1"}, "may change spec.desiredUpdate only"),
+        ({"channel": None}, "may change spec.desiredUpdate only"),
+        ({"upstream": "https://example.com/graph"}, "may change spec.desiredUpdate only"),
+        (
+            {"overrides": [{"kind": "Deployment", "group": "apps", "namespace": "a", "name": "b", "unmanaged": True}]},
+            "may change spec.desiredUpdate only",
+        ),
+    ],
+)
+def test_59_a_stolen_token_cannot_do_more(installed: Api, spec: JSON, message: str) -> None:
+    """Force, an image without a digest, and every other field are refused by admission; a person may set them."""
+    patch(installed, {"desiredUpdate": None}).ok()
+    answer = patch(installed.impersonating(CONTROLLER), spec)
+    assert answer.code == 422, answer.body
+    assert message in answer.message
+    assert patch(installed, spec, dryRun="All").code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/apis/update.runup.dev/v1alpha1/updatepolicies/cluster", {"spec": {"paused": False}}),
+        ("DELETE", f"{RUNS}/a", None),
+        ("PATCH", f"{RUNS}/a", {"spec": {"control": "Run"}}),
+        ("PATCH", f"{VERSION}/version/status", {"status": {"history": []}}),
+        ("GET", "/api/v1/namespaces/openshift-monitoring/secrets", None),
+        ("GET", "/api/v1/namespaces/runup-update/secrets", None),
+        ("DELETE", "/api/v1/namespaces/runup-update/pods/a", None),
+        ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "x"}}),
+        ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/runup-update-controller", None),
+    ],
+)
+def test_59_rights_that_the_controller_lacks(installed: Api, method: str, path: str, body: JSON | None) -> None:
+    """The controller cannot write a policy or a run's spec, read Secrets, or remove what limits it."""
+    type_ = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    answer = installed.impersonating(CONTROLLER).send(method, path, body, type_=type_)
+    assert answer.code == 403, answer.body
+
+
+def run_json(**spec: Any) -> JSON:
+    """An UpdateRun."""
+    identity = {"apiVersion": "update.runup.dev/v1alpha1", "kind": "UpdateRun", "metadata": {"generateName": "r-"}}
+    return {**identity, "spec": {"target": {"version": "5.1.0", "image": NEW}, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"target": {"version": "5.1.0", "image": "example.com/release:5.1.0"}}, "spec.target.image"),
+        ({"target": {"version": "5.1.0"}}, "spec.target.image"),
+        ({"gates": {"preflight": {"failOn": "unknown"}}}, "spec.gates.preflight.failOn"),
+        ({"blockVersions": ["5.1.0"] * 65}, "spec.blockVersions"),
+        ({"calendars": ["Always", "nights"]}, "Always must be the only entry"),
+    ],
+)
+def test_58_runs_that_are_refused(installed: Api, spec: JSON, message: str) -> None:
+    """A tag, an unknown severity and too many entries are refused by the schema."""
+    answer = installed.post(RUNS, run_json(**spec))
+    assert answer.code == 422
+    assert message in answer.message
+
+
+def test_58_a_run_has_no_force(installed: Api) -> None:
+    """The field does not exist: strict validation refuses it, and otherwise it is dropped."""
+    body = run_json(target={"version": "5.1.0", "image": NEW, "force": True})
+    assert installed.post(RUNS, body, fieldValidation="Strict").code == 400
+    assert "force" not in installed.post(RUNS, body).ok()["spec"]["target"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        ({"target": {"version": "5.2.0", "image": OTHER}}, "target is immutable"),
+        ({"gates": {"forecast": "Ignore"}}, "gates is immutable"),
+        ({"gates": None}, "gates is immutable"),
+        ({"calendars": ["Always"]}, "calendars is immutable"),
+        ({"actuator": "ClusterVersion"}, "actuator is immutable"),
+        ({"soak": "1m"}, "soak is immutable"),
+        ({"deadline": "9h"}, "deadline is immutable"),
+        ({"blockVersions": ["5.0.x"]}, "blockVersions is immutable"),
+        ({"control": "Hold"}, ""),
+        ({"permitUntil": "2027-01-01T00:00:00Z"}, ""),
+    ],
+)
+def test_what_may_change_in_a_run(installed: Api, spec: JSON, refused: str) -> None:
+    """Only `control` and `permitUntil` may change."""
+    made = installed.post(RUNS, run_json(gates={"forecast": "Fits"}, calendars=["nights"])).ok()
+    answer = installed.merge(f"{RUNS}/{made['metadata']['name']}", {"spec": spec})
+    assert (answer.code == 200) is (not refused), answer.body
+    assert not refused or refused in answer.message

@@ -1,0 +1,198 @@
+"""An API server with a healthy cluster, its policy's kinds, and a controller whose passes a test makes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from tests.documents import document
+from tests.servers import CLUSTER_VERSIONS, CRD, CRDS, Server, eventually, serve
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, NotFound
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.text import timestamp
+from runup.api.config_v1 import ClusterOperator
+from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.stored_reports import History
+from runup.process.names import OPERATOR_NAMESPACE
+from runup.report.report import FORMAT, Report, ReportedRisk
+from runup.rollout.control.controller import PolicyController
+from runup.rollout.control.observe import ClusterInputs, read_cluster
+
+FOLDER = Path(__file__).parents[3] / "deploy" / "update-policy"
+POLICIES, RUNS, CALENDARS = resource_of(UpdatePolicy), resource_of(UpdateRun), resource_of(UpdateCalendar)
+OPERATORS = resource_of(ClusterOperator)
+OLD, NEW, OTHER = (f"example.com/release@sha256:{digit * 64}" for digit in "159")
+OPEN_GATES = {"forecast": "Ignore", "health": {"settle": "1s"}}
+CORE = {
+    kind: Resource(group="", version="v1", kind=kind, plural=f"{kind.lower()}s", namespaced=kind == "ConfigMap")
+    for kind in ("Namespace", "Node", "ConfigMap")
+}
+
+
+def conditions(since: str, **statuses: str) -> list[dict[str, str]]:
+    """Conditions of an object."""
+    fields = {"reason": "AsExpected", "message": "", "lastTransitionTime": since}
+    return [{"type": type_, "status": status, **fields} for type_, status in statuses.items()]
+
+
+class World:
+    """The cluster of a test."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.client = server.client
+        self.since = timestamp(SystemClock().now() - timedelta(hours=2))
+
+    def create(self, resource: Resource, name: str, namespace: str = "", **fields: Any) -> None:
+        """Creates an object with its status, unless it exists."""
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **fields}
+        try:
+            created = self.client.send(calls.create(resource, body))
+        except AlreadyExists:
+            return
+        if "status" in fields:
+            self.client.send(calls.replace(resource, {**created, "status": fields["status"]}, subresource="status"))
+
+    def begin(self, **policy: Any) -> None:
+        """A healthy cluster on 5.0.3 to which 5.1.0 is offered, with this policy and nothing of earlier tests."""
+        for resource in (RUNS, POLICIES, CALENDARS):
+            for each in self.client.send(calls.list_raw(resource)).items:
+                self.client.send(calls.delete(resource, each["metadata"]["name"]))
+        self.create(CORE["Node"], "a", status={"conditions": conditions(self.since, Ready="True")})
+        self.create(
+            OPERATORS,
+            "etcd",
+            spec={},
+            status={"conditions": conditions(self.since, Available="True", Degraded="False")},
+        )
+        self.create(CORE["Namespace"], OPERATOR_NAMESPACE)
+        self.set_status()
+        self.create(POLICIES, "cluster", spec={"target": {"follow": "Minor"}, "gates": OPEN_GATES, **policy})
+
+    def set_status(self, *history: dict[str, Any], spec: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Replaces ClusterVersion; the newest entry of the history is what the cluster should run."""
+        old = {"state": "Completed", "version": "5.0.3", "image": OLD, "verified": True}
+        entries = [*history, {**old, "startedTime": self.since, "completionTime": self.since}]
+        status = {
+            "availableUpdates": [{"version": "5.1.0", "image": NEW}],
+            "desired": {"version": entries[0]["version"], "image": entries[0]["image"]},
+            "history": entries,
+            "conditions": conditions(self.since, Failing="False", Progressing="False", RetrievedUpdates="True"),
+        }
+        self.server.set_cluster_version(spec=spec or {}, status=status | changes)
+
+    def update(self, state: str, image: str = NEW, version: str = "5.1.0") -> None:
+        """The operator records the requested update."""
+        completion = self.since if state == "Completed" else None
+        entry = {"state": state, "version": version, "image": image, "verified": True}
+        entries = [{**entry, "startedTime": self.since, "completionTime": completion}]
+        entries += self.server.cluster_version()["status"]["history"][-1:]
+        # A merge patch would lose the null of an update that is not complete.
+        fields = {"history": entries, "desired": {"version": version, "image": image}}
+        operations = [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in fields.items()]
+        self.client.send(calls.json_patch(CLUSTER_VERSIONS, "version", operations, subresource="status"))
+
+    def report(self, *risks: ReportedRisk, image: str = NEW) -> None:
+        """A preflight of 5.1.0 is complete, and found these risks."""
+        now = SystemClock().now()
+        report = Report(
+            format=FORMAT,
+            preflight_id="p",
+            source_version="5.0.3",
+            target_version="5.1.0",
+            target_image=image,
+            execution_status="completed",
+            observed_time=now,
+            risks=risks,
+        )
+        body = stored_reports.config_map(History(reports=(report,)), OPERATOR_NAMESPACE)
+        self.client.send(calls.apply(CORE["ConfigMap"], body, field_manager="test", force=True))
+        preflight = {"PreflightRunning": "True", "PreflightCompleted": "True", "PreflightFailed": "False"}
+        health = {"Failing": "False", "Progressing": "False", "RetrievedUpdates": "True"}
+        found = conditions(self.since, **health, **preflight)
+        published = [
+            {
+                "name": risk.name,
+                "message": risk.message,
+                "url": "https://example.com",
+                "matchingRules": [{"type": "Always"}],
+            }
+            | {"conditions": conditions(self.since, Applies=risk.applies)}
+            for risk in risks
+        ]
+        update = {"release": {"version": "5.1.0", "image": image}, "risks": published}
+        update |= {"conditions": conditions(self.since, Recommended="False")}
+        self.server.patch_status(
+            conditions=found,
+            availableUpdates=[] if risks else [{"version": "5.1.0", "image": image}],
+            conditionalUpdates=[update] if risks else [],
+            observedGeneration=self.server.cluster_version()["metadata"]["generation"],
+        )
+
+    def observe(self) -> ClusterInputs:
+        """What the controller reads; this server has no Thanos, so no alerts fire."""
+        inputs = read_cluster(self.client, None, with_policy=True)
+        return replace(inputs, objects=replace(inputs.objects, alerts=()))
+
+    def passes(self, number: int = 1, *, leader: str = "a", clock: SystemClock | None = None) -> None:
+        """Makes passes of a new controller."""
+
+        async def make() -> None:
+            async with Client(self.client.config) as client:
+                controller = PolicyController(client, clock or SystemClock(), self.observe, leader=leader)
+                for _ in range(number):
+                    await controller.make_pass()
+
+        asyncio.run(make())
+
+    def run(self) -> UpdateRun:
+        """The only run."""
+        [found] = self.client.list_all(UpdateRun)[0]
+        return found
+
+    def policy(self) -> UpdatePolicy:
+        """The policy as it is stored."""
+        return codec.convert(UpdatePolicy, self.client.send(calls.get_raw(POLICIES, "cluster")))
+
+    def desired(self) -> dict[str, Any]:
+        """The requested update."""
+        found: dict[str, Any] = self.server.cluster_version()["spec"].get("desiredUpdate") or {}
+        return found
+
+    def reason(self, type_: str = "GatesOpen") -> str:
+        """The reason of a condition of the run."""
+        [condition] = [each for each in self.run().status.conditions if each.type == type_]
+        return condition.reason
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[World]:
+    """A server that serves every kind that the controller reads."""
+    serving = serve(folder, "CustomNoUpgrade")
+    server = next(serving)
+    files = [*FOLDER.glob("01_*.crd.yaml"), *CRDS.glob("*clusteroperators.crd.yaml")]
+    for file in [*files, *CRDS.glob("*machineconfigpools.crd.yaml")]:
+        server.client.send(calls.create(CRD, document(file)))
+    eventually(lambda: _is_served(server), "the kinds are served")
+    found = World(server)
+    yield found
+    next(serving, None)
+
+
+def _is_served(server: Server) -> bool:
+    try:
+        return all(server.client.send(calls.list_raw(each)) is not None for each in (RUNS, POLICIES, OPERATORS))
+    except NotFound:
+        return False

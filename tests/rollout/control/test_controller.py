@@ -1,0 +1,190 @@
+"""The controller against an API server: what it writes, and what it leaves alone. Numbers are those of the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.rollout.control.policy_world import NEW, OPEN_GATES, OTHER, RUNS, World, world
+
+from kubekit.kube import calls
+from kubekit.kube.clock import SystemClock
+from runup.report.report import ReportedRisk
+
+ALWAYS: dict[str, Any] = {"calendars": ["Always"], "actuator": "ClusterVersion", "soak": "0s"}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One server for all tests."""
+    with world(tmp_path_factory.mktemp("controller") / "data") as found:
+        yield found
+
+
+def test_1_an_update_starts_by_itself(shared: World) -> None:
+    """The controller requests a preflight, then the update: one release by digest, without force, once."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW, "mode": "Preflight"}
+    assert shared.reason() == "PreflightMissing"
+    shared.report()
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
+    assert (shared.run().status.step, shared.run().status.gated) == ("ControlPlane", True)
+    before = shared.server.cluster_version()["metadata"]["resourceVersion"]
+    shared.passes(3)
+    assert shared.server.cluster_version()["metadata"]["resourceVersion"] == before
+    shared.update("Partial")
+    shared.passes()
+    shared.update("Completed")
+    shared.passes(2)
+    assert (shared.run().status.step, shared.reason("Done")) == ("Done", "Succeeded")
+    assert [each.reason for each in shared.run().status.decisions] == ["AllOpen", "Started", "Completed", "Succeeded"]
+
+
+def test_2_a_risk_keeps_the_update_from_starting(shared: World) -> None:
+    """Only the preflight is requested."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report(ReportedRisk(name="NodeCordoned", message="Node a is cordoned."))
+    shared.passes(4)
+    assert shared.desired()["mode"] == "Preflight"
+    assert shared.reason() == "PreflightRisks"
+    [gate] = [gate for gate in shared.run().status.gates if gate.name == "preflight"]
+    assert "NodeCordoned (warning)" in gate.message
+
+
+def test_16_no_calendar(shared: World) -> None:
+    """A policy without a calendar says that nothing starts, and what to add."""
+    shared.begin(actuator="ClusterVersion")
+    shared.passes(2)
+    shared.report()
+    shared.passes(3)
+    assert shared.desired()["mode"] == "Preflight"
+    [ready] = [each for each in shared.policy().status.conditions if each.type == "Ready"]
+    assert (ready.status, ready.reason) == ("False", "NoCalendar")
+    assert "add the name of an UpdateCalendar to spec.calendars" in ready.message
+
+
+def test_30_the_request_of_somebody_else_stays(shared: World) -> None:
+    """A requested update to another release is not overwritten."""
+    shared.begin(**ALWAYS)
+    shared.server.patch_spec(desiredUpdate={"version": "5.2.0", "image": OTHER})
+    shared.passes(3)
+    shared.report()
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.2.0", "image": OTHER}
+
+
+def test_47_a_change_between_the_gates_and_the_commit(shared: World) -> None:
+    """A risk that is published after the gates were evaluated makes the write a conflict."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report()
+    shared.passes()
+    assert shared.run().status.step == "Committing"
+    read = shared.observe
+
+    def observe_then_change() -> Any:
+        inputs = read()
+        shared.report(ReportedRisk(name="NodeCordoned", message="Node a is cordoned."))
+        return inputs
+
+    shared.observe = observe_then_change  # type: ignore[method-assign]
+    try:
+        shared.passes()
+    finally:
+        del shared.observe
+    assert shared.desired()["mode"] == "Preflight"
+    shared.passes()
+    assert (shared.run().status.step, shared.reason()) == ("Waiting", "PreflightRisks")
+
+
+def test_49_two_leaders(shared: World) -> None:
+    """Another process does not carry out an intent that is not its own, and one update starts."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report()
+    shared.passes(leader="a")
+    assert shared.run().status.step == "Committing"
+    shared.passes(leader="b")
+    assert shared.desired()["mode"] == "Preflight"
+    shared.passes(2, leader="b")
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
+    shared.passes(2, leader="a")
+    assert shared.run().status.step == "ControlPlane"
+
+
+def test_none_writes_no_request(shared: World) -> None:
+    """Without an actuator only the condition says that a tool may start."""
+    shared.begin(**{**ALWAYS, "actuator": "None"})
+    shared.passes(2)
+    assert shared.desired() == {}
+    shared.server.patch_spec(desiredUpdate={"version": "5.1.0", "image": NEW, "mode": "Preflight"})
+    shared.report()
+    shared.passes()
+    assert shared.reason() == "AllOpen"
+    shared.update("Partial")
+    shared.passes()
+    assert (shared.run().status.gated, shared.reason()) == (True, "Latched")
+
+
+def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
+    """No run follows a failed one before somebody acknowledges it."""
+    shared.begin(**{**ALWAYS, "deadline": "1s"})
+    shared.passes(2)
+    shared.report()
+    shared.passes(3)
+    SystemClock().pause(1.1)
+    shared.passes(2)
+    assert (shared.run().status.step, shared.reason("Failed")) == ("Failed", "ControlPlaneDeadline")
+    shared.passes(2)
+    assert len(shared.client.send(calls.list_raw(RUNS)).items) == 1
+    [paused] = [each for each in shared.policy().status.conditions if each.type == "Paused"]
+    assert paused.reason == "ByFailure"
+    kubeconfig = ("--kubeconfig", shared.server.kubeconfig)
+    assert run("upgrade", "policy", "acknowledge", *kubeconfig).code == 0
+    assert run("upgrade", "policy", "acknowledge", *kubeconfig).code == 1
+    shared.passes()
+    assert len(shared.client.send(calls.list_raw(RUNS)).items) == 2
+
+
+def test_52_a_clock_that_jumps(shared: World) -> None:
+    """Time gates close for a while when the cluster's time and the elapsed time differ."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report()
+
+    class Jumping(SystemClock):
+        """A clock whose elapsed time is an hour more at each look."""
+
+        looks = 0
+
+        def monotonic(self) -> float:
+            """See `Clock.monotonic`."""
+            self.looks += 1
+            return super().monotonic() + 3600 * self.looks
+
+    shared.passes(2, clock=Jumping())
+    assert shared.reason() == "ClockSkew"
+    assert shared.desired()["mode"] == "Preflight"
+
+
+def test_46_explain_writes_nothing(shared: World, run: Any) -> None:
+    """The explanation names the first start, or what to change; no object is written."""
+    shared.begin(**ALWAYS, gates=OPEN_GATES)
+    before = shared.server.cluster_version()
+    kubeconfig = ("--kubeconfig", shared.server.kubeconfig)
+    ran = run("upgrade", "policy", "explain", *kubeconfig)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("The update to 5.1.0 starts at ")
+    assert "\n  preflight  unknown  " in ran.out
+    assert shared.server.cluster_version() == before
+    assert not shared.client.send(calls.list_raw(RUNS)).items
+    shared.begin()
+    ran = run("upgrade", "policy", "explain", *kubeconfig)
+    assert (ran.code, ran.out.partition("\n")[0]) == (
+        2,
+        "Nothing will start: spec.calendars is empty. Add the name of an UpdateCalendar, or Always.",
+    )
