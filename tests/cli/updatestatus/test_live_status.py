@@ -1041,6 +1041,7 @@ ALERTS_NOTE = "Unable to fetch alerts, ignoring alerts in 'Update Health':  {}\n
         pytest.param({"status": "False", "message": "no route"}, ALERTS_NOTE.format("no route"), id="not reached"),
         pytest.param({"status": "Unknown", "message": "asking"}, ALERTS_NOTE.format("asking"), id="not known"),
         pytest.param({"status": "True", "message": "m"}, "", id="reached"),
+        pytest.param({"status": "Unknown", "reason": "NotAsked", "message": "m"}, "", id="not asked for"),
         pytest.param(None, "", id="nothing is said"),
     ],
 )

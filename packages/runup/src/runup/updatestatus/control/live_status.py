@@ -168,7 +168,8 @@ def read(
     if age.state != freshness.OLD and not (whole and (_condition(stored_status, "Complete").get("status") == "False")):
         doubt = status_reading.age_sentence(age)
         reachable = _condition(stored_status, "AlertsReachable")
-        is_reachable = reachable.get("status", "True") == "True"
+        # Without a ClusterVersion nobody asks for alerts.
+        is_reachable = reachable.get("status", "True") == "True" or reachable.get("reason") == "NotAsked"
         alerts_problem = "" if is_reachable else status_reading.alerts_note(str(reachable.get("message", "")))
         return status_reading.StatusReading(
             obj=status_reading.with_current_condition(stored_status, age, now),
