@@ -33,6 +33,7 @@ NAMES = {
 BY_NAME = {
     "aims": "aims",
     "day": "speed.day",
+    "envtest": "speed.envtest",
     "growth": "speed.growth",
     "memory": "speed.memory",
     "memory_in_image": "speed.memory_in_image",

@@ -89,6 +89,21 @@ def compile_bytecode(checkout: Path) -> None:
     )
 
 
+def resident_kib(pid: int) -> int:
+    """What a process and all below it have resident, in KiB, shared pages by their share."""
+    total, waiting = 0, [pid]
+    while waiting:
+        each = waiting.pop()
+        try:
+            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
+            total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+            children = Path(f"/proc/{each}/task/{each}/children").read_text()
+        except (OSError, StopIteration):
+            continue  # it has ended meanwhile
+        waiting += map(int, children.split())
+    return total
+
+
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
     """Minimum, median and maximum."""
     return {

@@ -101,6 +101,20 @@ class Connection:
         )
         return await self.reader.readexactly(length)
 
+    async def whole(self, path: str) -> bytes:
+        """One GET, whose body may come in chunks."""
+        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: sandbox\r\nAccept: application/json\r\n\r\n".encode())
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        assert b" 200 " in head.split(b"\r\n", 1)[0], head
+        if length := re.search(rb"(?i)content-length: (\d+)", head):
+            return await self.reader.readexactly(int(length[1]))
+        body = b""
+        while size := int(await self.reader.readline(), 16):
+            body += await self.reader.readexactly(size)
+            await self.reader.readline()
+        await self.reader.readline()
+        return body
+
     async def create(self, path: str, body: bytes) -> None:
         """One POST; its answer is read and thrown away."""
         head = f"POST {path} HTTP/1.1\r\nHost: sandbox\r\nContent-Type: application/json\r\n"
@@ -142,11 +156,11 @@ async def _a_second(cluster: ClusterConfig, one: Callable[[Connection, int], Awa
     return round(sum(done) / SECONDS)
 
 
-async def _load(cluster: ClusterConfig, prefix: str) -> dict[str, Any]:
+async def load(cluster: ClusterConfig, prefix: str) -> dict[str, Any]:
     """GETs of one object, then creates of others."""
 
     def create(connection: Connection, number: int) -> Awaitable[None]:
-        return connection.create(PATH, json.dumps(_config_map(f"{prefix}-{number}")).encode())
+        return connection.create(PATH, json.dumps(config_map(f"{prefix}-{number}")).encode())
 
     told = {"connections": CONNECTIONS, "seconds": SECONDS}
     gets = await _a_second(cluster, lambda connection, _: connection.get(f"{PATH}/bench"))
@@ -182,7 +196,7 @@ def _change(client: SyncClient, number: int) -> None:
     client.send(calls.merge_patch(resource_of(ConfigMap), "bench", {"data": {"number": str(number + 1)}}, "default"))
 
 
-def _config_map(name: str) -> dict[str, Any]:
+def config_map(name: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "default"}
     return {
         "apiVersion": "v1",
@@ -198,7 +212,7 @@ def _fill(store: Path, number: int) -> None:
     (last,) = database.execute("SELECT max(rv) FROM revisions").fetchone()
     rows = []
     for rv in range(last + 1, last + 1 + number):
-        obj = _config_map(f"many-{rv}")
+        obj = config_map(f"many-{rv}")
         obj["metadata"] |= {"resourceVersion": str(rv), "creationTimestamp": "2026-01-14T09:00:00Z", "uid": str(rv)}
         rows.append((rv, "configmaps", key_of("default", f"many-{rv}"), json.dumps(obj).encode()))
     with database:
@@ -210,7 +224,7 @@ def beside(objects: int) -> dict[str, Any]:
     """Starts on a store with so many objects, then the load."""
     with tempfile.TemporaryDirectory() as folder:
         with api_server_in(Path(folder)) as cluster:
-            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), _config_map("bench")))
+            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), config_map("bench")))
         return _full(Path(folder), objects)
 
 
@@ -221,7 +235,7 @@ def _full(folder: Path, objects: int) -> dict[str, Any]:
     started = time.perf_counter()
     with api_server_in(folder) as cluster:
         ready = round(time.perf_counter() - started, 3)
-        return {"objects": objects, "ready_seconds": ready, **asyncio.run(_load(cluster, "two"))}
+        return {"objects": objects, "ready_seconds": ready, **asyncio.run(load(cluster, "two"))}
 
 
 def run() -> dict[str, Any]:
@@ -233,7 +247,7 @@ def run() -> dict[str, Any]:
             ready.append(time.perf_counter() - started)
     with tempfile.TemporaryDirectory() as folder:
         with api_server_in(Path(folder)) as cluster:
-            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), _config_map("bench")))
-            found = {**asyncio.run(_load(cluster, "one")), "watch": asyncio.run(_fan_out(cluster))}
+            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), config_map("bench")))
+            found = {**asyncio.run(load(cluster, "one")), "watch": asyncio.run(_fan_out(cluster))}
         full = _full(Path(folder), MANY)
     return {"ready_seconds": spread(ready), **found, "full": full}

@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.measure import resident_kib
 from bench.speed import checks
 from kubekit.lang import yaml as kyaml
 
@@ -123,7 +124,7 @@ def _measured(folder: Path, report: Path, *more: str) -> JSON:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peak = 0
         while process.poll() is None:
-            peak = max(peak, _resident_kib(process.pid))
+            peak = max(peak, resident_kib(process.pid))
             time.sleep(0.1)
     seconds = time.perf_counter() - started
     cpu_s = _cpu_s() - before
@@ -142,21 +143,6 @@ def _cpu_s() -> float:
     """The processor time of all processes that have been waited for, those below them included."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-def _resident_kib(pid: int) -> int:
-    """What a process and all below it have resident, in KiB, shared pages by their share."""
-    total, waiting = 0, [pid]
-    while waiting:
-        each = waiting.pop()
-        try:
-            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
-            total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-            children = Path(f"/proc/{each}/task/{each}/children").read_text()
-        except (OSError, StopIteration):
-            continue  # it has ended meanwhile
-        waiting += map(int, children.split())
-    return total
 
 
 def _make(folder: Path, number: int, shared: Path) -> None:
