@@ -7,17 +7,20 @@ A plugin is a function below; to add one, write it and name it in `CREATE_PLUGIN
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
-from kubesandbox.apiserver.objects import limit_ranges, service_ports, strategies
+from kubesandbox.apiserver.objects import admission_plugins, limit_ranges, service_ports, strategies
 from kubesandbox.apiserver.policies import pod_security
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
 
+_LOG = logging.getLogger(__name__)
 # The seconds that a pod stays on a node that is not ready.
 _STAY_S = 300
 # Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
@@ -183,6 +186,26 @@ def set_account(store: Store, kind: Kind, obj: JSON) -> None:
         spec["imagePullSecrets"] = secrets
 
 
+def check_resize(store: Store, kind: Kind, obj: JSON, old: JSON | None) -> None:
+    """PersistentVolumeClaimResize: refuses a larger claim unless its class allows expansion (403)."""
+    if kind.resource != "persistentvolumeclaims" or old is None:
+        return
+    new_size, old_size = (
+        parse_quantity(str((((each["spec"].get("resources") or {}).get("requests")) or {}).get("storage", "0")))
+        for each in (obj, old)
+    )
+    if new_size <= old_size:
+        return
+    why = "Only bound persistent volume claims can be expanded"
+    if (old.get("status") or {}).get("phase") == "Bound":
+        entry = store.get("storageclasses.storage.k8s.io", "", obj["spec"].get("storageClassName") or "")
+        if entry is not None and entry.load().get("allowVolumeExpansion"):
+            return
+        why = "the storageclass that provisions the pvc must support resize"
+        why = f"only dynamically provisioned pvc can be resized and {why}"
+    raise status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+
+
 # The path from a kind's object to the template of its pods.
 _TEMPLATES = {
     "podtemplates": ("template",),
@@ -258,6 +281,7 @@ class Admission:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._warned: set[str] = set()  # names of missing plugins
         # Set once the server is put together.
         self.definitions: DefinitionRules | None = None
         # Returns the status of a ValidatingAdmissionPolicy; set at the same time.
@@ -265,12 +289,20 @@ class Admission:
 
     def admit(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         """Completes a new or a changed object by the plugins. Raises ApiError if one refuses it."""
+        self._warn_of_missing(kind, obj, old)
         if old is None:
             for plugin in CREATE_PLUGINS:
                 plugin(self._store, kind, obj)
         else:
             for update_plugin in UPDATE_PLUGINS:
                 update_plugin(kind, obj, old)
+
+    def _warn_of_missing(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+        """Logs, once for each, the plugins of a real server that this server lacks and that would have mattered."""
+        for plugin in admission_plugins.MISSING:
+            if plugin.name not in self._warned and plugin.matters is not None and plugin.matters(kind, obj, old):
+                self._warned.add(plugin.name)
+                _LOG.warning("The admission plugin %s is absent: %s.", plugin.name, plugin.note)
 
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
         """Completes an admitted new object by the rules of its kind."""
@@ -293,6 +325,7 @@ class Admission:
     ) -> None:
         """Raises ApiError if a plugin refuses an object that is valid; adds warnings and notes of the audit log."""
         limit_ranges.check_bounds(self._store, kind, obj, old)
+        check_resize(self._store, kind, obj, old)
         check_pod_security(self._store, kind, obj, old, warnings=warnings, annotations=annotations)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
