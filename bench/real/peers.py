@@ -1,12 +1,12 @@
 """`python -m bench peers`: what other tools find, and what runup finds, of the same rules, fixtures and clusters.
 
-Three tables. The rules that Pluto, kubent and kubepug publish (`peer_rules.yaml`) are each asked of `--manifests` as a
-manifest, for the minor version that removes it; the lookalike is the version before. The planted clusters
-(`tests/planted`) are imported into a sandbox one by one, and popeye looks at each over its API: what it reports about
-the objects of a plant as a warning or an error counts as told, once with all of its codes and once without those of
-good practice. On the plain cluster whose plants are tried on a newer
-kube-apiserver (`tests/preflight/newer_server`) both are asked live, where that server is built. `POPEYE` names
-popeye's program; without it Go builds it from the module proxy, which takes some minutes and is kept in
+Four tables; `peer_versions` has the second one, of files and dumps with removed API versions. The rules that Pluto,
+kubent and kubepug publish (`peer_rules.yaml`) are each asked of `--manifests` as a manifest, for the minor version that
+removes it; the lookalike is the version before. The planted clusters (`tests/planted`) are imported into a sandbox one
+by one, and popeye looks at each over its API: what it reports about the objects of a plant as a warning or an error
+counts as told, once with all of its codes and once without those of good practice. On the plain cluster whose plants
+are tried on a newer kube-apiserver (`tests/preflight/newer_server`) both are asked live, where that server is built.
+`POPEYE` names popeye's program; without it Go builds it from the module proxy, which takes some minutes and is kept in
 `$XDG_CACHE_HOME/runup/popeye`.
 """
 
@@ -28,6 +28,7 @@ from typing import Any
 
 import yaml
 
+from bench.real.peer_versions import of_versions
 from kubekit.lang.version import Version
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
@@ -60,7 +61,12 @@ class Rule:
 
 def run() -> dict[str, Any]:
     """Compares the rules, then the clusters."""
-    return {"rules": of_rules(), "planted clusters": of_clusters(), "plain cluster": of_plain_cluster()}
+    return {
+        "rules": of_rules(),
+        "API versions": of_versions(),
+        "planted clusters": of_clusters(),
+        "plain cluster": of_plain_cluster(),
+    }
 
 
 def of_rules() -> dict[str, Any]:

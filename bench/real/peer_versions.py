@@ -1,0 +1,147 @@
+"""What Pluto and runup find of removed API versions in the same files and dumps, as a part of `python -m bench peers`.
+
+The set has an object of each kind that Kubernetes 1.22 to 1.37 removed a version of and serves in another one, last
+applied by kubectl in the removed version (a risk), and the same object last applied in the version that stays (a
+lookalike). The tools get it three times: as files in the applied version, as a dump of a cluster of 1.21 with managed
+fields, and as the same dump without them, which `kubectl get` leaves out; the dumps have the kinds that 1.21 serves in
+the version that stays. Go builds Pluto from the module proxy.
+`NOT_RUN` says why the others are not run on these.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kubekit.api.scheme import guess_plural
+from runup.checks.decide.removal_tables import life_of, table
+
+PLUTO = "v5.20.3"
+NOT_RUN = {
+    "kubent": "the module proxy does not have github.com/doitintl/kube-no-trouble",
+    "kubepug": "it downloads its rules from kubepug.xyz; they are not in its module",
+    "popeye": "it asks clusters, and not files or dumps; see the other tables",
+}
+SOURCE, TARGET = 21, 37
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_TIME = "2026-10-30T08:00:00Z"
+_DEADLINE_S = 600
+# Names that a tool reports.
+Found = set[str]
+
+
+def of_versions() -> dict[str, Any]:
+    """Returns by set and tool how many risks are found, how many are missed, and how many lookalikes are named."""
+    program = _pluto()
+    if isinstance(program, str):
+        return {"pluto": program, **NOT_RUN}
+    rows: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, write in _SETS.items():
+            place = Path(folder, name.replace(" ", "-"))
+            place.mkdir()
+            write(place)
+            option = "--manifests" if name == "files" else "--dump"
+            for tool, found in (("pluto", _by_pluto(program, place)), ("runup", _by_runup(option, place))):
+                risks = {each for each, *_ in _objects(in_dump=name != "files") if each.startswith("risk-")}
+                counts = {"found": len(found & risks), "missed": len(risks - found), "false": len(found - risks)}
+                rows[f"{name}: {tool}"] = counts
+    return {**rows, **NOT_RUN}
+
+
+def _objects(*, in_dump: bool) -> Iterator[tuple[str, str, str, str]]:
+    """Yields name, kind, served version and applied version: of each kind a risk, and a lookalike."""
+    seen: set[str] = set()
+    for minor, entries in table("removed-apis").removed.items():
+        for entry in entries if minor > SOURCE else ():
+            for kind in entry["kinds"]:
+                applied = f"{entry['group']}/{entry['version']}"
+                served, _, other_kind = life_of(entry["group"], entry["version"], kind).replacement.partition(" ")
+                stays = bool(served) and not other_kind and served.rpartition("/")[0] == entry["group"]
+                since = life_of(entry["group"], served.rpartition("/")[2], kind).introduced or 0
+                if (
+                    stays
+                    and kind not in seen
+                    and "alpha" not in entry["version"]
+                    and "beta" not in served
+                    and not kind.endswith(("Review", "Eviction"))
+                    and not (in_dump and since > SOURCE)
+                ):
+                    seen.add(kind)
+                    yield f"risk-{kind.lower()}", kind, served, applied
+                    yield f"lookalike-{kind.lower()}", kind, served, served
+
+
+def _write_files(folder: Path) -> None:
+    for name, kind, _, applied in _objects(in_dump=False):
+        manifest = {"apiVersion": applied, "kind": kind, "metadata": {"name": name}}
+        (folder / f"{name}.yaml").write_text(json.dumps(manifest))
+
+
+def _write_dump(folder: Path, *, managed: bool) -> None:
+    (folder / "version.json").write_text(json.dumps({"serverVersion": {"gitVersion": "v1.21.14", "minor": "21"}}))
+    for name, kind, served, applied in _objects(in_dump=True):
+        manifest = {"apiVersion": applied, "kind": kind, "metadata": {"name": name}}
+        metadata: dict[str, Any] = {"name": name, "annotations": {_LAST_APPLIED: json.dumps(manifest)}}
+        if managed:
+            fields = {"f:metadata": {"f:annotations": {f"f:{_LAST_APPLIED}": {}}}}
+            entry = {"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": applied}
+            metadata["managedFields"] = [{**entry, "time": _TIME, "fieldsType": "FieldsV1", "fieldsV1": fields}]
+        file = folder / f"{guess_plural(kind)}.{served.rpartition('/')[0]}.json"
+        content = json.loads(file.read_text()) if file.exists() else {"apiVersion": "v1", "kind": "List", "items": []}
+        content["items"].append({"apiVersion": served, "kind": kind, "metadata": metadata})
+        file.write_text(json.dumps(content))
+
+
+_SETS: dict[str, Callable[[Path], None]] = {
+    "files": _write_files,
+    "dump with managed fields": lambda folder: _write_dump(folder, managed=True),
+    "dump without managed fields": lambda folder: _write_dump(folder, managed=False),
+}
+
+
+def _by_pluto(program: Path, folder: Path) -> Found:
+    versions = f"k8s=v1.{TARGET}.0"
+    command = [program, "detect-files", "-d", folder, "-o", "json", "--target-versions", versions, "--no-footer"]
+    # It ends with 2 or 3 where it finds something.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_DEADLINE_S)
+    try:
+        report = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return set()
+    return {item["name"] for item in report.get("items") or () if item.get("removed")}
+
+
+def _by_runup(option: str, folder: Path) -> Found:
+    command = [sys.executable, "-m", "runup", "preflight", "run", option, folder, "--to", f"1.{TARGET}", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_DEADLINE_S)
+    report = json.loads(done.stdout)
+    risks = [risk for risk in report["risks"] if risk["applies"] == "True" and risk["name"].startswith("RemovedAPI")]
+    return {resource["name"] for risk in risks for resource in risk["resources"]}
+
+
+def _pluto() -> Path | str:
+    """Returns Pluto's program, which Go builds once, or why there is none."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    program = Path(base) / "runup/pluto" / PLUTO / "pluto"
+    if program.exists():
+        return program
+    print("bench: peers: building Pluto", file=sys.stderr)
+    try:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["go", "install", f"github.com/fairwindsops/pluto/v5/cmd/pluto@{PLUTO}"],
+            env={**os.environ, "GOBIN": str(program.parent)},
+            check=True,
+            capture_output=True,
+            timeout=3 * _DEADLINE_S,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"not asked: {error}"
+    return program
