@@ -1301,6 +1301,13 @@ ROWS = (
     ),
     Row("health check: has no machines", "MachineHealthCheckActive", (("expectedMachines: 5", "expectedMachines: 0"),)),
     Row("health check: may do nothing", "MachineHealthCheckActive", (("maxUnhealthy: 40%", "maxUnhealthy: 0%"),)),
+    Row(
+        "health check: its share is less than a machine",
+        "MachineHealthCheckActive",
+        (("expectedMachines: 5", "expectedMachines: 2"),),
+    ),
+    Row("health check: a share of nothing readable", "MachineHealthCheckActive", (("40%", "many"),)),
+    Row("health check: a number", "MachineHealthCheckActive", (("40%", "1"),), ("MachineHealthCheckActive",)),
     Row("health check: of other conditions", "MachineHealthCheckActive", (("type: Ready", "type: DiskFailed"),)),
     Row(
         "health check: has no status yet",

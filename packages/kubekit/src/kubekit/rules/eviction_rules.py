@@ -75,13 +75,14 @@ def is_share(value: str) -> bool:
     return _SHARE.fullmatch(value) is not None
 
 
-def scale_share(value: int | str, total: int) -> int:
-    """Returns a number, or a share such as `30%` of `total`, rounded up. Raises ValueError for other text."""
+def scale_share(value: int | str, total: int, *, up: bool = True) -> int:
+    """Returns a number, or a share such as `30%` of `total`, rounded up or down. Raises ValueError for other text."""
     if isinstance(value, int):
         return value
     if not is_share(value):
         raise ValueError(f"{value!r} is not a share such as 30%")
-    return -(-int(value[:-1]) * total // 100)
+    share = int(value[:-1]) * total
+    return -(-share // 100) if up else share // 100
 
 
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:

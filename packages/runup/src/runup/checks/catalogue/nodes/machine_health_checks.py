@@ -1,8 +1,8 @@
 """Machines may be replaced while their nodes are only being updated.
 
 Applies when a MachineHealthCheck that has machines is not paused (annotation `cluster.x-k8s.io/paused`), takes a node
-that is not Ready for unhealthy, and may do something about it (maxUnhealthy is not 0). A MachineHealthCheck that waits
-for other conditions alone is not reported. All others are one risk.
+that is not Ready for unhealthy, and may do something about it (maxUnhealthy, of which shares are rounded down, is at
+least 1). A MachineHealthCheck that waits for other conditions alone is not reported. All others are one risk.
 
 Why it matters: a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
 machine is rebooted again or deleted in the middle of it.
@@ -19,6 +19,7 @@ openshift/machine-api-operator, `pkg/controller/machinehealthcheck`.
 
 from __future__ import annotations
 
+from kubekit.rules.eviction_rules import scale_share
 from runup.api.platform_v1 import MachineHealthCheck
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, count, declared, full_name, names, risk
 
@@ -43,9 +44,8 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     texts: list[str] = []
     for check in sorted(snapshot.all_or_none(MachineHealthCheck), key=full_name):
         waits = [condition.timeout for condition in check.spec.unhealthy_conditions if condition.type == "Ready"]
-        # Without a status it is not known yet how many machines it has.
         is_idle = PAUSED in check.metadata.annotations or check.status.expected_machines == 0
-        if waits and not is_idle and str(check.spec.max_unhealthy).removesuffix("%") != "0":
+        if waits and not is_idle and _may_act(check):
             active.append(check)
             texts.append(f"{check.metadata.name} (after {names(sorted({*waits} - {''})) or 'its own time'})")
     if active:
@@ -56,6 +56,18 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             fix='Pause them: `oc -n openshift-machine-api annotate mhc NAME cluster.x-k8s.io/paused=""`; resume them '
             "after the update.",
         )
+
+
+def _may_act(check: MachineHealthCheck) -> bool:
+    """Returns whether the controller may replace a machine while one node restarts (isAllowedRemediation)."""
+    limit, machines = check.spec.max_unhealthy, check.status.expected_machines
+    if limit is None:
+        return True
+    try:
+        # Without a status it is not known yet how many machines it has: then a share above 0 allows it.
+        return scale_share(limit, 100 if machines is None else machines, up=False) >= 1
+    except ValueError:
+        return False
 
 
 CHECK = declared(run, NAME, "machine-api", reads=(MachineHealthCheck, DEFINITIONS), rank=575)
