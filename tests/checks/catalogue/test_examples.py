@@ -136,6 +136,9 @@ def by_default(strategy: str | None) -> tuple[tuple[str, str], ...]:
     )
 
 
+READY_NODE = '{name: worker-1, labels: {pool: egress}}\nstatus: {conditions: [{type: Ready, status: "True"}]}'
+
+
 def limit_range(kind: str) -> str:
     """Returns the objects before an example: limits for objects of that kind."""
     metadata = "metadata: {name: caps, namespace: shop}"
@@ -2744,6 +2747,20 @@ ROWS = (
         "EgressIPOneNode",
         (("{name: worker-1}", "{name: worker-1, labels: {k8s.ovn.org/egress-assignable: ''}}"),),
     ),
+    Row(
+        "egress: on all nodes",
+        "EgressIPOneNode",
+        (("spec: {egressIPs", "spec: {egressNodeSelector: {}, egressIPs"), ("{name: worker-1}", READY_NODE)),
+    ),
+    Row(
+        "egress: on one node of a pool",
+        "EgressIPOneNode",
+        (
+            ("spec: {egressIPs", "spec: {egressNodeSelector: {matchLabels: {pool: egress}}, egressIPs"),
+            ("{name: worker-1}", READY_NODE),
+        ),
+        ("EgressIPOneNode",),
+    ),
     Row("egress: no node", "EgressIPOneNode", (("egress-assignable", "other"),), ("EgressIPOneNode",)),
     Row(
         "egress: a single node",
@@ -2763,6 +2780,17 @@ ROWS = (
             (
                 "{name: worker-1}",
                 "{name: worker-1, labels: {k8s.ovn.org/egress-assignable: ''}}\nspec: {unschedulable: true}",
+            ),
+        ),
+    ),
+    Row(
+        "egress: the second node is not ready",
+        "EgressIPOneNode",
+        (
+            (
+                "{name: worker-1}",
+                "{name: worker-1, labels: {k8s.ovn.org/egress-assignable: ''}}\nstatus: {conditions: [{type: Ready, "
+                'status: "False"}]}',
             ),
         ),
         ("EgressIPOneNode",),

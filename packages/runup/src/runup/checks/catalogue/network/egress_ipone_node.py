@@ -1,7 +1,7 @@
 """EgressIPs have one node alone, and no other to move to.
 
-Applies when there are EgressIPs, and at most one node that takes pods has the label `k8s.ovn.org/egress-assignable`. A
-cluster whose infrastructure is a single node gets no finding.
+Applies when at most one node that is ready is selected for an EgressIP: by its egressNodeSelector, or by the label
+`k8s.ovn.org/egress-assignable` without one. A cluster whose infrastructure is a single node gets no finding.
 
 Why it matters: while that node is drained and restarts, the pods that an EgressIP selects send no traffic out of the
 cluster, or send it from the address of their node, which firewalls do not know.
@@ -12,15 +12,18 @@ shows the node of each.
 Accepting it is right where this traffic may stop while the node restarts.
 
 Source of the rule: the OpenShift documentation of egress IP addresses (assignable nodes, high availability);
-ovn-kubernetes, `go-controller/pkg/clustermanager/egressip_controller.go`.
+ovn-kubernetes, `go-controller/pkg/clustermanager/egressip_controller.go` and `pkg/crd/egressip/v1` (the default of
+egressNodeSelector; an empty one selects all nodes).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from kubekit.api.core_v1 import Node
-from kubekit.api.meta_v1 import Object
+from kubekit.api.meta_v1 import LabelSelector, LabelSelectorRequirement, Object, Wire
 from kubekit.lang.text import count
-from kubekit.rules.node_rules import takes_pods
+from kubekit.rules.node_rules import is_ready
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.writing import (
@@ -33,7 +36,6 @@ from runup.checks.writing import (
     names_of,
     resource_of,
     risk,
-    slim_metadata,
 )
 
 NAME = "EgressIPOneNode"
@@ -53,13 +55,28 @@ apiVersion: v1
 kind: Node
 metadata: {name: worker-1}
 """
+_DEFAULT = LabelSelector(match_expressions=(LabelSelectorRequirement(ASSIGNABLE, "Exists"),))
+
+
+class EgressIPSpec(Wire, frozen=True):
+    """`spec` of an EgressIP: the nodes that may have its addresses."""
+
+    egress_node_selector: LabelSelector = _DEFAULT
+
+
+class EgressIP(Object, frozen=True):
+    """Addresses by which the pods of some namespaces leave the cluster."""
+
+    spec: EgressIPSpec = EgressIPSpec()
+
+
 EGRESS_IPS = Slim(
     group="k8s.ovn.org",
     version="v1",
     kind="EgressIP",
     plural="egressips",
     namespaced=False,
-    keep=lambda obj: Object(metadata=slim_metadata(obj)),
+    type=EgressIP,
 )
 
 
@@ -68,22 +85,29 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
     addresses = sorted(snapshot.listed_or_none(EGRESS_IPS), key=lambda each: str(each.metadata.name))
     if not addresses or control_plane(snapshot) == "SingleReplica":
         return
-    labelled = [node for node in snapshot.all(Node) if ASSIGNABLE in node.metadata.labels]
-    able = [node for node in labelled if takes_pods(node)]
-    if len(able) > 1:
-        return
-    # A node that is not in the list may be assignable, too.
-    snapshot.require_all(resource_of(Node))
-    away = [node for node in labelled if node not in able]
-    others = f". Labelled nodes that take no pods: {names_of(away)}" if away else ""
-    node_text = f"node {able[0].metadata.name} alone" if able else "no node"
-    yield risk(
-        NAME,
-        f"{count(len(addresses), 'EgressIP')} can be assigned to {node_text}: {names_of(addresses)}{others}.",
-        addresses,
-        fix=f"Label a second node of the same network: `oc label node NAME {ASSIGNABLE}=`.",
-        kind=EGRESS_IPS,
-    )
+    nodes, by_node = snapshot.all(Node), defaultdict[tuple[str, str], list[EgressIP]](list)
+    for address in addresses:
+        selected = [node for node in nodes if address.spec.egress_node_selector.matches(node.metadata.labels)]
+        able = [node for node in selected if is_ready(node)]
+        away = [node for node in selected if node not in able]
+        others = f". Selected nodes that are not ready: {names_of(away)}" if away else ""
+        if len(able) < 2:
+            node_text = f"node {able[0].metadata.name} alone" if able else "no node"
+            by_node[node_text, others].append(address)
+    if by_node:
+        # A node that is not in the list may be assignable, too.
+        snapshot.require_all(resource_of(Node))
+    for (node_text, others), alone in by_node.items():
+        is_default = all(each.spec.egress_node_selector == _DEFAULT for each in alone)
+        yield risk(
+            NAME,
+            f"{count(len(alone), 'EgressIP')} can be assigned to {node_text}: {names_of(alone)}{others}.",
+            alone,
+            fix=f"Label a second node of the same network: `oc label node NAME {ASSIGNABLE}=`."
+            if is_default
+            else "Let the egressNodeSelector select a second node of the same network.",
+            kind=EGRESS_IPS,
+        )
 
 
 CHECK = declared(
