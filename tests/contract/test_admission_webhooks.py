@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -498,3 +499,32 @@ def test_a_changed_spec_counts_as_a_generation(hooks: Hooks, hook: Converter) ->
     hooks.settle("mutating")
     changed = hooks.api.merge(f"{path}/d", {"metadata": {"labels": {"c": "d"}}}).ok()
     assert (changed["spec"]["replicas"], changed["metadata"]["generation"]) == (7, 2)
+
+
+def test_an_endless_answer(hooks: Hooks, hook: Converter) -> None:
+    """A webhook that answers too much fails; the server reads a part of it."""
+    hook.answer = lambda question: (200, "x" * (17 << 20))
+    hooks.configure("validating", client(hook))
+    hooks.settle("validating")
+    answer = hooks.configmap()
+    assert answer.code == 500
+    assert hooks.api.name != "sandbox" or answer.message == f"{FAILED}the answer has more than 16777216 bytes"
+
+
+def test_others_are_served_while_a_webhook_decides(hooks: Hooks, hook: Converter) -> None:
+    """A slow webhook delays its own write alone."""
+    decide = threading.Event()
+    hook.answer = lambda question: (decide.wait(20), respond(question))[1]
+    hooks.configure("validating", client(hook))
+    hooks.settle("validating")
+    answers: list[Answer] = []
+    waiting = threading.Thread(target=lambda: answers.append(hooks.configmap()))
+    waiting.start()
+    until(lambda: len(hook.questions), 1)
+    other = Api("other", hooks.api.kubeconfig)
+    assert other.get("/api/v1/namespaces").code == 200
+    assert not answers
+    other.close()
+    decide.set()
+    waiting.join()
+    assert answers[0].code == 201

@@ -33,6 +33,13 @@ CRDS = Resource(
 )
 SERVICES = Resource(group="", version="v1", kind="Service", plural="services", namespaced=True)
 PODS = Resource(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+SLICES = Resource(
+    group="discovery.k8s.io", version="v1", kind="EndpointSlice", plural="endpointslices", namespaced=True
+)
+EXTERNAL = {
+    "metadata": {"name": "hook", "namespace": "default"},
+    "spec": {"type": "ExternalName", "externalName": "127.0.0.1.nip.invalid"},
+}
 OLD, NEW = (
     Resource(group="x.example", version=version, kind="Widget", plural="widgets", namespaced=False)
     for version in ("v1", "v2")
@@ -123,12 +130,29 @@ async def test_a_ready_pod_is_asked(client: Client, port: tuple[int, bytes], nam
     assert (found["apiVersion"], found["spec"]) == ("x.example/v2", {"length": 1})
 
 
+async def test_an_endpoint_is_asked(client: Client, port: tuple[int, bytes]) -> None:
+    """A Service without a selector is reached at a ready address of its EndpointSlices, as on a real cluster."""
+    body = service(1)
+    del body["spec"]["selector"]
+    await client.send(calls.create(SERVICES, body))
+    metadata = {"name": "hook-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "hook"}}
+    endpoints = [
+        {"addresses": ["10.0.0.1"], "conditions": {"ready": False}},
+        {"addresses": ["127.0.0.1"], "conditions": {"ready": True}},
+    ]
+    made = {"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": [{"port": port[0]}]}
+    await client.send(calls.create(SLICES, made))
+    found = await client.send(calls.get_raw(NEW, "a"))
+    assert found["spec"] == {"length": 1}
+
+
 @pytest.mark.parametrize(
     ("services", "pods", "shown"),
     [
         pytest.param([], [], 'service "hook" not found', id="no Service"),
         pytest.param([service(1, at=8443)], [], 'no service port 443 found for service "hook"', id="another port"),
         pytest.param([service(1)], [], 'no endpoints available for service "hook"', id="no pod"),
+        pytest.param([EXTERNAL], [], "127.0.0.1.nip.invalid:443", id="an external name that does not exist"),
         pytest.param(
             [service(1)],
             [hook_pod("a", 1)],
