@@ -105,6 +105,16 @@ def unlisted_pages() -> Iterator[str]:
             yield f"docs/index.md: nothing leads to {name}"
 
 
+def how_tos() -> Iterator[str]:
+    """Every how-to page begins with its goal and prerequisites, and ends with the sections Verify and Undo."""
+    for path in files("docs/how-to/*.md"):
+        text = FENCE.sub("", path.read_text())
+        if not re.match(r"# .+\n\nGoal: .+ You need ", text):
+            yield f"{_name(path)}: below the title must be `Goal: ... . You need ... .`"
+        if re.findall(r"^## (.+)$", text, re.MULTILINE)[-2:] != ["Verify", "Undo"]:
+            yield f"{_name(path)}: the last two sections must be `## Verify` and `## Undo`"
+
+
 def records() -> Iterator[str]:
     """Decision records are named NNNN-title.md, no number twice; number, title and status stand at the head of each."""
     index = (HERE / "docs" / "decisions" / "index.md").read_text()
@@ -263,6 +273,7 @@ RULES: tuple[Rule, ...] = (
     undocumented_commands,
     undocumented_checks,
     unlisted_pages,
+    how_tos,
     records,
     links,
     anchors,
