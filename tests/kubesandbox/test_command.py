@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import importlib
 import json
 import re
 import shlex
@@ -9,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +25,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import load
+from kubesandbox.__main__ import remove_folders_of_killed
 
 COMMAND = (sys.executable, "-m", "kubesandbox")
 SHIPS = Resource(group="example.com", version="v1", kind="Ship", plural="ships", namespaced=True)
@@ -270,3 +274,25 @@ def test_a_folder_that_another_server_uses_is_named(tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert "is in use by another process; give another folder with --data" in done.stderr
+
+
+def test_the_folder_of_a_killed_server_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    """The folder of a server that runs is kept."""
+    for name, is_held in (("kubesandbox-killed", False), ("kubesandbox-running", True), ("other-killed", False)):
+        (tmp_path / name / "pki").mkdir(parents=True)
+        lock = (tmp_path / name / "store.lock").open("w")
+        if is_held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = lock
+        else:
+            lock.close()
+    remove_folders_of_killed(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesandbox-running", "other-killed"]
+    held.close()
+
+
+def test_has_a_program_of_its_name() -> None:
+    """As `uvx kubesandbox` and `pipx run kubesandbox` start it."""
+    package = tomllib.loads((Path(__file__).parents[2] / "packages/kubesandbox/pyproject.toml").read_text())
+    module, _, name = package["project"]["scripts"]["kubesandbox"].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))

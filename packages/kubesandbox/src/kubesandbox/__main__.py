@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import contextlib
 import errno
+import fcntl
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -23,6 +25,8 @@ It behaves as kube-apiserver 1.34 does and needs neither a container nor root. C
 namespaces that are deleted are emptied, owned objects are collected, Deployments, ReplicaSets and Jobs get their pods.
 With --node there is a node, too, on which pods are declared ready, and those of Jobs completed, without being run.
 """
+# Beginning of the names of temporary data folders.
+_TEMPORARY = "kubesandbox-"
 # Limit of one command on standard input.
 _COMMAND_BYTES = 1 << 20
 _EXAMPLE = """\
@@ -108,7 +112,8 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
     async with contextlib.AsyncExitStack() as stack:
         data = arguments.data
         if data is None:
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesandbox-")))
+            remove_folders_of_killed(Path(tempfile.gettempdir()))
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_TEMPORARY)))
         data = data.resolve()
         server = await stack.enter_async_context(ApiServer(data, port, audit=arguments.audit, clock=clock))
         if definitions:
@@ -125,6 +130,14 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
             commands = asyncio.create_task(_answer_commands(Commands(server, clock), stop))
             stack.callback(commands.cancel)
         await cluster.until_over(stop, tasks)
+
+
+def remove_folders_of_killed(temporary: Path) -> None:
+    """Removes the temporary folders of servers that were killed: no process holds the lock of their store."""
+    for lock in temporary.glob(f"{_TEMPORARY}*/store.lock"):
+        with contextlib.suppress(OSError), lock.open("r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 async def _answer_commands(commands: Commands, stop: asyncio.Event) -> None:
