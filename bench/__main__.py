@@ -49,6 +49,7 @@ PROGRAMS = {
     "fuzz": "fuzz.__main__",
     "fuzz_drains": "fuzz.drains",
     "fleet_growth": "speed.fleet_growth",
+    "fleet_hub": "speed.fleet_hub",
     "hostile_fleet": "hostile.fleet",
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",

@@ -276,7 +276,7 @@ def _github(result: ClusterResult) -> View:
 
 
 def _gitlab(result: ClusterResult) -> View:
-    entries = json.loads(ci_annotations.as_gitlab(Shown(results=[result])))
+    entries = json.loads("".join(ci_annotations.as_gitlab(Shown(results=[result]))))
     names = {"critical": "critical", "major": "warning", "info": "info"}
     _annotates(result, {entry["check_name"]: names[entry["severity"]] for entry in entries})
     return View()

@@ -62,7 +62,7 @@ def hub(hub_server: Server) -> Server:
     """A hub: harbour, in set `canary`, has just reported; in island a risk applies; lighthouse is silent."""
     server = hub_server
     for kind in KINDS:
-        server.client.send(calls.apply(CRD, _definition(kind), field_manager="tests"))
+        server.client.send(calls.apply(CRD, definition(kind), field_manager="tests"))
         eventually(lambda kind=kind: _is_listed(server, kind), f"{kind} is served")
     now = SystemClock().now()
     canary = {"metadata": {"name": "canary"}, "spec": {}}
@@ -102,7 +102,7 @@ def status_of(name: str, now: datetime, age: timedelta = timedelta(minutes=1)) -
     )
 
 
-def _definition(kind: Resource) -> JSON:
+def definition(kind: Resource) -> JSON:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     versions = [{"name": kind.version, "served": True, "storage": True, "schema": schema}]
     names = {"plural": kind.plural, "kind": kind.kind, "singular": kind.kind.lower(), "listKind": f"{kind.kind}List"}

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import finding_texts
+from runup.cli.render.text import fill_last_list
 from runup.evaluation.results import ClusterResult
 from runup.preflight.decide.findings import Risk
 
@@ -35,18 +36,19 @@ class _Annotation(NamedTuple):
 
 def as_github(shown: Shown) -> Iterator[str]:
     """Yields a workflow command for each open risk, the most severe first."""
-    annotations = [(result, each) for result in shown.results for each in _annotations(result)]
+    # Of a large fleet the results are in a file: only their names are kept.
+    annotations = [(result.name, each) for result in shown.results for each in _annotations(result)]
     order = list(_COMMANDS)
-    for result, each in sorted(annotations, key=lambda pair: order.index(_known(pair[1].severity))):
+    for cluster, each in sorted(annotations, key=lambda pair: order.index(_known(pair[1].severity))):
         place = {"file": each.file, "line": str(each.line)} if each.file else {}
-        properties = {**place, "title": f"{result.name}: {each.name}"}
+        properties = {**place, "title": f"{cluster}: {each.name}"}
         named = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
         yield f"::{_COMMANDS[_known(each.severity)]} {named}::{_data(each.message)}\n"
 
 
-def as_gitlab(shown: Shown) -> str:
-    """Returns the Code Quality report. The file of a live cluster's risk is the cluster's name."""
-    entries = [
+def as_gitlab(shown: Shown) -> Iterator[str]:
+    """Yields the Code Quality report. The file of a live cluster's risk is the cluster's name."""
+    entries = (
         {
             "description": f"{result.name}: {each.message}",
             "check_name": each.name,
@@ -56,8 +58,8 @@ def as_gitlab(shown: Shown) -> str:
         }
         for result in shown.results
         for each in _annotations(result)
-    ]
-    return json.dumps(entries, indent=2) + "\n"
+    )
+    yield from fill_last_list("[]\n", (json.dumps(entry, indent=2) for entry in entries))
 
 
 def _annotations(result: ClusterResult) -> Iterator[_Annotation]:
