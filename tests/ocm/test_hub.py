@@ -63,6 +63,7 @@ ADDONS = Resource(
     plural="managedclusteraddons",
     namespaced=True,
 )
+CLAIMS = Resource(group=GROUP, version="v1alpha1", kind="ClusterClaim", plural="clusterclaims", namespaced=False)
 WORKS = resource_of(ManifestWork)
 CORDONED = "NodeCordoned"
 
@@ -433,6 +434,33 @@ def test_the_largest_report_travels(fleet: Fleet) -> None:
     before = fleet.observed()["lighthouse"]
     fleet.check("lighthouse")
     eventually(lambda: fleet.observed()["lighthouse"] > before, "the next report is in its place")
+
+
+def test_names_a_report_of_another_cluster(fleet: Fleet) -> None:
+    """A report with another ID than the ManagedCluster claims is not evaluated, until the cluster reports itself."""
+    sandbox = fleet.clusters["lighthouse"]
+    client = sandbox.client
+    # What tells the ID differs by distribution: here the test does, and the agent takes it to the hub.
+    claim = {"metadata": {"name": "id.openshift.io"}, "spec": {"value": sandbox.cluster_version().spec.cluster_id}}
+    client.send(calls.apply(CLAIMS, claim, field_manager="tests"))
+    reported = Report(
+        format=FORMAT,
+        source_version="5.0.0",
+        target_version="5.1.0",
+        execution_status="completed",
+        observed_time=SystemClock().now().replace(microsecond=0),
+        cluster_id="00000000-0000-4000-8000-00000000f02e",
+    )
+    forged = newest_report.with_report(reported)
+    client.send(calls.merge_patch(CONFIG_MAP, newest_report.NAME, forged, NAMESPACE))
+
+    def is_named() -> bool:
+        problems = {each["cluster"]: each["why"] for each in fleet.preflight()["notJudged"]}
+        return set(problems) == {"lighthouse"} and "ManagedCluster lighthouse claims" in problems["lighthouse"]
+
+    eventually(is_named, "the report of another cluster is named")
+    fleet.check("lighthouse")
+    eventually(lambda: not fleet.preflight()["notJudged"], "the cluster's own report is in its place")
 
 
 def test_an_update_of_one_of_them(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
