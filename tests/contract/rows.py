@@ -48,6 +48,7 @@ _BASES = {
     "ingresses": "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
     "ingressclasses": "/apis/networking.k8s.io/v1/ingressclasses",
     "storageclasses": "/apis/storage.k8s.io/v1/storageclasses",
+    "mutating": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "reviews": "/apis/authorization.k8s.io/v1",
     "crds": CRDS,
     "w": f"/apis/{GROUP}/v1/namespaces/{{ns}}/widgets",

@@ -21,6 +21,7 @@ from kubesandbox.apiserver.validation import (
     pod_updates,
     pods,
     policies,
+    webhooks,
     workloads,
 )
 
@@ -77,6 +78,8 @@ _RULES: dict[tuple[str, str], Rule] = {
     (_RBAC, "RoleBinding"): policies.role_binding,
     (_RBAC, "ClusterRoleBinding"): policies.cluster_role_binding,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): policies.policy_faults,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): webhooks.configuration_faults,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): webhooks.configuration_faults,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): (
         lambda obj, old: validate_crd(obj) if old is None else validate_crd_update(obj, old)
     ),

@@ -152,26 +152,26 @@ def policy_faults(obj: JSON, _old: JSON | None) -> Faults:
     variables: dict[str, CelType] = {}
     for index, variable in enumerate(spec.get("variables") or ()):
         known = types | variables_type(variables)
-        yield from _expression_faults(variable, "expression", f"spec.variables[{index}]", known)
+        yield from expression_faults(variable, "expression", f"spec.variables[{index}]", known)
         variables[variable.get("name", "")] = type_or_dyn(variable.get("expression") or "", known)
     types |= variables_type(variables)
     for index, condition in enumerate(spec.get("matchConditions") or ()):
-        yield from _expression_faults(condition, "expression", f"spec.matchConditions[{index}]", types, want=("bool",))
+        yield from expression_faults(condition, "expression", f"spec.matchConditions[{index}]", types, want=("bool",))
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         for name in ("validations", "auditAnnotations"):
             yield field.required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
     for index, validation in enumerate(spec.get("validations") or ()):
         path = f"spec.validations[{index}]"
-        yield from _expression_faults(validation, "expression", path, types, want=("bool",))
+        yield from expression_faults(validation, "expression", path, types, want=("bool",))
         if validation.get("messageExpression"):
             without = {name: type_ for name, type_ in types.items() if name != "authorizer"}
-            yield from _expression_faults(validation, "messageExpression", path, without, want=("string",))
+            yield from expression_faults(validation, "messageExpression", path, without, want=("string",))
     for index, annotation in enumerate(spec.get("auditAnnotations") or ()):
         path, want = f"spec.auditAnnotations[{index}]", ("string", "null_type")
-        yield from _expression_faults(annotation, "valueExpression", path, types, want=want)
+        yield from expression_faults(annotation, "valueExpression", path, types, want=want)
 
 
-def _expression_faults(
+def expression_faults(
     holder: JSON, key: str, path: str, types: Mapping[str, CelType], *, want: tuple[str, ...] = ()
 ) -> Faults:
     """Yields the faults of `holder[key]`: it is absent, does not compile, or has none of the types in `want`."""
