@@ -54,7 +54,7 @@ def test_reports_every_hosted_cluster(show: Show) -> None:
 
 
 def test_reports_the_operators_of_the_hosted_side(show: Show) -> None:
-    """They are in a folder of their own, and say on which side they are."""
+    """They are in a separate folder, and say on which side they are."""
     result = show("--hosted-cluster=clusters/prod", "-o", "json")
     document = json.loads(result.out)
     assert (document["kind"], document["metadata"]) == (

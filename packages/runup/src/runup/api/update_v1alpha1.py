@@ -163,7 +163,7 @@ class NodeInsight(Wire, frozen=True, kw_only=True):
 
 
 class MachineInsight(NodeInsight, frozen=True, kw_only=True):
-    """A machine of a hosted cluster's pool; `node_resource` is its Node on the hosted side, if it has one."""
+    """A machine of a hosted cluster's pool; `node_resource` is its Node on the hosted side, if it exists."""
 
     node_resource: ResourceRef | None = None
 

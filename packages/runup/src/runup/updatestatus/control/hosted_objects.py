@@ -86,7 +86,7 @@ def read(
 
 
 def read_dump(path: str, name: str, now_ns: int | None) -> list[StatusReading]:
-    """Returns the status of the hosted cluster `name` of a dump, or of all; raises InputError if it has none."""
+    """Returns the status of the hosted cluster `name` of a dump, or of all. Raises InputError if the dump lacks it."""
     from runup.dump import archive, dump_files, load
     from runup.updatestatus.control.status_reads import READS
 
@@ -144,7 +144,7 @@ def _sides(location: Layout) -> dict[str, tuple[Path, ...]]:
 
 
 def _operators(location: Layout, notes: list[str]) -> tuple[ClusterOperator, ...] | None:
-    """Returns the ClusterOperators of a hosted side, None if the dump has none."""
+    """Returns the ClusterOperators of a hosted side, None if the dump lacks them."""
     from runup.dump import dump_files, load
 
     try:

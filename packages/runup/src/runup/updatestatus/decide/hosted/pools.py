@@ -40,7 +40,7 @@ _COMING = ("", "Pending", "Provisioning", "Provisioned")
 
 
 class MachineState(NodeState, frozen=True, kw_only=True):
-    """A Machine in the namespace of the control plane; `node` is its Node on the hosted side, empty if it has none."""
+    """A Machine in the namespace of the control plane; `node` is its Node on the hosted side, empty if none exists."""
 
     namespace: str = ""
     node: str = ""
