@@ -16,6 +16,8 @@ from tests.contract.api import CRDS, JSON, Api
 from tests.documents import document
 from tests.servers import CRDS as DEFINITIONS
 
+from runup.rollout.decide.approvals import POLICY, verified_since, why_unverified
+
 FOLDER = Path(__file__).parents[2] / "deploy" / "update-policy"
 CONTROLLER = "system:serviceaccount:runup-update:update-controller"
 VERSION = "/apis/config.openshift.io/v1/clusterversions"
@@ -50,7 +52,7 @@ def installed(api: Api) -> Iterator[Api]:
         assert api.post(CRDS, document(file)).code in (201, 409)
     for namespace in ("openshift-monitoring", "openshift-cluster-version-operator"):
         api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml"):
+    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml", "05_approvals.yaml"):
         for obj in yaml.safe_load_all((FOLDER / file).read_text(encoding="utf-8")):
             path = PATHS[obj["kind"]].format(namespace=obj["metadata"].get("namespace", ""))
             made = api.post(path, obj)
@@ -183,3 +185,65 @@ def test_what_may_change_in_a_run(installed: Api, spec: JSON, refused: str) -> N
     answer = installed.merge(f"{RUNS}/{made['metadata']['name']}", {"spec": spec})
     assert (answer.code == 200) is (not refused), answer.body
     assert not refused or refused in answer.message
+
+
+APPROVALS = "/apis/update.runup.dev/v1alpha1/updateapprovals"
+DIGEST = NEW.partition("@")[2]
+
+
+def approval_json(by: str, **spec: Any) -> JSON:
+    """An UpdateApproval of run `r`."""
+    identity = {"apiVersion": "update.runup.dev/v1alpha1", "kind": "UpdateApproval"}
+    fields = {"run": "r", "gate": "cab", "approvedBy": by, "imageDigests": [DIGEST]}
+    return {**identity, "metadata": {"generateName": "a-"}, "spec": {**fields, **spec}}
+
+
+@pytest.fixture(scope="module")
+def approvers(installed: Api) -> Iterator[Api]:
+    """The server on which jane may approve, and bob may create approvals but not approve."""
+    role = {"apiGroups": ["update.runup.dev"], "resources": ["updateapprovals"], "verbs": ["create", "update", "patch"]}
+    installed.post(PATHS["ClusterRole"], {"metadata": {"name": "creates-approvals"}, "rules": [role]})
+    for user, name in (("jane", "runup-update-approver"), ("jane", "creates-approvals"), ("bob", "creates-approvals")):
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+        body = {"metadata": {"name": f"{user}-{name}"}, "roleRef": reference, "subjects": [subject]}
+        installed.post(PATHS["ClusterRoleBinding"], body)
+    bob = installed.impersonating("bob")
+    eventually(lambda: bob.post(APPROVALS, approval_json("jane"), dryRun="All").code == 422)
+    jane = installed.impersonating("jane")
+    eventually(lambda: jane.post(APPROVALS, approval_json("jane"), dryRun="All").code == 201)
+    yield installed
+
+
+@pytest.mark.parametrize(
+    ("user", "by", "code", "message"),
+    [
+        ("jane", "jane", 201, ""),
+        ("jane", "bob", 422, "spec.approvedBy must be the user who creates the approval"),
+        ("bob", "bob", 422, "the user must have the verb approve on this UpdateRun"),
+        ("eve", "eve", 403, "forbidden"),
+        ("", "jane", 422, "spec.approvedBy must be the user who creates the approval"),
+    ],
+)
+def test_57_a_forged_approver(approvers: Api, user: str, by: str, code: int, message: str) -> None:
+    """Users approve in their own name only, with the right to approve; also an administrator cannot forge one."""
+    answer = (approvers.impersonating(user) if user else approvers).post(APPROVALS, approval_json(by))
+    assert answer.code == code, answer.body
+    assert code == 201 or message in answer.message
+
+
+def test_an_approval_is_immutable(approvers: Api) -> None:
+    """Its run, gate, end and digests do not change."""
+    jane = approvers.impersonating("jane")
+    name = jane.post(APPROVALS, approval_json("jane")).ok()["metadata"]["name"]
+    answer = jane.merge(f"{APPROVALS}/{name}", {"spec": {"run": "other"}})
+    assert answer.code == 422
+    assert "an approval is immutable" in answer.message
+
+
+def test_57_what_the_server_stores_is_verified(approvers: Api) -> None:
+    """The controller recognizes the policy and the binding with the server's defaults."""
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    policy, binding = (approvers.get(f"{PATHS[kind]}/{POLICY}").ok() for kind in kinds)
+    assert why_unverified(policy, binding) == ""
+    assert verified_since(policy, binding).year >= 2023

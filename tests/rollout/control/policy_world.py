@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
 from tests.documents import document
 from tests.servers import CLUSTER_VERSIONS, CRD, CRDS, Server, eventually, serve
@@ -21,7 +22,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
 from runup.api.config_v1 import ClusterOperator
-from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import UpdateApproval, UpdateCalendar, UpdatePolicy, UpdateRun
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
 from runup.process.names import OPERATOR_NAMESPACE
@@ -140,6 +141,25 @@ class World:
             conditionalUpdates=[update] if risks else [],
             observedGeneration=self.server.cluster_version()["metadata"]["generation"],
         )
+
+    def verify_approvers(self) -> None:
+        """Creates the admission policy that verifies the authors of approvals."""
+        for body in list(yaml.safe_load_all((FOLDER / "05_approvals.yaml").read_text(encoding="utf-8")))[:2]:
+            plural = (
+                "validatingadmissionpolicies" if "Binding" not in body["kind"] else "validatingadmissionpolicybindings"
+            )
+            group = "admissionregistration.k8s.io"
+            self.client.send(calls.create(Resource(group, "v1", body["kind"], plural, namespaced=False), body))
+        # An approval counts if it was created in a later second.
+        SystemClock().pause(1.1)
+
+    def approve(self, name: str, digest: str) -> None:
+        """Approves the run in the name of this client's user."""
+        review = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
+        body = {"apiVersion": review.api_version, "kind": review.kind}
+        user = self.client.send(calls.create(review, body))["status"]["userInfo"]["username"]
+        spec = {"run": self.run().metadata.name, "gate": "cab", "approvedBy": user, "imageDigests": [digest]}
+        self.create(resource_of(UpdateApproval), name, spec=spec)
 
     def observe(self) -> ClusterInputs:
         """What the controller reads; this server has no Thanos, so no alerts fire."""

@@ -188,3 +188,24 @@ def test_46_explain_writes_nothing(shared: World, run: Any) -> None:
         2,
         "Nothing will start: spec.calendars is empty. Add the name of an UpdateCalendar, or Always.",
     )
+
+
+def test_1_an_update_waits_for_an_approval(shared: World) -> None:
+    """57: without the admission policy no approval counts. With it, an approval of the digest starts the update."""
+    gates = {**OPEN_GATES, "approvals": [{"name": "cab"}]}
+    shared.begin(**ALWAYS, gates=gates)
+    shared.passes(2)
+    shared.report()
+    shared.passes()
+    assert shared.reason() == "ApproverUnverified"
+    shared.verify_approvers()
+    shared.passes()
+    assert shared.reason() == "ApprovalMissing"
+    shared.approve("other-digest", "sha256:" + "9" * 64)
+    shared.passes()
+    assert shared.reason() == "ApprovalMissing"
+    shared.approve("approved", NEW.partition("@")[2])
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
+    [gate] = [gate for gate in shared.run().status.gates if gate.name == "approval cab"]
+    assert gate.message.startswith("Approved by ")

@@ -204,3 +204,20 @@ class UpdateRun(Object, frozen=True, kw_only=True):
 
     spec: UpdateRunSpec
     status: UpdateRunStatus = UpdateRunStatus()
+
+
+class UpdateApprovalSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of UpdateApproval; immutable. Admission verifies `approved_by`."""
+
+    run: str
+    gate: str
+    approved_by: str
+    image_digests: tuple[str, ...]
+    reason: str = ""
+    not_after: datetime | None = None
+
+
+class UpdateApproval(Object, frozen=True, kw_only=True):
+    """A person's approval of one named gate of one run, for the images with these digests."""
+
+    spec: UpdateApprovalSpec

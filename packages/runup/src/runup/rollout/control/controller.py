@@ -30,6 +30,7 @@ from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
 from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs
 from runup.rollout.decide import policy as policies
+from runup.rollout.decide.approvals import approvals_of
 from runup.rollout.decide.assemble import observe
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.observed import Holds, Observed
@@ -129,6 +130,7 @@ class PolicyController:
             inputs.now,
             version=run.spec.target.version,
             image=run.spec.target.image,
+            approvals=approvals_of(run.metadata.name, inputs.approvals),
             holds=holds,
         )
 

@@ -17,6 +17,7 @@ from runup.process import clusterversion_client
 from runup.rehearse.control import drain_source
 from runup.rehearse.control.drain_source import DrainSource, forecast_of
 from runup.rollout.control import policy_objects
+from runup.rollout.decide.approvals import FoundApprovals
 from runup.rollout.decide.assemble import ClusterObjects
 from runup.updatestatus.control import thanos
 
@@ -39,6 +40,7 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     notes: tuple[str, ...] = ()
     runs: tuple[UpdateRun, ...] = ()
+    approvals: FoundApprovals = FoundApprovals()
     owns_request: bool = False
 
 
@@ -51,6 +53,7 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
     raw = clusterversion_client.read_raw(client)
     cluster = codec.convert(ClusterVersion, raw)
     policy = policy_objects.policy(client) if with_policy else None
+    approvals = policy_objects.approvals(client) if policy is not None else FoundApprovals()
     source = drain_source.read_cluster_objects(client)
     operators: list[ClusterOperator] = []
     unreadable = missing_kinds(source)
@@ -75,6 +78,7 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
         calendars=policy_objects.calendars(client) if with_policy and policy is not None else (),
         runs=policy_objects.runs(client) if with_policy and policy is not None else (),
         now=client.now(),
+        approvals=approvals,
         owns_request=owns_request(raw),
     )
 

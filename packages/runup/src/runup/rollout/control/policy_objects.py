@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kubekit.api.scheme import resource_of
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
-from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateApproval, UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.rollout.decide import approvals as approval_rules
+from runup.rollout.decide.approvals import FoundApprovals
 from runup.rollout.decide.policy import ACKNOWLEDGED
 
 if TYPE_CHECKING:
@@ -43,3 +45,32 @@ def acknowledge(client: SyncClient, run: UpdateRun) -> None:
     """Marks a failed run as acknowledged. Raises KubeError."""
     patch = {"metadata": {"annotations": {ACKNOWLEDGED: "true"}, "resourceVersion": run.metadata.resource_version}}
     client.send(calls.merge_patch(resource_of(UpdateRun), run.metadata.name, patch, field_manager="runup"))
+
+
+def _admission(kind: str, plural: str) -> Resource:
+    return Resource(group="admissionregistration.k8s.io", version="v1", kind=kind, plural=plural, namespaced=False)
+
+
+_POLICIES = _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+_BINDINGS = _admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+
+
+def approvals(client: SyncClient) -> FoundApprovals:
+    """Returns all UpdateApprovals, and whether their authors are verified. Raises KubeError."""
+    try:
+        found = tuple(client.list_all(UpdateApproval)[0])
+    except NotFound:
+        return FoundApprovals(unverified="the cluster has no kind UpdateApproval")
+    # Read after the approvals: a policy that was removed before them is missing here.
+    policy, binding = (_find(client, resource) for resource in (_POLICIES, _BINDINGS))
+    unverified = approval_rules.why_unverified(policy, binding)
+    if unverified or policy is None or binding is None:
+        return FoundApprovals(found=found, unverified=unverified)
+    return FoundApprovals(found=found, since=approval_rules.verified_since(policy, binding))
+
+
+def _find(client: SyncClient, resource: Resource) -> dict[str, Any] | None:
+    try:
+        return client.send(calls.get_raw(resource, approval_rules.POLICY))
+    except NotFound:
+        return None

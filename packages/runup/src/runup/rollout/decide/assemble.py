@@ -28,7 +28,7 @@ from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 # The update service may fail to answer for this long before its last answer stops counting.
 GRAPH_COUNTS_FOR = timedelta(hours=1)
-NO_APPROVALS = Approvals(unverified="approvals need the update policy controller, which is not installed")
+NO_APPROVALS = Approvals(unverified="approvals are given to an UpdateRun")
 
 
 class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,99 @@
+"""Decides which approvals of a run count: the admission policy that verifies their authors must be in place. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from runup.api.update_policy_v1alpha1 import GROUP, UpdateApproval
+from runup.rollout.decide.gates.observed import Approval, Approvals
+
+POLICY = "runup-update-approvals"
+CONTROLLER = "system:serviceaccount:runup-update:update-controller"
+# The expressions of deploy/update-policy/05_approvals.yaml. Further ones only refuse more.
+EXPRESSIONS = frozenset(
+    {
+        "object.spec.approvedBy == request.userInfo.username",
+        "authorizer.group('update.runup.dev').resource('updateruns').name(object.spec.run).check('approve').allowed()",
+    }
+)
+JSON = dict[str, Any]
+
+
+def why_unverified(policy: JSON | None, binding: JSON | None) -> str:
+    """Returns why the authors of approvals are not verified on this server; empty if they are."""
+    if policy is None or binding is None:
+        missing = "ValidatingAdmissionPolicy" if policy is None else "ValidatingAdmissionPolicyBinding"
+        return f"{missing} {POLICY} does not exist"
+    spec = policy.get("spec") or {}
+    constraints = spec.get("matchConstraints") or {}
+    selects = any(constraints.get(name) for name in ("namespaceSelector", "objectSelector", "excludeResourceRules"))
+    covers = any(_covers(rule) for rule in constraints.get("resourceRules") or ())
+    expressions = {str(each.get("expression", "")).strip() for each in spec.get("validations") or ()}
+    is_changed = (
+        spec.get("failurePolicy", "Fail") != "Fail"
+        or bool(spec.get("matchConditions"))
+        or bool(spec.get("paramKind"))
+        or selects
+        or not covers
+        or not expressions >= EXPRESSIONS
+    )
+    if is_changed:
+        return f"ValidatingAdmissionPolicy {POLICY} was changed"
+    bound = binding.get("spec") or {}
+    resources = bound.get("matchResources") or {}
+    restricts = any(resources.get(name) for name in resources if name != "matchPolicy")
+    if bound.get("policyName") != POLICY or "Deny" not in (bound.get("validationActions") or ()) or restricts:
+        return f"ValidatingAdmissionPolicyBinding {POLICY} was changed"
+    return ""
+
+
+def verified_since(policy: JSON, binding: JSON) -> datetime:
+    """Returns since when both objects are as they are. An older approval may have been created without them."""
+    times = [datetime.min.replace(tzinfo=UTC)]
+    for metadata in (policy.get("metadata") or {}, binding.get("metadata") or {}):
+        stamps = [metadata.get("creationTimestamp")]
+        stamps += [each.get("time") for each in metadata.get("managedFields") or () if not each.get("subresource")]
+        times += [datetime.fromisoformat(str(stamp)) for stamp in stamps if stamp]
+    return max(times)
+
+
+def _covers(rule: JSON) -> bool:
+    """Reports whether a rule selects every creation of an approval."""
+    return (
+        GROUP in (rule.get("apiGroups") or ())
+        and "*" in (rule.get("apiVersions") or ())
+        and "CREATE" in (rule.get("operations") or ())
+        and "updateapprovals" in (rule.get("resources") or ())
+        and not rule.get("resourceNames")
+        and rule.get("scope", "*") == "*"
+    )
+
+
+class FoundApprovals(msgspec.Struct, frozen=True, kw_only=True):
+    """All approvals of a cluster; `unverified` says why no author is known, `since` from when on authors are known."""
+
+    found: tuple[UpdateApproval, ...] = ()
+    unverified: str = ""
+    since: datetime = datetime.min.replace(tzinfo=UTC)
+
+
+def approvals_of(run: str, approvals: FoundApprovals) -> Approvals:
+    """Returns the approvals of one run whose author is known. The policy's runs are requested by the controller."""
+    given = tuple(
+        Approval(
+            gate=each.spec.gate,
+            approved_by=each.spec.approved_by,
+            created=each.metadata.creation_timestamp,
+            not_after=each.spec.not_after,
+            image_digests=each.spec.image_digests,
+            reason=each.spec.reason,
+        )
+        for each in approvals.found
+        if each.spec.run == run
+        and each.metadata.creation_timestamp is not None
+        and each.metadata.creation_timestamp > approvals.since
+    )
+    return Approvals(given=given, requested_by=CONTROLLER, unverified=approvals.unverified)
