@@ -76,9 +76,9 @@ def _faults(kind: Kind, limit: JSON, obj: JSON) -> Iterator[str]:
         if type_ == "PersistentVolumeClaim":
             requests = _side(spec, "requests")
             for name, bound in (limit.get("min") or {}).items():
-                yield from _below(type_, name, bound, requests, {})
+                yield from _below(type_, name, bound, requests=requests, limits={})
             for name, bound in (limit.get("max") or {}).items():
-                yield from _above(type_, name, bound, requests, ("request", "request"))
+                yield from _above(type_, name, bound, amounts=requests, side="request")
         return
     pairs: Iterable[tuple[dict[str, str], dict[str, str]]] = ()
     if type_ == "Container":
@@ -88,16 +88,16 @@ def _faults(kind: Kind, limit: JSON, obj: JSON) -> Iterator[str]:
         pairs = [(_total(spec, "requests"), _total(spec, "limits"))]
     for requests, limits in pairs:
         for name, bound in (limit.get("min") or {}).items():
-            yield from _below(type_, name, bound, requests, limits)
+            yield from _below(type_, name, bound, requests=requests, limits=limits)
         for name, bound in (limit.get("max") or {}).items():
-            yield from _above(type_, name, bound, limits, ("limit", "limit"))
+            yield from _above(type_, name, bound, amounts=limits, side="limit")
             if name in limits and _number(limits[name]) <= _number(bound) and name in requests:
-                yield from _above(type_, name, bound, requests, ("request", "request"))
+                yield from _above(type_, name, bound, amounts=requests, side="request")
         for name, bound in (limit.get("maxLimitRequestRatio") or {}).items():
-            yield from _ratio(type_, name, bound, requests, limits)
+            yield from _ratio(type_, name, bound, requests=requests, limits=limits)
 
 
-def _below(type_: str, name: str, bound: str, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _below(type_: str, name: str, bound: str, *, requests: Amounts, limits: Amounts) -> Iterator[str]:
     about = f"minimum {name} usage per {type_} is {bound}"
     if name not in requests:
         yield f"{about}.  No request is specified"
@@ -107,15 +107,15 @@ def _below(type_: str, name: str, bound: str, requests: Amounts, limits: Amounts
         yield f"{about}, but limit is {limits[name]}"
 
 
-def _above(type_: str, name: str, bound: str, amounts: Amounts, side: tuple[str, str]) -> Iterator[str]:
+def _above(type_: str, name: str, bound: str, *, amounts: Amounts, side: str) -> Iterator[str]:
     about = f"maximum {name} usage per {type_} is {bound}"
     if name not in amounts:
-        yield f"{about}.  No {side[0]} is specified"
+        yield f"{about}.  No {side} is specified"
     elif _number(amounts[name]) > _number(bound):
-        yield f"{about}, but {side[1]} is {amounts[name]}"
+        yield f"{about}, but {side} is {amounts[name]}"
 
 
-def _ratio(type_: str, name: str, bound: str, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _ratio(type_: str, name: str, bound: str, *, requests: Amounts, limits: Amounts) -> Iterator[str]:
     about = f"{name} max limit to request ratio per {type_} is {bound}"
     if not _number(requests.get(name, "0")):
         yield f"{about}, but no request is specified or request is 0"

@@ -308,7 +308,9 @@ class Writing:
             large = options.large or is_large(entry.raw)
             old, new = await run_step(compute_stored, large=large)
             new = await self._mutated(kind, new, old, options, part=part)
-            new = await run_step(partial(self._complete_update, kind, old, new, options, part=part), large=large)
+            new = await run_step(
+                partial(self._complete_update, kind, new, old=old, options=options, part=part), large=large
+            )
             await self._ask_validating(kind, new, old, options, part=part)
             await self._charge_quotas(kind, new, old, options, part=part)
             try:
@@ -334,7 +336,7 @@ class Writing:
             managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         return new
 
-    def _complete_update(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, *, part: str) -> JSON:
+    def _complete_update(self, kind: Kind, new: JSON, *, old: JSON, options: WriteOptions, part: str) -> JSON:
         """Returns an admitted new state as it is stored. Raises ApiError if it is invalid."""
         # Webhooks may have changed what the server sets.
         carry_over(kind, new, old)
