@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubekit.kube.clock import ManualClock, SteadyClock, SystemClock, run_within
+from kubekit.kube.clock import ManualClock, MovableClock, SteadyClock, SystemClock, run_within
 
 
 async def test_sleepers_wake_in_order_each_at_its_time() -> None:
@@ -212,3 +212,19 @@ async def test_a_steady_clock_counts_on() -> None:
     assert machine.now() == start - timedelta(days=1) + timedelta(seconds=90)
     assert steady.now() == start + timedelta(seconds=90)
     assert steady.monotonic() == machine.monotonic()
+
+
+async def test_a_moved_clock_wakes_the_sleepers_that_are_due() -> None:
+    """Others continue to sleep, and the time never returns."""
+    clock = MovableClock()
+    hour, day = asyncio.create_task(clock.sleep(3600)), asyncio.create_task(clock.sleep(86_400))
+    await asyncio.sleep(0)
+    before = clock.now()
+    clock.advance(3700)
+    await asyncio.wait_for(hour, 60)
+    assert not day.done()
+    assert clock.now() - before >= timedelta(seconds=3700)
+    with pytest.raises(ValueError, match="the clock moves forward only, not by -1 seconds"):
+        clock.advance(-1)
+    clock.advance(86_400)
+    await asyncio.wait_for(day, 60)
