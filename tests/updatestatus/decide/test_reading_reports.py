@@ -149,7 +149,7 @@ def test_new_reasons_of_a_node_are_shown_as_they_are() -> None:
 
 
 def test_new_words_of_nodes_stand_above_known_ones() -> None:
-    """What nobody here can rank may be the worst; of two nodes in one state, the one with a new phase comes first."""
+    """An unknown rank may be the worst; of two nodes in one state, the one with a new phase comes first."""
     masters = (
         b.node("master-0000", "master", desired="new", state="Degraded", **DRAIN),
         b.node("master-0001", "master", state="Degraded"),

@@ -30,7 +30,7 @@ def test_how_much_of_a_text_is_kept(length: int, max_bytes: int | None, whole: b
 
 @pytest.mark.parametrize("lacking", [0, 1], ids=["just room", "a byte too little"])
 def test_to_the_byte(lacking: int) -> None:
-    """What has room stays, and not a byte more."""
+    """Texts that fit are kept, up to the last byte."""
     snapshot = b.snapshot(cluster_operators=(b.operator(degraded=b.cond("Degraded", "True", "R", "m" * 3000)),))
     whole = assess(snapshot, None, b.NOW, max_bytes=None)
     found = assess(snapshot, None, b.NOW, max_bytes=len(codec.encode(whole)) - lacking)

@@ -155,7 +155,7 @@ NODES = frozenset({"worker-0000"})
 
 
 def since(status: UpdateStatusStatus) -> list[tuple[str, str, datetime | None]]:
-    """What is reported of drains."""
+    """Returns the reported start of the drains."""
     return [(row.check, row.level, row.since) for row in report_of_status(status).health]
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from kubekit.lang.version import Version
 from runup.checks.decide.model import Check, Context
 
-# Stands in for `Context.now`, because no check's range depends on the time.
+# Replaces `Context.now`, because no check's range depends on the time.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -66,7 +66,7 @@ class ReadSpec(_Strict, frozen=True):
 
 
 class RiskSpec(_Strict, frozen=True):
-    """What is reported when the expression is true; `message_expression` is evaluated per object."""
+    """The risk that is reported when the expression is true; `message_expression` is evaluated per object."""
 
     name: str
     message: str = ""

@@ -38,7 +38,7 @@ def encode_outcomes(outcomes: Iterable[CheckOutcome]) -> bytes:
 
 
 def decode_outcomes(data: bytes) -> tuple[CheckOutcome, ...]:
-    """Returns the outcomes in JSON. Raises ValueError for what is none."""
+    """Returns the outcomes in JSON. Raises ValueError for invalid JSON."""
     parts = msgspec.json.decode(data, type=tuple[EncodedOutcome, ...])
     return tuple(
         CheckOutcome(check=_check(part.name), result=part.result, findings=part.findings, message=part.message)

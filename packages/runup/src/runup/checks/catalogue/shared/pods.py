@@ -229,7 +229,7 @@ def _pending_reason(pod: ListedPod) -> str:
     """Returns what a pod that has not started waits for, or an empty string if it is held back on purpose."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            # Whoever gated the pod has not released it yet (core/v1, PodReasonSchedulingGated).
+            # The controller that gated the pod has not released it yet (core/v1, PodReasonSchedulingGated).
             return "" if condition.reason == "SchedulingGated" else intern(condition.reason or "Unschedulable")
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if container.state.waiting is not None and container.state.waiting.reason:
