@@ -98,7 +98,7 @@ SUITES: Mapping[str, GoSuite | PythonSuite] = {
         module="sigs.k8s.io/controller-runtime",
         version="v0.22.4",
         packages=("./pkg/...",),
-        explained={r"ControlPlane|APIServer|Etcd": _FLAGS},
+        explained={r"controlplane |aggregatedDiscovery=false": _FLAGS},
     ),
     "fluxcd-ssa": GoSuite(module="github.com/fluxcd/pkg/ssa", version="v0.63.0"),
     "jobset": GoSuite(
