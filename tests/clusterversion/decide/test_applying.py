@@ -113,7 +113,7 @@ def conditions_of(world: World) -> dict[str, tuple[str, str, str]]:
         ),
     ],
 )
-def test_an_update_is_told(
+def test_reports_an_update(
     worker: dict[str, Any], failing: tuple[str, str, str], progressing: tuple[str, str, str]
 ) -> None:
     """The running release stays Available, and is said to be."""

@@ -411,7 +411,7 @@ def test_the_target_is_told_what_a_rehearsal_may_take(memory: str, expected: str
 
 
 def test_the_target_is_told_the_profile_of_its_operator() -> None:
-    """It chooses among its manifests and checks as its operator will; of the default profile nothing need be told."""
+    """It chooses among manifests and checks as its operator will; the default profile needs no setting."""
     env = {item["name"]: item["value"] for item in container(started(profile="kubernetes"))["env"]}
     assert env["CLUSTER_PROFILE"] == "kubernetes"
     assert "CLUSTER_PROFILE" not in {item["name"] for item in container(started())["env"]}

@@ -42,7 +42,7 @@ OOM = ("True", "OOMKilled")
 
 @pytest.mark.parametrize("whose", ["its own", "another's"])
 def test_a_deployment_that_is_there_after_the_end_is_removed_again(whose: str) -> None:
-    """Somebody made it again, or the first removal was lost: the failure goes on being told, and nothing is begun."""
+    """If the Deployment is recreated, or the first removal was lost, the failure stays and nothing begins."""
     world, deployment = given_up()
     annotations = deployment.metadata.annotations
     if whose == "another's":

@@ -1,6 +1,6 @@
 """The controller of update policies: observes the cluster, decides each run's next step, and carries it out.
 
-A pass reads everything anew, and its writes are conditional: a run's status on the run's resourceVersion, and
+A pass rereads everything, and its writes are conditional: a run's status on the run's resourceVersion, and
 ClusterVersion on the resourceVersion whose risks were evaluated. So a pass that was killed, an answer that was lost, or
 another leader cannot start an update twice. Writes go through a client that refuses them without the lease.
 """
