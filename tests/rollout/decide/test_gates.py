@@ -450,6 +450,12 @@ def test_no_forecast_gate(changes: dict[str, Any]) -> None:
     assert "forecast" not in names
 
 
+def test_the_forecast_needs_a_window() -> None:
+    """Without an open window there is no time into which an update could fit."""
+    gate = gate_of(observed(calendars=(MONDAYS,)), "forecast")
+    assert (gate.state, gate.reason) == ("Closed", "OutsideWindow")
+
+
 def test_the_verdict_reports_hard_gates_first() -> None:
     """Of several closed gates, the reason is that of the first one; a closed gate decides the exit code."""
     cluster = observed(calendars=(), findings=findings(risk(applies="Unknown")))
