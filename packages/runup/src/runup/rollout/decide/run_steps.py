@@ -65,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
-    """Returns the next status of a run, and what is to be written to ClusterVersion after it is stored."""
+    """Returns the next status of a run, and the write to ClusterVersion that follows after it is stored."""
     status = run.status
     if status.step in FINISHED:
         return Outcome(status=status)
@@ -137,7 +137,7 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
 
 
 def _needs_preflight(run: UpdateRun, situation: Situation) -> bool:
-    """Reports whether a preflight of the target is to be requested. A request of somebody else is never replaced."""
+    """Reports whether to request a preflight of the target. A request of another client is never replaced."""
     if run.spec.control != "Run":
         return False
     desired = situation.cluster.spec.desired_update
