@@ -1,10 +1,10 @@
 """Renders preflights as annotations of CI services. Pure.
 
 GitHub Actions reads workflow commands from the log
-(https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions; the escapes are those of
-`packages/core/src/command.ts` in actions/toolkit), and shows ten errors and ten warnings of a step. GitLab reads a
-Code Quality report (https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format), in which each entry
-must have a file and a line.
+(https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions; the escapes are of its toolkit),
+and shows ten errors and ten warnings of a step. GitLab reads a Code Quality report
+(https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format), in which each entry must have a file and
+a line.
 """
 
 from __future__ import annotations
