@@ -69,12 +69,14 @@ def _restrict(layer: JSON, allowed: JSON) -> None:
 def _struct(kind: type[Wire], types: JSON) -> JSON:
     entry = types[kind.__name__]
     hints = get_type_hints(kind)
-    schema: JSON = {key: value for key, value in entry.items() if key not in ("fields", "required")}
+    schema: JSON = {key: value for key, value in entry.items() if key not in ("fields", "required", "leftOut")}
     schema["type"] = "object"
     properties: JSON = {}
     required = []
     for field in msgspec.structs.fields(kind):
         wire = field.encode_name
+        if wire in entry.get("leftOut", ()):
+            continue
         if issubclass(kind, Object) and wire in _IDENTITY:
             properties[wire] = {"type": "object" if wire == "metadata" else "string"}
             continue
