@@ -119,6 +119,10 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--mode", EVIL),
         ("--clear",),
     ),
+    "upgrade calendar": ((), (EVIL,), ("--at", EVIL)),
+    "upgrade gate": (("--to", "5.2.0"), ("--to", EVIL)),
+    "upgrade policy explain": ((),),
+    "upgrade policy acknowledge": ((),),
     "upgrade accept": ((EVIL,), ("Found",), ("Found", "--until", EVIL)),
     "upgrade channel": ((EVIL,), (EVIL, EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "upgrade recommend": (

@@ -39,11 +39,11 @@ def _declared(requirements: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("name", ["kubekit", "kubesandbox", "runup"])
 def test_declares_what_it_imports(name: str) -> None:
-    """No more and no less, extras included; uvloop and cryptography of the sandbox are its own."""
+    """No more and no less, extras included; zoneinfo reads tzdata, the sandbox has uvloop."""
     project = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     imported = set(_imported(ROOT / "packages" / name / "src" / name)) - {name} - sys.stdlib_module_names - OF_OTHERS
     extras = [text for texts in project.get("optional-dependencies", {}).values() for text in texts]
-    declared = _declared([*project["dependencies"], *extras]) - {project["name"], "s3fs"}
+    declared = _declared([*project["dependencies"], *extras]) - {project["name"], "s3fs", "tzdata"}
     assert {DISTRIBUTIONS.get(each, each) for each in imported} == declared
 
 

@@ -295,9 +295,9 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
         async with running(make(applies=True, payload=new, release_image=OTHER)):
             await world.until(completed("5.0.3"))
             held = f'resources=configmap "{NAMESPACE}/a"'
-            # For a moment the operator may be on its way out, too, and be named before it.
-            found = await world.until(lambda found: message(found, "Upgradeable").endswith(held))
-            assert state(found, "Upgradeable") == ("False", "ResourceDeletionInProgress")
+            # For a moment the operator may be on its way out, too.
+            found = await world.until(lambda found: state(found, "Upgradeable")[1] == "ResourceDeletionInProgress")
+            assert message(found, "Upgradeable").endswith(held)
             free = {"metadata": {"finalizers": None}}
             await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", free, NAMESPACE))
             await world.until(lambda found: state(found, "Upgradeable") == ("", ""))

@@ -366,7 +366,7 @@ def test_csv_has_a_row_for_each_risk_and_no_formula() -> None:
     text = as_text("csv", failed, forms.ClusterResult(name="-alpha", findings=formula))
     assert text == (
         "cluster,clusterID,source,target,judged,observed,risk,severity,applies,state,accepted,because,message,objects\n"
-        "beta,,5.0.0,5.2.0,false,2026-01-14T12:00:00Z,,,,,,,,\n"
+        "beta,,5.0.0,5.2.0,false,2026-01-14T12:00:00Z,,,,,,,the dump is *empty*,\n"
         "'-alpha,,5.0.0,5.2.0,true,2026-01-14T12:00:00Z,SlowDisks,critical,True,applies,false,,"
         '"\'=HYPERLINK(""http://x"")",1\n'
     )

@@ -69,7 +69,11 @@ class Scene:
 
     def set_pod(self, **state: JSON) -> None:
         """The Job's pod with the state of its container."""
-        spec = {"containers": [{"name": "preflight", "image": "i"}]}
+        capabilities = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        spec = {
+            "containers": [{"name": "preflight", "image": "i", "securityContext": capabilities}],
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        }
         metadata = {"name": "it", "namespace": NAMESPACE, "labels": {"job-name": RUN.name}}
         try:
             self.client.send(calls.get_raw(PODS, "it", NAMESPACE))

@@ -85,6 +85,7 @@ _SUBJECT_OF_GROUP = {
     "batch": "drains",
     "cert-manager.io": "certificates",
     "k8s.cni.cncf.io": "networking",
+    "k8s.ovn.org": "networking",
     "node.k8s.io": "admission",
     "scheduling.k8s.io": "admission",
     "security.openshift.io": "admission",

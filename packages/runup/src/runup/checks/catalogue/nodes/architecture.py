@@ -24,7 +24,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, names_of, risk, unknown
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, names, risk, unknown
 
 NAME = "ArchitecturesMixed"
 # `Payload loaded version="4.17.30" image="..." architecture="Multi"`
@@ -62,7 +62,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     if len(architectures) < 2:
         yield unknown(
             NAME,
-            f"{count(len(silent), 'node')} ({names_of(silent)}) report no architecture",
+            f"{count(len(silent), 'node')} report no architecture",
             silent,
             fix="See whether the kubelet runs there: `oc describe node NAME`.",
         )

@@ -20,7 +20,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def rows(results: Iterable[ClusterResult]) -> Iterator[dict[str, Any]]:
     """Yields a row for each risk of each cluster.
 
-    For a cluster without risks, or not evaluated, yields one row whose risk columns are empty.
+    For a cluster without risks, or not evaluated, yields one row whose risk columns are empty, except
+    `message`: it says why the cluster could not be evaluated.
     """
     for result in results:
         findings = result.findings
@@ -44,7 +45,8 @@ def rows(results: Iterable[ClusterResult]) -> Iterator[dict[str, Any]]:
                 "objects": len(risk.resources),
             }
         if not findings.risks:
-            yield cluster | dict.fromkeys(_RISK_COLUMNS)
+            problem = findings.failed.message if findings.failed else None
+            yield cluster | dict.fromkeys(_RISK_COLUMNS) | {"message": problem}
 
 
 def as_csv(shown: Shown) -> Iterator[str]:
