@@ -29,7 +29,7 @@ FIELD_MANAGER = "runup-update"
 
 
 class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read: the objects of the cluster, its policies, calendars and runs, and its time.
+    """The observed state: the objects of the cluster, its policies, calendars and runs, and its time.
 
     `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`.
     """

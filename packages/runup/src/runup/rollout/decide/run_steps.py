@@ -1,6 +1,6 @@
 """The state machine of an UpdateRun: from a run and what is observed, the next status and the next act. Pure.
 
-What can be derived from the cluster is derived in every pass, so that a process that was killed at any point continues
+Each pass derives its facts from the cluster, so that a process that was killed at any point continues
 from the cluster: an intent without an effect is evaluated again, and an effect without a record is found. An update
 that has begun is never stopped or undone.
 """
@@ -44,7 +44,7 @@ Act = Literal["", "preflight", "commit", "withdraw"]
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step is decided on: ClusterVersion, the gates, the health, a newer candidate, and who decides.
+    """The input of a step: ClusterVersion, the gates, the health, a newer candidate, and who decides.
 
     `owns_request`: the fields of `spec.desiredUpdate` are this controller's.
     """

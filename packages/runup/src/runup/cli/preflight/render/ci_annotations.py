@@ -25,7 +25,7 @@ _QUALITY = {"critical": "critical", "warning": "major", "": "major", "info": "in
 
 
 class _Annotation(NamedTuple):
-    """What an annotation shows about a risk: `file` and `line` are empty and 1 where the cluster has no files."""
+    """The parts of an annotation for a risk: `file` and `line` are empty and 1 where the cluster has no files."""
 
     name: str
     severity: str

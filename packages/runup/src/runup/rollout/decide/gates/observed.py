@@ -35,7 +35,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What is unhealthy in the cluster, what could not be read, and since when neither was the case."""
+    """The problems of the cluster, the kinds that could not be read, and since when there are neither."""
 
     problems: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
