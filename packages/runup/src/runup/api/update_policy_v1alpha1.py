@@ -165,7 +165,7 @@ class RunGate(Wire, frozen=True, kw_only=True):
 
 
 class RunIntent(Wire, frozen=True, kw_only=True):
-    """The write that is about to be sent: the version of ClusterVersion whose gates were open, and the sending process."""
+    """The write that is about to be sent: the version of ClusterVersion whose gates were open, and the sender."""
 
     image: str
     cluster_version_resource_version: str
