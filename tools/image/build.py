@@ -170,10 +170,11 @@ def _environment() -> Tree:
 def _programs(own: Mapping[str, File], steps: Recipe) -> Tree:
     """Returns the programs that the wheels declare, and those of them that are in /usr/bin, too."""
     declared = [file.data.decode() for name, file in own.items() if name.endswith("/entry_points.txt")]
-    (entry_points,) = [text for text in declared if "[console_scripts]" in text]
-    section = entry_points.split("[console_scripts]")[1].split("[")[0]
+    sections = "".join(
+        text.split("[console_scripts]")[1].split("[")[0] for text in declared if "[console_scripts]" in text
+    )
     programs: Tree = {}
-    for name, module, function in re.findall(r"^(\S+) = ([\w.]+):(\w+)$", section, re.MULTILINE):
+    for name, module, function in re.findall(r"^(\S+) = ([\w.]+):(\w+)$", sections, re.MULTILINE):
         words = (PREFIX.encode(), module.encode(), function.encode(), function.encode())
         programs[f"{PREFIX}/bin/{name}"] = File(_SCRIPT % words, executable=True)
     links = {f"usr/bin/{Path(program).name}": File.link(program) for program in steps.linked}

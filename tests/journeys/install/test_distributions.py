@@ -59,7 +59,11 @@ def test_kubesandbox_brings_few_packages(environments: Mapping[str, Path]) -> No
     assert not installed.keys() & {"kube-runup", *ONLY_RUNUPS}
     assert not list(environments["kubesandbox"].glob("bin/*runup*"))
     ours = installed["kubesandbox"]
-    assert [(point.group, point.value) for point in ours.entry_points] == [("pytest11", "kubesandbox.pytest_plugin")]
+    points = {(point.group, point.name, point.value) for point in ours.entry_points}
+    assert points == {
+        ("console_scripts", "kubesandbox", "kubesandbox.__main__:main"),
+        ("pytest11", "kubesandbox", "kubesandbox.pytest_plugin"),
+    }
     assert "Framework :: Pytest" in (ours.metadata.get_all("Classifier") or ())
 
 
