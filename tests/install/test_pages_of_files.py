@@ -51,6 +51,7 @@ NOT_TYPED = {
             "its Job needs nodes that pull from the mirror: tests/realcluster/test_preflight_as_job.py"
         ),
         "make docs": "make check runs the same program",
+        "runup check": "tests/journeys/cli/test_check.py types it",
         "runup graph serve": "the page has it with its arguments, which are typed",
     },
     "sizing.md": {
