@@ -243,7 +243,8 @@ class Planted:
         self.objects = [(kinds[obj["apiVersion"], obj["kind"]], completed(obj)) for obj in objects]
         for namespace in sorted({str(obj["metadata"].get("namespace", "default")) for obj in objects} - {"default"}):
             self._create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        for resource, obj in self.objects:
+        # Labels of a namespace may refuse pods that are already in it.
+        for resource, obj in sorted(self.objects, key=lambda each: each[1]["kind"] == "Namespace"):
             self._create(resource, obj)
 
     def _create(self, resource: Resource, obj: JSON) -> None:
