@@ -1,6 +1,6 @@
 """`python -m bench fleet_growth`: how seconds and memory of `fleet preflight` grow with the number of dumps.
 
-The dumps are copies of `examples/plain-kubernetes` whose cluster has an ID of its own; files that clusters share are
+The dumps are copies of `examples/plain-kubernetes` whose cluster has a separate ID; files that clusters share are
 links to one copy, which is read for each. Every run writes JSON, JSON Lines, HTML and JUnit. `parent_mib` is the most
 memory that the command itself had resident; the memory of its workers does not depend on the number of dumps. The aims
 are 512 MiB at 10,000 dumps, and 60 s for 1,000 on two processors at the pace of the targets (`bench/measure.py`).

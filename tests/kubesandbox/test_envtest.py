@@ -42,7 +42,7 @@ def test_names_the_flags_without_effect() -> None:
 
 @contextmanager
 def started(program: Path, flags: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A program of envtest, started by a process of its own that does nothing else, as a test binary might end."""
+    """A program of envtest, started by a separate process that does nothing else, as a test binary might end."""
     starter = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     process = subprocess.Popen([sys.executable, "-c", starter, str(program), *flags], stderr=subprocess.DEVNULL)
     try:

@@ -440,7 +440,7 @@ def test_names_a_report_of_another_cluster(fleet: Fleet) -> None:
     """A report with another ID than the ManagedCluster claims is not evaluated, until the cluster reports itself."""
     sandbox = fleet.clusters["lighthouse"]
     client = sandbox.client
-    # What tells the ID differs by distribution: here the test does, and the agent takes it to the hub.
+    # The source of the ID differs by distribution: here it is the test, and the agent takes it to the hub.
     claim = {"metadata": {"name": "id.openshift.io"}, "spec": {"value": sandbox.cluster_version().spec.cluster_id}}
     client.send(calls.apply(CLAIMS, claim, field_manager="tests"))
     reported = Report(

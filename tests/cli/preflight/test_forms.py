@@ -338,7 +338,7 @@ def test_github_has_a_command_for_each_open_risk() -> None:
 
 
 def test_a_message_cannot_be_a_command_of_github() -> None:
-    """The escapes of actions/toolkit: a line of its own would be run as a command."""
+    """The escapes of actions/toolkit: a separate line would be run as a command."""
     message = "50%\r\n::set-env name=X::y"
     findings = replace(EVALUATED, risks=(replace(DISKS, message=message, fix=""),))
     hostile = forms.ClusterResult(name="a,b:c", findings=findings)

@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import Condition, Object, Wire
 GROUP = "update.runup.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 POLICY_NAME = "cluster"
-# The name in `spec.calendars` that stands for no restriction.
+# The name in `spec.calendars` that means no restriction.
 ALWAYS = "Always"
 
 Severity = Literal["info", "warning", "critical"]

@@ -45,7 +45,7 @@ _NAMES = 5
 
 
 class Evaluated(Protocol):
-    """What came of one cluster: its report, or why it has none, and of a dump at what time."""
+    """What came of one cluster: its report, or the reason for its absence, and for a dump the time."""
 
     @property
     def report(self) -> Report | None: ...
