@@ -286,10 +286,11 @@ def test_how_old_a_report_may_be(observed: datetime | None, every: str | None, s
     assert all(said in doubt.message for doubt in member.doubts)
 
 
+@pytest.mark.parametrize("applied", ["True", "False"])
 @pytest.mark.parametrize("available", ["Unknown", "False", ""])
-def test_what_is_known_of_a_silent_cluster(available: str) -> None:
-    """Its report is kept, and doubtful, however new it is."""
-    member = one(cluster(available=available), work(travelled(report(NOW))))
+def test_keeps_the_report_of_a_silent_cluster(available: str, applied: str) -> None:
+    """The report is doubtful however new it is. An agent cannot apply a work to an API server that is gone."""
+    member = one(cluster(available=available), work(travelled(report(NOW)), applied=applied))
     assert member.report is not None
     assert [doubt.risk for doubt in member.doubts] == [SILENT]
 

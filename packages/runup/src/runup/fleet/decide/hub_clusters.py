@@ -66,7 +66,7 @@ def members_with_reports(
         try:
             found = [
                 (newest_report.unpack(value), work)
-                for work in works_in_place(its_works)
+                for work in works_in_place(cluster, its_works)
                 if (value := value_in(work, newest_report.NAME, newest_report.REPORT)) is not None
             ]
         except BadReport as error:
@@ -109,7 +109,7 @@ def members_with_status(
         try:
             found = [
                 (newest_status.unpack(value), work)
-                for work in works_in_place(its_works)
+                for work in works_in_place(cluster, its_works)
                 if (value := value_in(work, newest_status.NAME, newest_status.STATUS)) is not None
             ]
         except newest_status.BadStatus as error:
@@ -215,8 +215,16 @@ def why_nothing_travelled(cluster: hub_v1.ManagedCluster, works: Sequence[hub_v1
     return ""
 
 
-def works_in_place(works: Sequence[hub_v1.ManifestWork]) -> tuple[hub_v1.ManifestWork, ...]:
-    """Returns the works without those that could not be applied: what these sent is of before."""
+def works_in_place(
+    cluster: hub_v1.ManagedCluster, works: Sequence[hub_v1.ManifestWork]
+) -> tuple[hub_v1.ManifestWork, ...]:
+    """Returns the works without those that could not be applied: their values are from before.
+
+    An agent applies its works again and again, and reports an API server that is gone as one more failure to apply. The
+    works of a cluster that is not available therefore stay, and the doubt about the cluster qualifies their values.
+    """
+    if silence(cluster):
+        return tuple(works)
     conditions = ((work, find(work.status.conditions, APPLIED)) for work in works)
     return tuple(work for work, applied in conditions if applied is None or applied.status == "True")
 
