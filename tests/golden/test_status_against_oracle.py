@@ -50,6 +50,7 @@ def examples() -> list[dict[str, Any]]:
     return [clusters.brought_to_newest(clusters.example(CORPUS, name)) for name in EXAMPLES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", first_and_rest(range(BATCHES)))
 def test_both_writings_print_the_same(
     batch: int, examples: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -98,6 +98,7 @@ def reported(server: Server) -> NewestStatus:
     return newest_status.unpack(b64encode(kept.binary_data[newest_status.STATUS]).decode())
 
 
+@pytest.mark.slow
 def test_without_the_add_on(reporting: Server, capfd: pytest.CaptureFixture[str]) -> None:
     """Nobody but the add-on makes the ConfigMap."""
     assert main(["report-status", "--kubeconfig", str(reporting.kubeconfig)]) == 1

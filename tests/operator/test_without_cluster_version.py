@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from structlog.testing import capture_logs
 from tests.applying.control.applied_world import OPERATORS, eventually
 from tests.operator.operator_world import VERSION_RESOURCE, cluster, running
@@ -27,6 +28,7 @@ async def ready(manager: Manager) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
+@pytest.mark.slow
 async def test_reports_a_missing_cluster_version(tmp_path: Path) -> None:
     """In the log, to a probe, and as a metric that an alert looks at; all end when there is one."""
     async with cluster(tmp_path) as (world, make):

@@ -67,6 +67,7 @@ def started(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=110)
 
 
+@pytest.mark.slow
 def test_a_gate(examples: Path, dump: Path) -> None:
     """What is in the way, the gravest first, and the exit code of the command; an error has its own."""
     done = started(examples, "gate.py", dump, "4.16.0")

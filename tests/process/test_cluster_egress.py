@@ -100,6 +100,7 @@ async def test_watches_the_way_out_of_a_cluster(proxy: Any, bundle: Any, expecte
         running.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "over TLS"])
 async def test_each_source_goes_through_the_proxy(tmp_path: Path, tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages over TLS, signatures, Prometheus and registries, by the private authority and the proxy's password."""

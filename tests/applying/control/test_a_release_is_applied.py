@@ -53,6 +53,7 @@ async def test_a_cluster_is_installed(tmp_path: Path) -> None:
 OTHER = "registry.example/release@sha256:" + "53" * 32
 
 
+@pytest.mark.slow
 async def test_the_operator_of_a_newer_release_goes_on_from_there(tmp_path: Path) -> None:
     """The next process is of another release: only what differs is written, and history has both, the new one done."""
     old = write_release(tmp_path / "old", "5.0.0", first("5.0.0"))
@@ -103,6 +104,7 @@ async def test_what_somebody_changes_is_put_back(tmp_path: Path) -> None:
 DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("installed", [False, True], ids=["installed", "updated"])
 async def test_a_release_is_not_completed_before_its_workloads_run(tmp_path: Path, installed: bool) -> None:
     """All of it is applied, and Progressing says what is missing, until the Deployment's controller has made a pod."""

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.applying.control.applied_world import (
     CONFIG_MAPS,
     OPERATORS,
@@ -143,6 +144,7 @@ async def _fresh(world: Cluster) -> bool:
     return found is not None and not found["status"].get("failed")
 
 
+@pytest.mark.slow
 async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None:
     """It is created before its turn; the next level waits for it, and the status says for whom."""
     files = FIRST | {
@@ -272,6 +274,7 @@ async def test_what_is_only_created_comes_back_whoever_made_it(tmp_path: Path) -
             await until_equal(world, "a", {"k": "v"})
 
 
+@pytest.mark.slow
 async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
     """While it is on its way out, a minor update is held up; when somebody makes it again, it is left alone."""
     gone = {"release.openshift.io/delete": "true"}
@@ -378,6 +381,7 @@ def _proxy_definition() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) -> None:
     """An undefined kind is reported after a few attempts; all other objects are applied, and this one when possible."""
     files = FIRST | {
@@ -405,6 +409,7 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
         await world.condition("Failing", "False")
 
 
+@pytest.mark.slow
 async def test_what_the_server_drops_is_written_once(tmp_path: Path) -> None:
     """A PriorityClass whose default is said in so many words: neither this process nor the next one writes it again."""
     priority = manifest("scheduling.k8s.io/v1", "PriorityClass", "p", value=1000, globalDefault=False, description="")
@@ -422,6 +427,7 @@ async def test_what_the_server_drops_is_written_once(tmp_path: Path) -> None:
     assert seen[0] == seen[1]
 
 
+@pytest.mark.slow
 async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> None:
     """An object whose kind is defined behind a Job, or behind itself: it is reported, and done when it can be."""
     files = FIRST | {
@@ -461,6 +467,7 @@ async def test_operators_that_are_there_are_not_created_again(tmp_path: Path) ->
     assert "relatedObjects" not in kept["status"]
 
 
+@pytest.mark.slow
 async def test_what_others_add_is_taken_away(tmp_path: Path) -> None:
     """A paused Deployment without replicas, with a sidecar and a privilege: as Go's merge has it; a label stays."""
     files = FIRST | {"release-manifests/0000_20_a_01_deployment.yaml": [deployment("a", "registry.example/a:1")]}
@@ -515,6 +522,7 @@ async def test_a_field_that_the_server_does_not_know_is_left_out(tmp_path: Path)
     assert state(found, "Failing") == ("False", "")
 
 
+@pytest.mark.slow
 async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
     """Another controller that puts its sidecar back each second: it is named, and the object put back ever later."""
     files = FIRST | {"release-manifests/0000_20_a_01_deployment.yaml": [deployment("a", "registry.example/a:1")]}

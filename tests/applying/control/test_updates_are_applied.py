@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.applying.control.applied_world import (
     CONFIG_MAPS,
     completed,
@@ -113,6 +114,7 @@ async def test_an_update_is_taken_back_and_everything_with_it(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow
 async def test_a_cluster_goes_back_to_where_it_was(tmp_path: Path) -> None:
     """By version alone: no update service knows the way back, history does."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
@@ -186,6 +188,7 @@ async def test_what_moves_into_a_capability_keeps_it_on(tmp_path: Path) -> None:
     assert state(found, "ImplicitlyEnabledCapabilities") == ("True", "CapabilitiesImplicitlyEnabled")
 
 
+@pytest.mark.slow
 async def test_the_new_operator_goes_on_where_the_old_one_stopped(tmp_path: Path) -> None:
     """Once the operator's own Deployment is the new one's, the old one applies no more of the release."""
     mine = "cluster-version-operator"

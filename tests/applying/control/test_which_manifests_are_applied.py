@@ -243,6 +243,7 @@ async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path) ->
         assert found == MAJORS
 
 
+@pytest.mark.slow
 async def test_an_update_to_another_major_version(tmp_path: Path) -> None:
     """Manifests for the new feature set are applied; those for the old one stay in the cluster, unmanaged."""
 

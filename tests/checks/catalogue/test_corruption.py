@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.factories import (
@@ -120,6 +121,7 @@ def test_the_cluster_as_it_is_is_read_whole() -> None:
     assert {outcome.result for outcome in before()} >= {"Applies", "Clear"}
 
 
+@pytest.mark.slow
 @few_or_many(25, 100)
 def test_one_corruption_changes_only_the_answers_that_concern_the_object(examples: int) -> None:
     """A check that does not read the kind says what it said; one that does names the object, and answers the rest."""

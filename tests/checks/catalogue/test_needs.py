@@ -130,6 +130,7 @@ def test_without_a_right_it_says_which(name: str, resource: Resource) -> None:
     assert is_unknown_without(outcome, resource) is not optional(name, resource)
 
 
+@pytest.mark.slow
 def test_a_right_that_a_check_does_not_declare_is_none_of_its_business() -> None:
     """Whatever else is taken away, it answers as before."""
     every = {read for check in CHECKS for read in check.reads}

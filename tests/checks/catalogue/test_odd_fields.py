@@ -147,6 +147,7 @@ def fault_of(place: Place, value: Any) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_no_sampled_value_makes_a_check_fail() -> None:
     """A result, or Unknown with the object's name."""
     drawn = random.Random(51)

@@ -73,6 +73,7 @@ def test_channels_refused(name: str) -> None:
     assert caught.value.message == text
 
 
+@pytest.mark.slow
 def test_a_channel_on_a_server(run: Run, server: Server) -> None:
     """A change prints nothing; `-o json` says what was sent."""
     server.set_cluster_version(spec={"channel": "a"})

@@ -254,6 +254,7 @@ def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     assert upgrade_request.way_back(seen, version="5.0.0", image="") is None
 
 
+@pytest.mark.slow
 def test_a_way_back_on_a_server(run: Run, server: Server) -> None:
     """No command says that the cluster is still at the release that it left, or is at it already, and no more."""
 

@@ -297,6 +297,7 @@ UPDATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_terminal_shows_what_goes_on(offered: Server) -> None:
     """Shows the reads, then the risks as they are found, then the result with its exit code."""
@@ -328,6 +329,7 @@ def test_leaving_says_that_the_preflight_goes_on(offered: Server) -> None:
     assert offered.cluster_version()["spec"]["desiredUpdate"]["mode"] == "Preflight"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_dumb_terminal_gets_lines(offered: Server) -> None:
     """As a pipe does, without an escape."""

@@ -37,6 +37,7 @@ ROWS: dict[str, tuple[list[Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "conditions", "said"), [(n, *row) for n, row in enumerate(ROWS.values())], ids=ROWS)
 def test_it_says_so(
     number: int, conditions: list[Any], said: str, server: Server, capfd: pytest.CaptureFixture[str]

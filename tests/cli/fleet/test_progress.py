@@ -72,6 +72,7 @@ def _sleep(seconds: float) -> float:
     return seconds
 
 
+@pytest.mark.slow
 def test_a_pool_says_what_it_does() -> None:
     """At least every two seconds while its workers are busy, also with a limit of time."""
     shown: list[tuple[float, list[int]]] = []

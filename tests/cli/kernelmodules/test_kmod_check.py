@@ -142,6 +142,7 @@ def listed(cluster: ModulesCluster) -> tuple[str, ...]:
 ALL = {"good": ("Done", "True"), "missing": ("Image", "False"), "built": ("Build", "Unknown")}
 
 
+@pytest.mark.slow
 def test_a_release(cluster: ModulesCluster, run: Run) -> None:
     """Its kernel is read out of it; a Module that would be built is not known, one without an image will not load."""
     ran = run("kmod", "check", "--kubeconfig", cluster.kubeconfig, "--to-image", cluster.release, "-o", "json")
@@ -402,6 +403,7 @@ def test_whoever_may_not_list_nodes_is_told_that_none_are_known(cluster: Modules
     assert "which there are is not known: nodes is forbidden" in ran.err
 
 
+@pytest.mark.slow
 def test_a_cluster_without_the_kind(tmp_path: Path, run: Run) -> None:
     """No kind, no Modules, nothing in the way."""
     with api_server(tmp_path / "server") as kubeconfig:

@@ -418,6 +418,7 @@ def test_what_may_not_be_listed_may_be_there(admin: SyncClient, plain: Path, run
     admin.send(calls.get_raw(schedule.CRON_JOB, schedule.NAME, NAMESPACE))
 
 
+@pytest.mark.slow
 def test_more_objects_than_a_page_has(admin: SyncClient) -> None:
     """A server may give 500 at a time."""
     cluster_runs.apply_all(admin, (cluster_run.namespace_object(),))

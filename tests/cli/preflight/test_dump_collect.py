@@ -154,6 +154,7 @@ def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) 
     assert "secrets" not in {kind.name for kind in kinds_read_by([nosy], "x")}
 
 
+@pytest.mark.slow
 def test_passwords_are_in_no_dump_and_no_report(cluster: Server, run: Run, tmp_path: Path) -> None:
     """Of the cluster and of the dump, which come to the same; `--whole-objects` collects everything, and says so."""
     folder, whole = tmp_path / "mine", tmp_path / "whole"

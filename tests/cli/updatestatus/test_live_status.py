@@ -135,6 +135,7 @@ def expected(suffix: str = "output") -> str:
     return (CORPUS / f"{CASE}.{suffix}").read_text()
 
 
+@pytest.mark.slow
 def test_from_live_objects(server: Server, run: Run) -> None:
     """Without the controller's object the command reads the cluster; the bytes are the same."""
     words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)

@@ -25,6 +25,7 @@ async def no_config_maps(request: web.BaseRequest, api: FaultyApi) -> web.Stream
     return await faults.pass_on(request, api)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_a_refused_record_does_not_freeze_the_status(tmp_path: Path) -> None:
     """If the preflight's record cannot be written, all other status is still reported, whatever is requested next."""

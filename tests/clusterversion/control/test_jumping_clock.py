@@ -81,6 +81,7 @@ async def test_a_preflight_that_failed_to_verify_is_tried_again_after_the_clock_
         await world.started("5.2.0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "back"])
 async def test_a_clock_that_is_set_by_a_day_makes_no_operator_late(tmp_path: Path, off: timedelta) -> None:
     """An operator that has been degraded for a moment has not been for 40 minutes."""

@@ -100,6 +100,7 @@ async def test_a_preflight_ends_within_a_minute_after_five_of_trouble(tmp_path: 
             await cancel([operator, target])
 
 
+@pytest.mark.slow
 async def test_a_dead_watch_keeps_no_result_back(tmp_path: Path) -> None:
     """The operator's own writes make what it watched old; it reads ClusterVersion again, rather than after minutes."""
     clock = ManualClock(SystemClock().now())

@@ -162,6 +162,7 @@ async def test_an_unsigned_target_is_never_started(tmp_path: Path) -> None:
         assert version.status.desired.version == "5.0.0"
 
 
+@pytest.mark.slow
 async def test_a_bad_report_keeps_the_last_good_result(tmp_path: Path) -> None:
     """Truncated JSON is a failure with its reason; the risks found before stay."""
     async with cluster(tmp_path) as (world, manager), running(manager()):

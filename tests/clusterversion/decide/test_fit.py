@@ -342,6 +342,7 @@ def _is_taken(seed: str) -> None:
     assert names == shown
 
 
+@pytest.mark.slow
 @_in_parts(max(CASES // 20, 1))
 def test_it_does_so_from_the_request_to_its_end(numbers: range) -> None:
     """The same through a whole preflight: asked for, reported, accepted, late, cleared; and it comes to rest."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.kernelmodules.control.test_controller import dockerfile
 from tests.kernelmodules.control.world import (
     KERNEL,
@@ -141,6 +142,7 @@ ROWS: dict[str, Row] = {
 }
 
 
+@pytest.mark.slow
 def test_what_clients_of_both_generations_read(tmp_path: Path) -> None:
     """v1beta2 in the words of KMM 2.4, v1beta1 in those before, and the verdicts are KMM 2.4's except for a reason."""
 

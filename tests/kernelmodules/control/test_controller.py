@@ -128,6 +128,7 @@ def release_image(folder: Path, host: str, version: str, kernel: str) -> str:
     return push(folder, host, f"release:{version}", {"release-manifests/image-references": json.dumps(stream).encode()})
 
 
+@pytest.mark.slow
 def test_a_release_and_its_edit(tmp_path: Path) -> None:
     """The kernel is that of the release's driver toolkit; with another release all is looked at again."""
 
@@ -347,6 +348,7 @@ def test_metrics_tell_what_each_validation_says(tmp_path: Path) -> None:
         run(story(host))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [50])
 def test_fifty_modules_at_once(tmp_path: Path, count: int) -> None:
     """All of them, with few writes: one patch a pass."""

@@ -152,6 +152,7 @@ def verified(signed: bytes, certificate: Path, folder: Path) -> bytes:
     return (folder / "content").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing() != "", reason=f"{missing()} is not installed")
 @pytest.mark.parametrize(
     "files",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from aiohttp import ClientSession
 from msgspec import structs
@@ -152,6 +153,7 @@ def _plain() -> JSON:
     return {"apiVersion": VALIDATIONS.api_version, "kind": VALIDATIONS.kind, "spec": {"kernelVersion": "6.1.0"}}
 
 
+@pytest.mark.slow
 def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     """With the account of the manifests nothing is refused, and each verb of its roles is asked for."""
 

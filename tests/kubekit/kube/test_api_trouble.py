@@ -104,6 +104,7 @@ async def test_a_version_that_is_dropped_while_it_is_watched(tmp_path: Path) -> 
             assert sorted(each.metadata.name for each in cache.all()) == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written_since", [0, 3], ids=["nothing", "less than was lost"])
 async def test_a_store_that_is_restored_to_an_older_revision(tmp_path: Path, written_since: int) -> None:
     """Lost objects disappear, and newer writes appear even though their versions were used before."""

@@ -408,6 +408,7 @@ OPERATIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(OPERATIONS, st.lists(st.integers(1, 400), max_size=5), st.lists(st.booleans(), max_size=4))
 async def test_the_cache_ends_up_equal_to_the_server(

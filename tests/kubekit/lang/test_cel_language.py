@@ -172,6 +172,7 @@ for what, (expression, variables) in greedy.items():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", first_and_rest(range(3)))
 def test_greedy(part: int) -> None:
     """An expression that wants more than its budget ends by it, at once and with little memory."""

@@ -237,6 +237,7 @@ def test_an_image_that_is_too_large(tmp_path: Path) -> None:
     assert unpack_image(found, tmp_path / "unpacked", limit=2000).is_dir()
 
 
+@pytest.mark.slow
 def test_what_a_release_may_hold(tmp_path: Path) -> None:
     """32 MiB below its folders, whatever else is in the image."""
     half = bytes(16 << 20)

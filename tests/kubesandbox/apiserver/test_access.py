@@ -69,6 +69,7 @@ def test_an_aggregated_role_has_the_rules_of_those_that_it_selects(api: Api, sel
             api.delete(f"{RBAC}/{name}").ok()
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_aggregated_roles_is_followed(api: Api) -> None:
     """Each selects the next one, and the last one the first."""
     count = 400

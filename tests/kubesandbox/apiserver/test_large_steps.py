@@ -172,6 +172,7 @@ ROWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), first_and_rest(ROWS, 3))
 async def test_a_large_body_does_not_hold_the_event_loop(
     server: ApiServer, code: int, method: str, uri: str, body: Callable[[], object], type_: str
@@ -199,6 +200,7 @@ REQUESTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "method", "uri", "body", "type_"), first_and_rest(REQUESTS, 2))
 async def test_a_large_object_does_not_hold_the_event_loop(
     server: ApiServer, code: int, method: str, uri: str, body: Callable[[], object], type_: str

@@ -58,6 +58,7 @@ async def faults(server: ApiServer, cases: Iterable[tuple[Place, Any, str]]) -> 
     return found
 
 
+@pytest.mark.slow
 async def test_no_sampled_value_is_an_internal_error(server: ApiServer, places: list[Place]) -> None:
     """2xx, or 4xx with the reason."""
     drawn = random.Random(51)

@@ -22,6 +22,7 @@ def condition_of(namespace: JSON, type_: str) -> JSON:
     return next((each for each in namespace["status"].get("conditions", ()) if each["type"] == type_), {})
 
 
+@pytest.mark.slow
 async def test_all_of_it_goes(cluster: Cluster) -> None:
     """Whatever kind, events as well, and what is elsewhere stays."""
     await cluster.create("ns", resource=NAMESPACES)

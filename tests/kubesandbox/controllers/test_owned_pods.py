@@ -75,6 +75,7 @@ async def until_pods(cluster: Cluster, holds: Callable[[list[JSON]], bool]) -> l
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
 async def test_a_roll_out(cluster_with_node: Cluster, strategy: str) -> None:
     """New pods of the new template, a new set of the next revision, the old one kept at nothing."""
@@ -110,6 +111,7 @@ async def test_recreate_starts_when_the_last_old_pod_is_gone(cluster_with_node: 
     await cluster.until(rolled_out, "web", DEPLOYMENTS)
 
 
+@pytest.mark.slow
 async def test_scaling(cluster_with_node: Cluster) -> None:
     """Up and down, by the scale subresource as well."""
     cluster = cluster_with_node
@@ -150,6 +152,7 @@ def failure(found: JSON | None) -> JSON:
     return next((each for each in conditions if each["type"] == "ReplicaFailure"), {})
 
 
+@pytest.mark.slow
 async def test_a_pod_that_may_not_be_made_is_told_in_the_servers_words(cluster: Cluster) -> None:
     """By the ReplicaSet, and by its Deployment after it; both forget it once the pods are there."""
     spec = deployment()
@@ -190,6 +193,7 @@ def job(**changes: Any) -> JSON:
     return {"template": made, **changes}
 
 
+@pytest.mark.slow
 async def test_a_job_tries_again_until_it_succeeds(cluster: Cluster) -> None:
     """A pod that failed is replaced, and the Job is complete after the first success."""
     await cluster.create("work", resource=JOBS, spec=job())
@@ -204,6 +208,7 @@ async def test_a_job_tries_again_until_it_succeeds(cluster: Cluster) -> None:
     assert [reason(done, type_) for type_ in ("SuccessCriteriaMet", "Complete")] == ["CompletionsReached"] * 2
 
 
+@pytest.mark.slow
 async def test_a_job_whose_pod_may_not_be_made(cluster: Cluster) -> None:
     """It is reported once in the server's words; the Job has begun all the same, and its time ends."""
     spec = job(activeDeadlineSeconds=3)

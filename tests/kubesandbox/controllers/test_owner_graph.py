@@ -7,6 +7,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.servers import CRD, api_server, eventually
 
 from kubekit.api.scheme import Resource
@@ -43,6 +44,7 @@ def served(client: SyncClient) -> bool:
     return True
 
 
+@pytest.mark.slow
 async def test_a_kind_that_goes_before_it_was_listed_is_waited_for_no_more(tmp_path: Path) -> None:
     """Else nothing would be collected, and no namespace emptied, ever after."""
     with api_server(tmp_path / "data") as path, SyncClient(load(str(path))) as admin:
@@ -69,6 +71,7 @@ async def test_a_kind_that_goes_before_it_was_listed_is_waited_for_no_more(tmp_p
                 await graph.close()
 
 
+@pytest.mark.slow
 async def test_a_kind_that_comes_is_followed_without_a_pause(tmp_path: Path) -> None:
     """A namespace could be removed otherwise while it has objects of that kind. No pause ends here."""
     log = tmp_path / "data" / "audit.log"

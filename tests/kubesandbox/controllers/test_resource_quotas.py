@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.kubesandbox.controllers.conftest import CONFIG_MAPS, JSON, SECRETS, Cluster
 
 from kubekit.api.scheme import Resource
@@ -58,6 +59,7 @@ async def test_another_limit_counts_at_once(cluster: Cluster) -> None:
     assert found["status"]["hard"] == {"pods": "3", "count/deployments.apps": "1"}
 
 
+@pytest.mark.slow
 async def test_a_quota_without_limits_any_more_lets_all_in(cluster: Cluster) -> None:
     """Its status loses them with the spec: that is where the API server reads them."""
     await cluster.create("quota", resource=QUOTAS, spec={"hard": {"count/secrets": "0"}})

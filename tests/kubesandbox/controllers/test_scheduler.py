@@ -83,6 +83,7 @@ def test_what_is_told() -> None:
     assert why_no_node_fits(unscheduled_pod(), []) == "no nodes available to schedule pods"
 
 
+@pytest.mark.slow
 async def test_a_pod_waits_until_a_node_fits(cluster_with_node: Cluster) -> None:
     """It says for what, and runs when the node has it."""
     cluster = cluster_with_node

@@ -97,6 +97,7 @@ async def test_sigterm_first(cluster: AgentCluster) -> None:
     assert log.read_text().split() == ["up", "bye"]
 
 
+@pytest.mark.slow
 async def test_sigkill_when_the_grace_is_over(cluster: AgentCluster) -> None:
     """One second, as its pod says, then it has no choice."""
     await cluster.run("trap '' TERM; echo up; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1)

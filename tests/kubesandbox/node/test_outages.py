@@ -25,6 +25,7 @@ from kubesandbox.node.runners import ProcessRunner
 JSON = dict[str, Any]
 
 
+@pytest.mark.slow
 async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: Path) -> None:
     """When it is back, its status says so."""
     async with agent_cluster_with("process", tmp_path, SystemClock()) as cluster, cluster.agent_at_work():
@@ -42,6 +43,7 @@ async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: P
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "settings"),
     [
@@ -107,6 +109,7 @@ async def test_what_a_container_left_behind_is_no_reason_to_run_it_again(tmp_pat
             assert (ended(status)["exitCode"], status["phase"], cluster.log()) == (3, "Failed", "once\n")
 
 
+@pytest.mark.slow
 async def test_a_container_that_ran_is_not_run_again_by_another_worker(tmp_path: Path) -> None:
     """Also where the API server never heard of it: the next worker knows what the one before it knew."""
     async with (

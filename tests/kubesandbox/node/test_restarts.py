@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.kubesandbox.node.conftest import DEADLINE_S, AgentCluster, condition, container, ended, runs, state, waits
 
 from runup.release.control.image_build import build_release
 
 
+@pytest.mark.slow
 async def test_a_crash_loop(still: AgentCluster) -> None:
     """Once more at once, then after 10 s doubling to 5 minutes, each told in the waiting container's message."""
     made = await still.run("exit 1")

@@ -22,6 +22,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield found
 
 
+@pytest.mark.slow
 def test_1_an_update_starts_by_itself(shared: World) -> None:
     """The controller requests a preflight, then the update: one release by digest, without force, once."""
     shared.begin(**ALWAYS)
@@ -130,6 +131,7 @@ def test_none_writes_no_request(shared: World) -> None:
     assert (shared.run().status.gated, shared.reason()) == (True, "Latched")
 
 
+@pytest.mark.slow
 def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
     """No run follows a failed one before somebody acknowledges it."""
     shared.begin(**{**ALWAYS, "deadline": "1s"})
@@ -190,6 +192,7 @@ def test_46_explain_writes_nothing(shared: World, run: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_1_an_update_waits_for_an_approval(shared: World) -> None:
     """57: without the admission policy no approval counts. With it, an approval of the digest starts the update."""
     gates = {**OPEN_GATES, "approvals": [{"name": "cab"}]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 import yaml
 from msgspec.structs import replace
 from tests.rollout.control.policy_world import FOLDER, NEW, OPEN_GATES, World, world
@@ -42,6 +43,7 @@ def grant(found: World) -> None:
             found.client.send(calls.apply(KINDS[body["kind"]], body, field_manager="test"))
 
 
+@pytest.mark.slow
 def test_59_the_rights_suffice(tmp_path: Path) -> None:
     """With its own account the controller reads everything, requests the preflight, and starts the update."""
     with world(tmp_path / "data") as found:

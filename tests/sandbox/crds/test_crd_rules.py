@@ -297,6 +297,7 @@ def _objects() -> list[tuple[str, JSON]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of real dumps is not beside this checkout")
 def test_real_dumps_are_valid() -> None:
     """Every object of the dumps passes the CRD of its kind."""

@@ -61,6 +61,7 @@ def images(found: JSON) -> dict[str, str]:
     return {each["name"]: each["image"] for each in found["spec"]["template"]["spec"]["containers"]}
 
 
+@pytest.mark.slow
 async def test_a_scenario_has_it(tmp_path: Path) -> None:
     """With the container that oc looks for."""
     made = scenarios.load(scenarios.find(scenarios.DEFAULT))

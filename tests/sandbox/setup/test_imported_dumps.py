@@ -171,6 +171,7 @@ async def test_imports_every_object_of_a_dump(dump: Path, tmp_path: Path) -> Non
     assert bool(replaced) <= any("the sandbox's own operator" in line for line in left_out)
 
 
+@pytest.mark.slow
 async def test_keeps_objects_whose_owners_are_not_there(tmp_path: Path) -> None:
     """Owners that come later, that the dump lacks, or whose kind nobody serves; and deletions that had begun there."""
     dump = written(tmp_path / "dump", VERSION, *OBJECTS)

@@ -198,6 +198,7 @@ async def test_times_stand_through_a_restart(cluster: World) -> None:
     assert changed == {"node-worker-0", "mcp-worker"}, stored
 
 
+@pytest.mark.slow
 async def test_heartbeats_lead_to_no_write(cluster: World) -> None:
     """What insights are not made of may change as often as it likes; the next change that counts is one write."""
     async with running(cluster.config) as process:
@@ -225,6 +226,7 @@ async def test_edits_and_deletion_are_put_right(cluster: World) -> None:
         assert find(again.conditions, "Available") == find(before.conditions, "Available")
 
 
+@pytest.mark.slow
 async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     """With the account of the manifests nothing is refused, and each verb of its roles is asked for."""
     async with cluster_with_definitions(tmp_path) as cluster:
@@ -498,6 +500,7 @@ async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None
     assert {insight.acquired_at for insight in insights(status)} == {then}
 
 
+@pytest.mark.slow
 async def test_the_definition_may_come_after_the_controller(tmp_path: Path) -> None:
     """A release brings both in some order; nothing is written before, and nothing has to be restarted after."""
     async with cluster_with_definitions(tmp_path) as cluster:

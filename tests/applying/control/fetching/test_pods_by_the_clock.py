@@ -114,6 +114,7 @@ async def test_what_becomes_of_a_pod(
     assert server.deleted == [], "what failed stays to be looked at"
 
 
+@pytest.mark.slow
 async def test_a_pod_is_waited_for_four_minutes(server: Server, tmp_path: Path) -> None:
     """To the second; what it waited for last is reported, or why it could not be looked at."""
     server.statuses = [503]

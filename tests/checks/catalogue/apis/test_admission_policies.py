@@ -240,6 +240,7 @@ def test_policies_of_the_platform_are_not_unknown(changes: JSON, expected: list[
     assert [found[0] for found in findings(NAME, configured, bound, *CLUSTER)] == expected
 
 
+@pytest.mark.slow
 def test_more_requests_than_are_evaluated_are_unknown() -> None:
     pods = [pod_json(f"p-{number}", namespace="shop") for number in range(10_001)]
     (found,) = messages_of(NAME, policy("request.name != ''", rule("pods/eviction")), binding("Deny"), *pods, *CLUSTER)

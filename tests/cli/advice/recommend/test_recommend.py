@@ -420,6 +420,7 @@ def test_a_file_that_is_not_there(run: Run) -> None:
     assert (ran.code, ran.err) == (1, "error: open nowhere-cv.yaml: no such file or directory\n")
 
 
+@pytest.mark.slow
 def test_a_live_cluster(run: Run, server: Server) -> None:
     """Without a token alerts are unavailable, which is reported; a cluster without a ClusterVersion is not ours."""
     server.set_cluster_version(status=CLUSTER["status"])
