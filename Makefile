@@ -31,7 +31,7 @@ near: $(VENV)/.dev ## the fast tests of the code that differs from BASE (what is
 	@$(BIN)/python -m tools.near $(BASE)
 
 test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
-	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # In this order also where make may do two things at once: each takes both cores.
 test-all: test ## those and the slow ones: everything that needs no real server

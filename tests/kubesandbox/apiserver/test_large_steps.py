@@ -249,17 +249,21 @@ async def test_a_deletion_during_a_large_write_is_final(server: ApiServer) -> No
 async def test_bodies_of_the_fuzzer_do_not_hold_the_event_loop(server: ApiServer, seed: int) -> None:
     """The requests that `python -m bench random_requests` sends to both servers."""
     held = []
-    for index in range(500):
-        made = random_requests.make(drawn("requests", seed, index), ("default", "other"))
-        headers = [(name, value.decode("latin-1")) for name, value in made.headers if name != "Impersonate-User"]
-        try:
-            request = Request.parse(made.method, made.uri.decode("latin-1"), headers, made.body)
-        except ApiError:
-            continue
-        if request.target.verb == "watch":
-            continue
-        async with watched() as watchdog:
+    async with watched() as watchdog:
+        for index in range(500):
+            made = random_requests.make(drawn("requests", seed, index), ("default", "other"))
+            headers = [(name, value.decode("latin-1")) for name, value in made.headers if name != "Impersonate-User"]
+            try:
+                request = Request.parse(made.method, made.uri.decode("latin-1"), headers, made.body)
+            except ApiError:
+                continue
+            if request.target.verb == "watch":
+                continue
+            # The watchdog measures the request alone: it has a turn before and after.
+            await asyncio.sleep(0.01)
+            watchdog.longest_s = 0.0
             await server._app.handle(request, ADMIN)  # noqa: SLF001 - without a socket
-        if watchdog.longest_s > MAX_HELD_S:
-            held.append((watchdog.longest_s, made))
+            await asyncio.sleep(0.01)
+            if watchdog.longest_s > MAX_HELD_S:
+                held.append((watchdog.longest_s, made))
     assert not held
