@@ -1,4 +1,4 @@
-"""What released versions have stored is read: a folder for each, which `python -m tests.stored` has written once."""
+"""Each released version has a folder of what it stored, written once by `python -m tests.stored`; all of it is read."""
 
 from __future__ import annotations
 
