@@ -41,7 +41,7 @@ slow: $(VENV)/.dev
 	$(PYTEST) -n 4 --dist loadgroup -m slow
 
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
-	@$(BIN)/python -m tests.controlplane
+	@$(BIN)/python -m tests.controlplane -n 2 --dist loadgroup
 
 real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once (needs root, Go and Debian's packages)
 	@$(BIN)/python -m tests.realcluster
