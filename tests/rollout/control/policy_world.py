@@ -154,7 +154,7 @@ class World:
         SystemClock().pause(1.1)
 
     def approve(self, name: str, digest: str) -> None:
-        """Approves the run in the name of this client's user."""
+        """Approves the images with this digest in the name of this client's user, as a manifest may."""
         review = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
         body = {"apiVersion": review.api_version, "kind": review.kind}
         user = self.client.send(calls.create(review, body))["status"]["userInfo"]["username"]

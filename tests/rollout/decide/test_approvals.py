@@ -8,11 +8,28 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.rollout.observed_cluster import DIGEST, NOW
+from tests.rollout.observed_cluster import DIGEST, IMAGE, NOW
 
 from kubekit.api.meta_v1 import ObjectMeta
-from runup.api.update_policy_v1alpha1 import UpdateApproval, UpdateApprovalSpec
-from runup.rollout.decide.approvals import FoundApprovals, approvals_of, verified_since, why_unverified
+from kubekit.error_types import InputError
+from runup.api.update_policy_v1alpha1 import (
+    ApprovalGate,
+    Candidate,
+    PolicyGates,
+    UpdateApproval,
+    UpdateApprovalSpec,
+    UpdateRun,
+    UpdateRunSpec,
+    UpdateRunStatus,
+)
+from runup.rollout.decide.approvals import (
+    CONTROLLER,
+    FoundApprovals,
+    approvals_of,
+    new_approval,
+    verified_since,
+    why_unverified,
+)
 
 FILE = Path(__file__).parents[3] / "deploy" / "update-policy" / "05_approvals.yaml"
 
@@ -97,3 +114,40 @@ def test_57_a_policy_that_was_changed_and_restored() -> None:
     binding["metadata"]["managedFields"] = [{"time": "2027-01-03T00:00:00Z"}]  # type: ignore[assignment]
     policy["metadata"]["managedFields"] = [{"time": "2027-01-09T00:00:00Z", "subresource": "status"}]  # type: ignore[assignment]
     assert verified_since(policy, binding) == datetime(2027, 1, 3, tzinfo=UTC)
+
+
+def run_of(*names: str, **status: Any) -> UpdateRun:
+    """A run that needs these approvals."""
+    gates = PolicyGates(approvals=tuple(ApprovalGate(name=name) for name in names))
+    spec = UpdateRunSpec(target=Candidate(version="5.1.0", image=IMAGE), gates=gates)
+    return UpdateRun(metadata=ObjectMeta(name="5.1.0-abc"), spec=spec, status=UpdateRunStatus(**status))
+
+
+def wanted(gate: str = "cab", by: str = "jane", not_after: datetime | None = None) -> UpdateApprovalSpec:
+    """An approval that a user asks for."""
+    return UpdateApprovalSpec(run="", gate=gate, approved_by=by, image_digests=(), reason="r", not_after=not_after)
+
+
+def test_19_an_approval_has_the_digest_of_its_run() -> None:
+    """The user names the run, and the approval counts for its release image only."""
+    spec = new_approval(run_of("cab"), wanted(), NOW)
+    assert (spec.run, spec.image_digests, spec.approved_by) == ("5.1.0-abc", (DIGEST,), "jane")
+
+
+@pytest.mark.parametrize(
+    ("run", "spec", "error"),
+    [
+        pytest.param(run_of("cab", "storage"), wanted("cb"), "give --gate cab or storage", id="21: another gate"),
+        pytest.param(run_of(), wanted(), "its policy names no approvals", id="no approvals"),
+        pytest.param(run_of("cab"), wanted(by=""), "must serve SelfSubjectReview", id="57: an unknown user"),
+        pytest.param(run_of("cab"), wanted(by=CONTROLLER), "another user must give", id="18: by the requester"),
+        pytest.param(run_of("cab"), wanted(not_after=NOW), "must be later than", id="7: an end in the past"),
+        pytest.param(run_of("cab", step="Superseded"), wanted(), "has no effect", id="28: superseded"),
+        pytest.param(run_of("cab", step="ControlPlane", started=NOW), wanted(), "needs no approval", id="20: begun"),
+    ],
+)
+def test_approvals_that_would_not_count(run: UpdateRun, spec: UpdateApprovalSpec, error: str) -> None:
+    """An approval that would not count is refused with the way out."""
+    with pytest.raises(InputError) as caught:
+        new_approval(run, spec, NOW)
+    assert error in caught.value.message

@@ -373,6 +373,7 @@ def test_two_approvals_of_one_person_count_once() -> None:
         pytest.param(Holds(paused_until=NOW + MINUTE), "Held", id="31: paused until later"),
         pytest.param(Holds(paused_until=NOW), "", id="31: the pause is over"),
         pytest.param(Holds(control="Hold"), "Held", id="41: held"),
+        pytest.param(Holds(no_policy=True), "Held", id="61: the policy was deleted"),
         pytest.param(Holds(control="Abort"), "Held", id="32: aborted"),
         pytest.param(Holds(permit_until=NOW), "PermitEnded", id="40: the permit has ended"),
         pytest.param(Holds(permit_until=NOW + MINUTE), "", id="40: the permit lasts"),

@@ -24,7 +24,7 @@ from runup.api.update_policy_v1alpha1 import Candidate, UpdateRun, UpdateRunSpec
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Health, Holds
-from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide
+from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide, verdict_of_begun
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 OLD = UpdateHistory(state="Completed", started_time=NOW - 99 * HOUR, version="5.0.3", image="r@sha256:" + "1" * 64)
@@ -280,6 +280,27 @@ def test_gates_stay_open_for_tools_once_begun() -> None:
     condition = find(after(updating, situation(cluster(entry()), CLOSED))[0].status.conditions, "GatesOpen")
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "Latched")
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "reason"),
+    [
+        pytest.param(updating, 0, "Latched", id="37: the update has begun"),
+        pytest.param(soaking, 0, "Latched", id="37: after the update"),
+        pytest.param(
+            after(run_of(control="Abort"), situation())[0], 2, "Aborted", id="37: a run that has ended without a start"
+        ),
+        pytest.param(
+            after(run_of(), situation(cluster(entry("Completed"))))[0], 2, "AlreadyThere", id="37: already there"
+        ),
+    ],
+)
+def test_37_the_verdict_on_a_run_that_its_gates_do_not_change(run: UpdateRun, code: int, reason: str) -> None:
+    """A run that has begun stays open for tools that ask again; one that has ended without a start stays closed."""
+    verdict = verdict_of_begun(run)
+    assert verdict is not None
+    assert (verdict.exit_code, verdict.reason, verdict.final) == (code, reason, True)
+    assert verdict_of_begun(committing) is None
 
 
 @pytest.mark.parametrize("seed", range(300))

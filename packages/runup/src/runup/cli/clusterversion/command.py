@@ -73,6 +73,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "forecast": "runup.cli.rehearse.forecast_command:forecast",
         "status": "runup.cli.updatestatus.command:status",
         "calendar": "runup.cli.rollout.calendar_command:calendar",
+        "approve": "runup.cli.rollout.approve_command:approve",
         "gate": "runup.cli.rollout.gate_command:gate",
         "policy": "runup.cli.rollout.policy_command:policy",
     },
@@ -84,7 +85,8 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "forecast": "How long an update takes, and whether it fits into a window.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
         "calendar": "Show when the windows of update calendars open.",
-        "gate": "Evaluate the gates of an update policy.",
+        "approve": "Approve an update that waits for it.",
+        "gate": "Evaluate the gates of an update policy or run.",
         "policy": "Explain what the update policy will do, or acknowledge a failed run.",
     },
     sections=(

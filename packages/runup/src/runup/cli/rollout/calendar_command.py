@@ -70,14 +70,14 @@ def calendar(ctx: click.Context, /, name: str, file: str, most: int, at: str, ou
     return 0
 
 
-def parse_moment(text: str) -> datetime:
-    """Returns the time that was typed. Raises CommandError unless it is a date and time with an offset."""
+def parse_moment(text: str, flag: str = "--at") -> datetime:
+    """Returns the time that was typed for `flag`. Raises CommandError unless it is a date and time with an offset."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise CommandError(f"--at {text!r} must be a time with an offset, such as 2026-12-24T22:00:00Z")
+        raise CommandError(f"{flag} {text!r} must be a time with an offset, such as 2026-12-24T22:00:00Z")
     return moment.astimezone(UTC)
 
 

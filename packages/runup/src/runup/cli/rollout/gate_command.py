@@ -27,7 +27,8 @@ _WIDTH = 110
 
 
 @click.command("gate", cls=Command)
-@version_option("--to", required=True, shell_complete=cluster_completion.versions, help="The version to update to.")
+@click.argument("run", default="")
+@version_option("--to", shell_complete=cluster_completion.versions, help="The version to update to.")
 @option("--policy", metavar="FILE", default="", shell_complete=static_completion.files, help="A policy and calendars.")
 @option("--dump", metavar="DIR", default="", shell_complete=static_completion.folders, help="Evaluate a dump.")
 @option("--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update shows it.")
@@ -39,6 +40,7 @@ _WIDTH = 110
 def gate(
     ctx: click.Context,
     /,
+    run: str,
     to: str,
     policy: str,
     dump: str,
@@ -47,9 +49,11 @@ def gate(
     wait: str,
     output: str | None,
 ) -> int:
-    """Evaluate the gates of an update policy for one release; nothing is changed.
+    """Evaluate the gates of an UpdateRun, or of an update policy for one release; nothing is changed.
 
     \b
+      runup upgrade gate 5.1.0-ff4b4c                      a run, with its approvals
+      runup upgrade gate 5.1.0-ff4b4c --wait 30m           until its gates are open
       runup upgrade gate --to 5.1.0                        the cluster's own policy
       runup upgrade gate --to 5.1.0 --policy policy.yaml   a policy from a file
       runup upgrade gate --to 5.1.0 --policy policy.yaml --dump must-gather
@@ -67,6 +71,10 @@ def gate(
     from runup.rollout.decide.durations import parse
 
     node_s = parse_node_minutes(node_minutes)
+    if bool(run) == bool(to):
+        raise CommandError("give either the name of an UpdateRun or --to VERSION")
+    if run and (policy or dump):
+        raise CommandError("--policy and --dump need --to: a run has its own copy of the policy's gates")
     if dump and (wait or not policy):
         raise CommandError("--dump needs --policy, and cannot be combined with --wait")
     if at and not dump:
@@ -79,12 +87,14 @@ def gate(
     else:
         with connection_of(ctx).client("upgrade gate") as client:
             end = time.monotonic() + patience_s
-            inputs = read_cluster(client, node_s, with_policy=policy_file is None)
-            verdict = _evaluate(inputs, policy_file, to)
-            while not verdict.open and (left_s := end - time.monotonic()) > 0:
-                time.sleep(min(left_s, _INTERVAL_S))
+            while True:
                 inputs = read_cluster(client, node_s, with_policy=policy_file is None)
-                verdict = _evaluate(inputs, policy_file, to)
+                verdict = _evaluate_run(inputs, run) if run else _evaluate(inputs, policy_file, to)
+                left_s = end - time.monotonic()
+                if verdict.open or verdict.final or left_s <= 0:
+                    break
+                time.sleep(min(left_s, _INTERVAL_S))
+        to = to or next(each.spec.target.version for each in inputs.runs if each.metadata.name == run)
     text = machine(gates_data(verdict, to, inputs.now), output) if output else gates_text(verdict, to)
     write([*(err(f"warning: {note}\n") for note in inputs.notes), out(text)])
     return verdict.exit_code
@@ -105,6 +115,18 @@ def _evaluate(inputs: ClusterInputs, policy_file: PolicyFile | None, version: st
     return evaluate(observed, inputs.now)
 
 
+def _evaluate_run(inputs: ClusterInputs, name: str) -> Verdict:
+    """Returns the verdict on a run. Raises CommandError if it does not exist."""
+    from runup.rollout.control.observe import observe_run
+    from runup.rollout.decide.gates.all_gates import evaluate
+    from runup.rollout.decide.run_steps import verdict_of_begun
+
+    for run in inputs.runs:
+        if run.metadata.name == name:
+            return verdict_of_begun(run) or evaluate(observe_run(run, inputs), inputs.now)
+    raise CommandError(f"UpdateRun {name} does not exist: `kubectl get updateruns` lists the runs")
+
+
 def gates_text(verdict: Verdict, version: str) -> str:
     """Returns the gates as a table, and whether the update to `version` may start."""
     width = max(len(gate.name) for gate in verdict.gates)
@@ -115,7 +137,8 @@ def gates_text(verdict: Verdict, version: str) -> str:
             gate.message, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
         )
     closed = verdict.closed_by
-    lines.append("The update may start." if closed is None else f"The update does not start: {closed.reason}.")
+    opened = "The update has begun." if verdict.final else "The update may start."
+    lines.append(opened if closed is None else f"The update does not start: {closed.reason}.")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Object
@@ -23,17 +22,14 @@ from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Invalid
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion, Update
-from runup.api.update_policy_v1alpha1 import UpdatePolicy, UpdatePolicySpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import UpdatePolicy, UpdateRun
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
-from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs
+from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, observe_run
 from runup.rollout.decide import policy as policies
-from runup.rollout.decide.approvals import approvals_of
-from runup.rollout.decide.assemble import observe
 from runup.rollout.decide.gates.all_gates import evaluate
-from runup.rollout.decide.gates.observed import Holds, Observed
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
@@ -72,35 +68,34 @@ class PolicyController:
         """Makes one pass, and returns the seconds until the next one. Raises KubeError, DecodeError or InputError."""
         inputs = await in_thread(self._read, "observe the cluster")
         self._notice_clock(inputs.now)
-        if not inputs.policies:
-            return IDLE_S
-        policy = inputs.policies[0]
-        choice = policies.choose(policy.spec.target, inputs.objects.cluster, inputs.now)
-        new = policies.new_run(policy, choice, inputs.runs, inputs.now)
+        policy = inputs.policies[0] if inputs.policies else None
+        choice, new = policies.Choice(), None
+        if policy is not None:
+            choice = policies.choose(policy.spec.target, inputs.objects.cluster, inputs.now)
+            new = policies.new_run(policy, choice, inputs.runs, inputs.now)
         if new is not None:
-            await self._create_run(new, policy)
+            await self._create_run(new)
         acted = False
         active = policies.active_run(inputs.runs)
         for run in inputs.runs:
             if run.status.step not in FINISHED:
-                acted = await self._advance(run, inputs, active=active, choice=choice) or acted
-        status = policies.policy_status(policy, choice, inputs.runs, inputs.now, calendars=inputs.calendars)
-        await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
+                acted = await self._advance(run, inputs, choice) or acted
+        if policy is not None:
+            status = policies.policy_status(policy, choice, inputs.runs, inputs.now, calendars=inputs.calendars)
+            await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
         if new is not None or acted:
             return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
         return ACTIVE_S if active is not None else IDLE_S
 
-    async def _advance(
-        self, run: UpdateRun, inputs: ClusterInputs, *, active: UpdateRun | None, choice: policies.Choice
-    ) -> bool:
+    async def _advance(self, run: UpdateRun, inputs: ClusterInputs, choice: policies.Choice) -> bool:
         """Stores the next status of a run, and then carries out its act; returns whether anything was written."""
-        observed = self.observe_run(run, inputs, active)
+        observed = observe_run(run, inputs, self._skew_until)
         situation = Situation(
             cluster=inputs.objects.cluster,
             verdict=evaluate(observed, inputs.now),
             health=observed.health,
             # Only runs of the policy follow its choice.
-            candidate=choice.candidate if _is_of_policy(run) else None,
+            candidate=choice.candidate if policies.is_of_policy(run) else None,
             leader=self._leader,
             owns_request=inputs.owns_request,
         )
@@ -112,27 +107,6 @@ class PolicyController:
         if outcome.act:
             await self._act(outcome.act, run, inputs.objects.cluster)
         return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
-
-    def observe_run(self, run: UpdateRun, inputs: ClusterInputs, active: UpdateRun | None) -> Observed:
-        """Returns what the gates of a run are evaluated on."""
-        policy = inputs.policies[0].spec
-        older = "" if active is None or active.metadata.uid == run.metadata.uid else active.metadata.name
-        holds = Holds(
-            control=run.spec.control,
-            permit_until=run.spec.permit_until,
-            older_run=older,
-            clock_skew_until=self._skew_until,
-        )
-        return observe(
-            inputs.objects,
-            _spec_of(run, policy),
-            inputs.calendars,
-            inputs.now,
-            version=run.spec.target.version,
-            image=run.spec.target.image,
-            approvals=approvals_of(run.metadata.name, inputs.approvals),
-            holds=holds,
-        )
 
     async def _act(self, act: Act, run: UpdateRun, cluster: ClusterVersion) -> None:
         """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass."""
@@ -167,12 +141,10 @@ class PolicyController:
         desired: dict[str, Any] = answer.get("spec", {}).get("desiredUpdate") or {}
         return desired
 
-    async def _create_run(self, run: UpdateRun, policy: UpdatePolicy) -> None:
+    async def _create_run(self, run: UpdateRun) -> None:
         """Creates a run of the policy."""
-        body = codec.to_dict(run)
-        body["metadata"]["labels"] = {POLICY_LABEL: policy.metadata.name}
         try:
-            await self._client.send(calls.create(RUNS, body, field_manager=FIELD_MANAGER))
+            await self._client.send(calls.create(RUNS, codec.to_dict(run), field_manager=FIELD_MANAGER))
         except AlreadyExists:
             return
 
@@ -210,20 +182,6 @@ class PolicyController:
                 self._skew_until = now + _SKEW_LASTS
                 log.warning("the cluster's clock jumped", now=str(now))
         self._last_times = (now, monotonic)
-
-
-POLICY_LABEL = "update.runup.dev/policy"
-
-
-def _is_of_policy(run: UpdateRun) -> bool:
-    return POLICY_LABEL in run.metadata.labels
-
-
-def _spec_of(run: UpdateRun, policy: UpdatePolicySpec) -> UpdatePolicySpec:
-    """Returns the policy with the run's own copies of gates and calendars. Pauses and blocks of the policy count."""
-    blocked = tuple(dict.fromkeys((*run.spec.block_versions, *policy.target.block_versions)))
-    target = replace(policy.target, block_versions=blocked)
-    return replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars)
 
 
 def desired_update(act: Act, run: UpdateRun, current: Update | None) -> dict[str, Any]:

@@ -6,19 +6,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.error_types import InputError
 from kubekit.kube.api_errors import ApiError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdatePolicySpec, UpdateRun
 from runup.preflight.control import cluster_records
 from runup.process import clusterversion_client
 from runup.rehearse.control import drain_source
 from runup.rehearse.control.drain_source import DrainSource, forecast_of
 from runup.rollout.control import policy_objects
-from runup.rollout.decide.approvals import FoundApprovals
-from runup.rollout.decide.assemble import ClusterObjects
+from runup.rollout.decide.approvals import FoundApprovals, approvals_of
+from runup.rollout.decide.assemble import ClusterObjects, observe
+from runup.rollout.decide.gates.observed import Holds, Observed
+from runup.rollout.decide.policy import active_run, is_of_policy
 from runup.updatestatus.control import thanos
 
 if TYPE_CHECKING:
@@ -53,7 +56,8 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
     raw = clusterversion_client.read_raw(client)
     cluster = codec.convert(ClusterVersion, raw)
     policy = policy_objects.policy(client) if with_policy else None
-    approvals = policy_objects.approvals(client) if policy is not None else FoundApprovals()
+    approvals = policy_objects.approvals(client) if with_policy else FoundApprovals()
+    runs = policy_objects.runs(client) if with_policy else ()
     source = drain_source.read_cluster_objects(client)
     operators: list[ClusterOperator] = []
     unreadable = missing_kinds(source)
@@ -75,8 +79,8 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
     return ClusterInputs(
         objects=objects,
         policies=(policy,) if policy is not None else (),
-        calendars=policy_objects.calendars(client) if with_policy and policy is not None else (),
-        runs=policy_objects.runs(client) if with_policy and policy is not None else (),
+        calendars=policy_objects.calendars(client) if runs or policy is not None else (),
+        runs=runs,
         now=client.now(),
         approvals=approvals,
         owns_request=owns_request(raw),
@@ -105,3 +109,35 @@ def forecast_or_reason(source: DrainSource, now: datetime, node_s: tuple[int, in
         return forecast_of(source, now, node_s)[0]
     except InputError as error:
         return error.message
+
+
+def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetime | None = None) -> Observed:
+    """Returns what the gates of a run are evaluated on. Nothing is read."""
+    active = active_run(inputs.runs)
+    policy = inputs.policies[0].spec if inputs.policies else None
+    older = "" if active is None or active.metadata.uid == run.metadata.uid else active.metadata.name
+    holds = Holds(
+        control=run.spec.control,
+        permit_until=run.spec.permit_until,
+        older_run=older,
+        # Without its policy nobody can pause a run of the policy.
+        no_policy=policy is None and is_of_policy(run),
+        clock_skew_until=clock_skew_until,
+    )
+    return observe(
+        inputs.objects,
+        _spec_of(run, policy or UpdatePolicySpec()),
+        inputs.calendars,
+        inputs.now,
+        version=run.spec.target.version,
+        image=run.spec.target.image,
+        approvals=approvals_of(run.metadata.name, inputs.approvals),
+        holds=holds,
+    )
+
+
+def _spec_of(run: UpdateRun, policy: UpdatePolicySpec) -> UpdatePolicySpec:
+    """Returns the policy with the run's own copies of gates and calendars. Pauses and blocks of the policy count."""
+    blocked = tuple(dict.fromkeys((*run.spec.block_versions, *policy.target.block_versions)))
+    target = replace(policy.target, block_versions=blocked)
+    return replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kubekit.api import codec
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import NotFound
-from runup.api.update_policy_v1alpha1 import POLICY_NAME, UpdateApproval, UpdateCalendar, UpdatePolicy, UpdateRun
+from kubekit.kube.api_errors import Forbidden, Invalid, NotFound, message_of
+from runup.api.update_policy_v1alpha1 import (
+    POLICY_NAME,
+    UpdateApproval,
+    UpdateApprovalSpec,
+    UpdateCalendar,
+    UpdatePolicy,
+    UpdateRun,
+)
 from runup.rollout.decide import approvals as approval_rules
 from runup.rollout.decide.approvals import FoundApprovals
 from runup.rollout.decide.policy import ACKNOWLEDGED
@@ -36,8 +44,11 @@ def policy(client: SyncClient) -> UpdatePolicy | None:
 
 
 def runs(client: SyncClient) -> tuple[UpdateRun, ...]:
-    """Returns all UpdateRuns, the oldest first. Raises KubeError or DecodeError."""
-    found = client.list_all(UpdateRun)[0]
+    """Returns all UpdateRuns, the oldest first; none if the kind is not served. Raises KubeError or DecodeError."""
+    try:
+        found = client.list_all(UpdateRun)[0]
+    except NotFound:
+        return ()
     return tuple(sorted(found, key=lambda run: (str(run.metadata.creation_timestamp or ""), run.metadata.name)))
 
 
@@ -67,6 +78,34 @@ def approvals(client: SyncClient) -> FoundApprovals:
     if unverified or policy is None or binding is None:
         return FoundApprovals(found=found, unverified=unverified)
     return FoundApprovals(found=found, since=approval_rules.verified_since(policy, binding))
+
+
+def run(client: SyncClient, name: str) -> UpdateRun:
+    """Returns a run. Raises InputError if it does not exist, KubeError or DecodeError."""
+    try:
+        return client.send(calls.get(UpdateRun, name))
+    except NotFound as error:
+        raise InputError(f"UpdateRun {name} does not exist: `kubectl get updateruns` lists the runs") from error
+
+
+def why_unverified(client: SyncClient) -> str:
+    """Returns why the authors of approvals are not verified; empty if they are. Raises KubeError."""
+    return approval_rules.why_unverified(*(_find(client, resource) for resource in (_POLICIES, _BINDINGS)))
+
+
+def create_approval(client: SyncClient, spec: UpdateApprovalSpec) -> str:
+    """Creates an approval, and returns its name. Raises InputError if the user may not approve, or KubeError."""
+    resource = resource_of(UpdateApproval)
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": codec.to_dict(spec)}
+    body["metadata"] = {"generateName": "approval-"}
+    try:
+        created = client.send(calls.create(resource, body, field_manager="runup"))
+    except (Forbidden, Invalid) as error:
+        way_out = "an administrator grants it by the ClusterRole runup-update-approver"
+        raise InputError(
+            f"{spec.approved_by} may not approve run {spec.run}: {message_of(error)}; {way_out}"
+        ) from error
+    return str(created["metadata"]["name"])
 
 
 def _find(client: SyncClient, resource: Resource) -> dict[str, Any] | None:

@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from runup.api.update_policy_v1alpha1 import GROUP, UpdateApproval
+from kubekit.error_types import InputError
+from kubekit.lang.text import timestamp
+from runup.api.update_policy_v1alpha1 import GROUP, UpdateApproval, UpdateApprovalSpec, UpdateRun
 from runup.rollout.decide.gates.observed import Approval, Approvals
+from runup.rollout.decide.run_steps import FINISHED
 
 POLICY = "runup-update-approvals"
 CONTROLLER = "system:serviceaccount:runup-update:update-controller"
@@ -97,3 +101,26 @@ def approvals_of(run: str, approvals: FoundApprovals) -> Approvals:
         and each.metadata.creation_timestamp > approvals.since
     )
     return Approvals(given=given, requested_by=CONTROLLER, unverified=approvals.unverified)
+
+
+def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> UpdateApprovalSpec:
+    """Returns an approval with the digest of the run. Raises InputError with the way out if it would not count."""
+    name = run.metadata.name
+    if run.status.step in FINISHED:
+        waiting = "`kubectl get updateruns` lists the runs that are Waiting"
+        raise InputError(f"run {name} is {run.status.step}, so an approval has no effect: {waiting}")
+    if run.status.started is not None:
+        raise InputError(f"run {name} began at {timestamp(run.status.started)}, so it needs no approval any more")
+    settings = {each.name: each for each in run.spec.gates.approvals}
+    if wanted.gate not in settings:
+        known = f"give --gate {' or '.join(settings)}" if settings else "its policy names no approvals"
+        raise InputError(f"run {name} has no approval {wanted.gate!r}: {known}")
+    if not wanted.approved_by:
+        raise InputError("the server did not return your user name: it must serve SelfSubjectReview")
+    if settings[wanted.gate].four_eyes and wanted.approved_by == CONTROLLER:
+        raise InputError(f"{wanted.approved_by} requested run {name}: another user must give approval {wanted.gate}")
+    if wanted.not_after is not None and wanted.not_after <= now:
+        raise InputError(
+            f"--until {timestamp(wanted.not_after)} must be later than {timestamp(now)}, the server's time"
+        )
+    return replace(wanted, run=name, image_digests=(run.spec.target.image.partition("@")[2],))

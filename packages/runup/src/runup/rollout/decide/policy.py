@@ -29,6 +29,7 @@ from runup.rollout.decide.calendar import next_opening
 from runup.rollout.decide.gates.cluster import is_blocked
 from runup.rollout.decide.run_steps import FINISHED
 
+POLICY_LABEL = "update.runup.dev/policy"
 ACKNOWLEDGED = "update.runup.dev/acknowledged"
 
 
@@ -82,6 +83,11 @@ def choose(target: PolicyTarget, cluster: ClusterVersion, now: datetime) -> Choi
     return Choice(candidate=Candidate(version=newest_release.version, image=newest_release.image))
 
 
+def is_of_policy(run: UpdateRun) -> bool:
+    """Reports whether the policy created the run."""
+    return POLICY_LABEL in run.metadata.labels
+
+
 def active_run(runs: Sequence[UpdateRun]) -> UpdateRun | None:
     """Returns the oldest run that is not finished, or None. `runs` are sorted with the oldest first."""
     return next((run for run in runs if run.status.step not in FINISHED), None)
@@ -108,7 +114,10 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
     return UpdateRun(
         api_version=API_VERSION,
         kind="UpdateRun",
-        metadata=ObjectMeta(name=f"{candidate.version.lower().replace('+', '-')}-{suffix}"),
+        metadata=ObjectMeta(
+            name=f"{candidate.version.lower().replace('+', '-')}-{suffix}",
+            labels={POLICY_LABEL: policy.metadata.name},
+        ),
         spec=UpdateRunSpec(
             target=candidate,
             block_versions=spec.target.block_versions,

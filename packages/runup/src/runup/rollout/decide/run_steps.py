@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.oc_pull_spec import is_same_image
-from kubekit.lang.text import cut, printable
+from kubekit.lang.text import cut, printable, timestamp
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_policy_v1alpha1 import (
     Candidate,
@@ -176,6 +176,19 @@ def _while_soaking(run: UpdateRun, status: UpdateRunStatus, health: Health | str
     if now >= since + parse(run.spec.soak, "spec.soak"):
         return _step(status, "Done", "Succeeded" if status.gated else "SucceededUngated", now)
     return status
+
+
+def verdict_of_begun(run: UpdateRun) -> Verdict | None:
+    """Returns the verdict on a run that has begun or is finished, which its gates do not change; else None."""
+    status, last = run.status, run.status.decisions[-1] if run.status.decisions else None
+    if status.started is not None:
+        text = f"The update began at {timestamp(status.started)}; the run is {status.step}."
+        return Verdict((Gate(name="run", state="Open", reason="Latched", message=text),), final=True)
+    if status.step not in FINISHED:
+        return None
+    reason = last.reason if last is not None else status.step
+    text = f"Run {run.metadata.name} is {status.step} ({reason}), so it starts nothing."
+    return Verdict((Gate(name="run", state="Closed", reason=reason, message=text),), final=True)
 
 
 def is_completed(cluster: ClusterVersion, target: Candidate) -> bool:

@@ -33,9 +33,13 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """All gates of an update; an update may start if there is at least one gate and every gate is open."""
+    """All gates of an update; an update may start if there is at least one gate and every gate is open.
+
+    `final`: the run has begun or ended, which its only gate describes, and the verdict does not change any more.
+    """
 
     gates: tuple[Gate, ...]
+    final: bool = False
 
     @property
     def open(self) -> bool:
@@ -50,6 +54,8 @@ class Verdict(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The reason of the condition GatesOpen."""
+        if self.final:
+            return self.gates[0].reason
         return self.closed_by.reason if self.closed_by else "AllOpen" if self.open else "NoGates"
 
     @property

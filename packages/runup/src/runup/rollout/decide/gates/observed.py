@@ -69,6 +69,7 @@ class Holds(msgspec.Struct, frozen=True, kw_only=True):
     pause_reason: str = ""
     control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
     permit_until: datetime | None = None
+    no_policy: bool = False
     older_run: str = ""
     other_request: str = ""
     clock_skew_until: datetime | None = None
