@@ -1,4 +1,4 @@
-"""What gates are evaluated on: a cluster in which every gate is open, and changes of it."""
+"""The observed state that gates are evaluated on: a cluster in which every gate is open, and changes of it."""
 
 from __future__ import annotations
 

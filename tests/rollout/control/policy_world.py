@@ -162,7 +162,7 @@ class World:
         self.create(resource_of(UpdateApproval), name, spec=spec)
 
     def observe(self) -> ClusterInputs:
-        """What the controller reads; this server has no Thanos, so no alerts fire."""
+        """The observed state of the controller; this server has no Thanos, so no alerts fire."""
         inputs = read_cluster(self.client, None, with_policy=True)
         return replace(inputs, objects=replace(inputs.objects, alerts=()))
 
