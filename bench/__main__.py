@@ -45,6 +45,7 @@ BY_NAME = {
 }
 # These have flags of their own, and run alone.
 PROGRAMS = {
+    "charts": "speed.charts",
     "faults": "hostile.survival",
     "fuzz": "fuzz.__main__",
     "fuzz_drains": "fuzz.drains",

@@ -45,17 +45,21 @@ class Shown:
 def lanes(found: UpdateStatusStatus, now: datetime = NOW) -> list[Shown]:
     """The lanes of the drawing, from top to bottom."""
     pattern = (
-        r'<div class="name">([^<]*)</div><div class="lane" role="img" aria-label="([^"]*)">'
-        r'(?:<i class="([^"]*)" style="([^"]*)"></i>)?</div><div class="(\w+)">([^<]*)</div>'
+        r'<div class="name">([^<]*)</div><svg class="lane" width="100%" height="16" role="img" aria-label="([^"]*)">'
+        r'(?:<(circle|rect) class="([^"]*)" (?:cx|x)="([\d.]+%)"(?: width="([\d.]+%)")?[^<]*</\3>)?</svg>'
+        r'<div class="(\w+)">([^<]*)</div>'
     )
     rows = re.findall(pattern, timeline(found, now) or "")
-    assert all(label == f"{name}: {state}" for name, label, _, _, _, state in rows)
-    return [Shown(name, drawn, place, state, tone) for name, _, drawn, place, tone, state in rows]
+    assert all(label == f"{name}: {state}" for name, label, *_, state in rows)
+    return [
+        Shown(name, f"{'dot ' if shape == 'circle' else ''}{fill}", f"{place} {width}".strip(), state, tone)
+        for name, _, shape, fill, place, width, tone, state in rows
+    ]
 
 
 def axis(found: UpdateStatusStatus, now: datetime = NOW) -> list[tuple[str, float]]:
     """The words on the axis, and where they stand."""
-    marks = re.findall(r'<span (?:class="last" )?style="left:([\d.]+)%">([^<]*)</span>', timeline(found, now) or "")
+    marks = re.findall(r'<text x="([\d.]+)%" [^>]*>([^<]*)</text>', timeline(found, now) or "")
     return [(word, float(place)) for place, word in marks]
 
 
@@ -121,47 +125,47 @@ def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
     [
         pytest.param(
             operator_insight("etcd", "Updated", after(25)),
-            Shown("etcd", "dot fill-good", "left:25.00%", "updated 06:25", "good"),
+            Shown("etcd", "dot fill-good", "25.00%", "updated 06:25", "good"),
             id="done: a dot where it was done",
         ),
         pytest.param(
             operator_insight("etcd", "Updated", STARTED),
-            Shown("etcd", "dot fill-good", "left:0.00%", "updated 06:00", "good"),
+            Shown("etcd", "dot fill-good", "0.00%", "updated 06:00", "good"),
             id="done in the moment in which the update began",
         ),
         pytest.param(
             operator_insight("etcd", "Updated", after(-1)),
-            Shown("etcd", "dot fill-good", "left:0.00%", "updated before 06:00", "good"),
+            Shown("etcd", "dot fill-good", "0.00%", "updated before 06:00", "good"),
             id="done earlier: before the update began",
         ),
         pytest.param(
             operator_insight("etcd", "Updated", after(25), healthy="False"),
-            Shown("etcd", "dot fill-bad", "left:25.00%", "updated 06:25, degraded", "bad"),
+            Shown("etcd", "dot fill-bad", "25.00%", "updated 06:25, degraded", "bad"),
             id="done and not well",
         ),
         pytest.param(
             operator_insight("etcd", "Updated", after(25), healthy="Unknown"),
-            Shown("etcd", "dot fill-good", "left:25.00%", "updated 06:25", "good"),
+            Shown("etcd", "dot fill-good", "25.00%", "updated 06:25", "good"),
             id="done, and nobody knows how well it is",
         ),
         pytest.param(
             operator_insight("etcd", "Progressing", after(60)),
-            Shown("etcd", "fill-busy", "left:60.00%;width:40.00%", "updating, 40 min", "busy"),
+            Shown("etcd", "fill-busy", "60.00% 40.00%", "updating, 40 min", "busy"),
             id="at it: a bar from its beginning to now",
         ),
         pytest.param(
             operator_insight("etcd", "Progressing", after(60), healthy="False"),
-            Shown("etcd", "fill-bad", "left:60.00%;width:40.00%", "updating, 40 min, degraded", "bad"),
+            Shown("etcd", "fill-bad", "60.00% 40.00%", "updating, 40 min, degraded", "bad"),
             id="at it and not well",
         ),
         pytest.param(
             operator_insight("etcd", "Progressing", None),
-            Shown("etcd", "fill-busy", "left:0.00%;width:100.00%", "updating, 1 h 40 min or more", "busy"),
+            Shown("etcd", "fill-busy", "0.00% 100.00%", "updating, 1 h 40 min or more", "busy"),
             id="at it, it does not say since when: since the first look",
         ),
         pytest.param(
             operator_insight("etcd", "Pending", None, healthy="False", since=after(70)),
-            Shown("etcd", "fill-bad", "left:70.00%;width:30.00%", "degraded", "bad"),
+            Shown("etcd", "fill-bad", "70.00% 30.00%", "degraded", "bad"),
             id="its turn has not come, and it is not well",
         ),
     ],
@@ -182,32 +186,32 @@ BAD_SINCE_80 = (
     [
         pytest.param(
             host("w", "Completed", after(30)),
-            Shown("w", "dot fill-good", "left:30.00%", "updated 06:30", "good"),
+            Shown("w", "dot fill-good", "30.00%", "updated 06:30", "good"),
             id="done",
         ),
         pytest.param(
             host("w", "Completed", after(-1)),
-            Shown("w", "dot fill-good", "left:0.00%", "updated before 06:00", "good"),
+            Shown("w", "dot fill-good", "0.00%", "updated before 06:00", "good"),
             id="done before the update began",
         ),
         pytest.param(
             host("w", "Rebooting", after(90)),
-            Shown("w", "fill-busy", "left:90.00%;width:10.00%", "rebooting, 10 min", "busy"),
+            Shown("w", "fill-busy", "90.00% 10.00%", "rebooting, 10 min", "busy"),
             id="at it",
         ),
         pytest.param(
             host("w", "Rebooting", after(90), condition("Degraded", "True", "Degraded", at=after(50))),
-            Shown("w", "fill-bad", "left:50.00%;width:50.00%", "degraded, 50 min", "bad"),
+            Shown("w", "fill-bad", "50.00% 50.00%", "degraded, 50 min", "bad"),
             id="degraded since then, whatever it does",
         ),
         pytest.param(
             host("w", "Pending", after(10), *BAD_SINCE_80),
-            Shown("w", "fill-bad", "left:80.00%;width:20.00%", "unavailable, 20 min", "bad"),
+            Shown("w", "fill-bad", "80.00% 20.00%", "unavailable, 20 min", "bad"),
             id="unavailable since then",
         ),
         pytest.param(
             host("w", "Pending", after(10), Condition(type="Degraded", status="True")),
-            Shown("w", "fill-bad", "left:10.00%;width:90.00%", "degraded, 1 h 30 min", "bad"),
+            Shown("w", "fill-bad", "10.00% 90.00%", "degraded, 1 h 30 min", "bad"),
             id="degraded, and nobody says since when: since it is in its phase",
         ),
     ],

@@ -117,13 +117,15 @@ summary { cursor: pointer; color: var(--faint); margin-top: 12px; overflow-wrap:
 .time .name { overflow-wrap: anywhere; }
 .time .group { grid-column: 1 / -1; font-weight: 600; margin: 14px 0 2px; }
 .time .more { grid-column: 1 / -1; color: var(--faint); }
-.lane { position: relative; height: 16px; background: var(--track); border-radius: 3px; }
-.lane i { position: absolute; top: 3px; bottom: 3px; border-radius: 3px; min-width: 4px; }
-.lane i.dot { top: 3px; width: 10px; min-width: 10px; margin-left: -5px; border-radius: 50%; }
-.lane b { position: absolute; top: 0; bottom: 0; width: 2px; margin-left: -1px; background: var(--faint); }
-.axis { position: relative; height: 20px; color: var(--faint); font-size: .8rem; }
-.axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
-.axis span:first-child { transform: none; } .axis span.last { transform: translateX(-100%); }
+.lane { display: block; background: var(--track); border-radius: 3px; }
+.axis { display: block; grid-column: 2; overflow: visible; font-size: .8rem; }
+.axis text { fill: var(--faint); font: .8rem system-ui, "DejaVu Sans", sans-serif; stroke: none; }
+svg .fill-good { fill: var(--good); } svg .fill-busy { fill: var(--busy); } svg .fill-warn { fill: var(--warn); }
+svg .fill-bad { fill: var(--bad); } svg .fill-idle { fill: var(--idle); } svg .fill-shade { fill: var(--busy-soft); }
+.chart { margin: 0 0 16px; }
+.chart figcaption { font-weight: 600; margin: 0 0 4px; }
+.columns { display: block; margin: 6px 0 2px; border-bottom: 1px solid var(--faint); }
+.ends { display: flex; justify-content: space-between; color: var(--faint); font-size: .8rem; }
 footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
 @media (max-width: 640px) {
   main { padding: 18px 12px 32px; }
@@ -131,7 +133,6 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   dl.rows dd { margin: 0 0 8px; }
   .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
   .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
-  .time .corner { display: none; }
 }
 @media print {
   :root {

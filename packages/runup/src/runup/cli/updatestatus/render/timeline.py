@@ -11,31 +11,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kubekit.api.conditions import find
-from kubekit.lang.text import in_utc
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
+from runup.cli.render.html.charts import Mark, Span, axis, lane
 from runup.cli.render.html.markup import BAD, BUSY, GOOD, IDLE, Markup, age, el, join
 from runup.updatestatus.decide.read_status import merged_insights, node_row, parts_of
 
 # Maximum lanes in a group, and names in a line; the others are only counted.
 LANES = 40
 NAMES = 12
-# Distances between marks of the axis; the smallest that gives at most _MARKS intervals is used.
-_STEPS = tuple(timedelta(minutes=m) for m in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 43200))
-_MARKS = 6
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The time range that is drawn."""
-
-    start: datetime
-    end: datetime
-
-    def place(self, moment: datetime) -> float:
-        """Returns the position of `moment` in percent of the span, limited to 0 to 100."""
-        length_s = (self.end - self.start).total_seconds()
-        return min(100.0, max(0.0, 100 * (moment - self.start).total_seconds() / length_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,52 +82,47 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
         title = f"Worker pool {part.name}" if isinstance(part, WorkerPool) else "Control plane nodes"
         groups.append((title, [_node(i.node, since) for i in insights if i.node]))
     end = now
-    lanes = [lane for _, group in groups for lane in group]
-    if version.completed_at is not None and not any(lane.until for lane in lanes):
+    lanes = [row for _, group in groups for row in group]
+    if version.completed_at is not None and not any(row.until for row in lanes):
         # Idle time after the update says nothing, so the drawing ends with the last change.
-        changes = [lane.since for lane in lanes if lane.since and not lane.before]
+        changes = [row.since for row in lanes if row.since and not row.before]
         end = min(now, max([version.completed_at, *changes]))
     span = Span(version.started_at, max(end, version.started_at + timedelta(minutes=1)))
     rows = [_group(span, title, group) for title, group in groups if group]
-    return el("div", _axis(span), *rows, class_="time") if rows else None
+    return el("div", axis(span), *rows, class_="time") if rows else None
 
 
 def _group(span: Span, title: str, lanes: list[Lane]) -> Markup:
     """Returns a group of lanes below its title, in the order of events; those without a time are listed by name."""
-    lanes = sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or _LATEST, lane.name))
-    if len({lane.name.partition(".")[2] for lane in lanes}) == 1:
+    lanes = sorted(lanes, key=lambda row: (row.until is not None, row.since or _LATEST, row.name))
+    if len({row.name.partition(".")[2] for row in lanes}) == 1:
         # Names of hosts in one domain are cut before it.
-        lanes = [replace(lane, name=lane.name.partition(".")[0]) for lane in lanes]
-    drawable = [lane for lane in lanes if lane.since is not None]
-    lines = [_draw(span, lane) for lane in drawable[:LANES]]
+        lanes = [replace(row, name=row.name.partition(".")[0]) for row in lanes]
+    drawable = [row for row in lanes if row.since is not None]
+    lines = [_draw(span, row) for row in drawable[:LANES]]
     if len(drawable) > LANES:
         lines.append(el("div", f"{len(drawable) - LANES} more", class_="more"))
     undated: dict[str, list[str]] = {}
-    for lane in lanes:
-        if lane.since is None:
-            undated.setdefault(lane.state, []).append(lane.name)
+    for row in lanes:
+        if row.since is None:
+            undated.setdefault(row.state, []).append(row.name)
     for state, names in undated.items():
         more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
         lines.append(el("div", f"{len(names)} {state}: {', '.join(names[:NAMES])}{more}", class_="more"))
     return join(el("div", title, class_="group"), *lines)
 
 
-def _draw(span: Span, lane: Lane) -> Markup:
+def _draw(span: Span, row: Lane) -> Markup:
     """Returns one lane: a bar for a time with an end, a dot for a moment."""
-    shape, state = None, lane.state
-    if lane.since is not None:
-        start_percent = span.place(lane.since)
-        if lane.until is None:
-            shape = el("i", class_=f"dot fill-{lane.tone}", style=f"left:{start_percent:.2f}%")
-            state = f"{state} {'before ' if lane.before else ''}{_clock(lane.since, span)}"
-        else:
-            style = f"left:{start_percent:.2f}%;width:{span.place(lane.until) - start_percent:.2f}%"
-            shape = el("i", class_=f"fill-{lane.tone}", style=style)
-    state += lane.trouble
+    marks, state = [], row.state
+    if row.since is not None and row.until is None:
+        marks = [Mark(span.place(row.since), None, row.tone)]
+        state = f"{state} {'before ' if row.before else ''}{span.clock(row.since)}"
+    elif row.since is not None and row.until is not None:
+        marks = [span.bar(row.since, row.until, row.tone)]
+    state += row.trouble
     return join(
-        el("div", lane.name, class_="name"),
-        el("div", shape, class_="lane", role="img", aria_label=f"{lane.name}: {state}"),
-        el("div", state, class_=lane.tone),
+        el("div", row.name, class_="name"), lane(f"{row.name}: {state}", marks), el("div", state, class_=row.tone)
     )
 
 
@@ -153,18 +132,18 @@ def _operator(insight: ClusterOperatorInsight, since: UpdateTimes) -> Lane:
     reason = updating.reason if updating else "CannotDetermine"
     moved = insight.progressing.last_transition_time if insight.progressing else None
     trouble = f", {healthy.reason.lower()}" if healthy is not None and healthy.status == "False" else ""
-    lane = partial(Lane, name=insight.name)
+    made = partial(Lane, name=insight.name)
     if reason == "Updated":
         before = moved is None or moved < since.started
         updated_at = since.started if moved is None or before else moved
-        return lane(state="updated", tone=BAD if trouble else GOOD, since=updated_at, before=before, trouble=trouble)
+        return made(state="updated", tone=BAD if trouble else GOOD, since=updated_at, before=before, trouble=trouble)
     if reason == "Progressing":
         begun = moved or since.first_look
         state = since.going_on("updating", begun, observed_start=moved is not None)
-        return lane(state=state, tone=BAD if trouble else BUSY, since=begun, until=since.now, trouble=trouble)
+        return made(state=state, tone=BAD if trouble else BUSY, since=begun, until=since.now, trouble=trouble)
     if healthy is not None and trouble:
-        return lane(state=healthy.reason.lower(), tone=BAD, since=healthy.last_transition_time, until=since.now)
-    return lane(state="waiting" if reason == "Pending" else "not known", tone=IDLE)
+        return made(state=healthy.reason.lower(), tone=BAD, since=healthy.last_transition_time, until=since.now)
+    return made(state="waiting" if reason == "Pending" else "not known", tone=IDLE)
 
 
 def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
@@ -172,7 +151,7 @@ def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
     row, updating = node_row(insight), find(insight.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
     begun = moved or since.first_look
-    lane = partial(Lane, name=insight.name)
+    made = partial(Lane, name=insight.name)
     if row.assessment in {"Degraded", "Unavailable"}:
         degraded, available = find(insight.conditions, "Degraded"), find(insight.conditions, "Available")
         if degraded is not None and degraded.status == "True":
@@ -180,33 +159,10 @@ def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
         elif available is not None and available.status == "False":
             begun = available.last_transition_time or begun
         state = since.going_on(row.assessment.lower(), begun, observed_start=since.seen(begun))
-        return lane(state=state, tone=BAD, since=begun, until=since.now)
+        return made(state=state, tone=BAD, since=begun, until=since.now)
     if row.assessment == "Progressing":
         state = since.going_on(row.phase.lower(), begun, observed_start=since.seen(moved))
-        return lane(state=state, tone=BUSY, since=begun, until=since.now)
+        return made(state=state, tone=BUSY, since=begun, until=since.now)
     if row.assessment == "Completed":
-        return lane(state="updated", tone=GOOD, since=max(begun, since.started), before=not since.seen(moved))
-    return lane(state={"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), tone=IDLE)
-
-
-def _axis(span: Span) -> Markup:
-    """Returns the axis, with a mark for each round time that has room."""
-    length = span.end - span.start
-    step = next((step for step in _STEPS if length / step <= _MARKS), _STEPS[-1])
-    times = [span.start]
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    following = epoch + -(-(span.start - epoch) // step) * step
-    while following < span.end:
-        # A mark that would overlap its neighbours is left out.
-        if min(following - span.start, span.end - following) > length / (2 * _MARKS):
-            times.append(following)
-        following += step
-    marks = [el("span", _clock(tick, span), style=f"left:{span.place(tick):.2f}%") for tick in times]
-    marks.append(el("span", _clock(span.end, span), class_="last", style="left:100%"))
-    blank = el("div", class_="corner")
-    return join(blank, el("div", *marks, class_="axis", aria_hidden="true"), blank)
-
-
-def _clock(moment: datetime, span: Span) -> str:
-    long = span.end - span.start > timedelta(hours=20)
-    return f"{in_utc(moment):{'%d %b %H:%M' if long else '%H:%M'}}"
+        return made(state="updated", tone=GOOD, since=max(begun, since.started), before=not since.seen(moved))
+    return made(state={"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), tone=IDLE)
