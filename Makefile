@@ -55,7 +55,7 @@ tables: $(VENV)/.dev ## update the tables of what Kubernetes adds, locks and rem
 	@$(BIN)/python tools/tables_page.py
 	@git --no-pager diff --stat -- packages/runup/src/runup/checks/decide/data
 
-check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English
+check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English, sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -63,6 +63,7 @@ check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/check_citations.py
 	$(BIN)/python tools/check_english.py
+	$(BIN)/python tools/sizes.py --check
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
 
 docs: $(VENV)/.dev ## the documentation as a site, in build/docs
