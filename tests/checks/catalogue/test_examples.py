@@ -174,6 +174,7 @@ OF_OTHER_CONTROLLERS = ", ".join(
     )
 )
 HAS_NIC = 'status: {allocatable: {example.com/nic: "2"}}'
+KUBERNETES_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
 
 
@@ -301,7 +302,7 @@ ROWS = (
                 "namespace: openshift-config-managed, annotations: {example: target}}",
             ),
         ),
-        ("AdminAck-ack-5.0-kube-1.37-api-removals-in-5.1",),
+        ("AdminAckUnknown?", "AdminAck-ack-5.0-kube-1.37-api-removals-in-5.1"),
     ),
     Row("csr: just made", "CertificateRequestsPending", (("08:00:00Z", "09:55:00Z"),)),
     Row(
@@ -1924,6 +1925,26 @@ ROWS = (
         "pod security: a level that allows all", "PodSecurityViolated", (("enforce: baseline", "enforce: privileged"),)
     ),
     Row("pod security: a level that warns", "PodSecurityViolated", (("enforce: baseline", "warn: baseline"),)),
+    Row(
+        "pod security: a container without seccomp",
+        "PodSecurityViolated",
+        (("privileged: true", "seccompProfile: {type: Unconfined}"),),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: a pod without seccomp",
+        "PodSecurityViolated",
+        (("privileged: true", ""), ("nodeName:", "securityContext: {seccompProfile: {type: Unconfined}}\n  nodeName:")),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: seccomp is not asked for before 1.19",
+        "PodSecurityViolated",
+        (
+            ("privileged: true", "seccompProfile: {type: Unconfined}"),
+            ("enforce: baseline", "enforce: baseline, pod-security.kubernetes.io/enforce-version: v1.18"),
+        ),
+    ),
     Row("pod security: a pod that keeps to it", "PodSecurityViolated", (("privileged: true", "privileged: false"),)),
     Row(
         "pod security: the stricter level",
@@ -2133,6 +2154,33 @@ ROWS = (
         (
             ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
             ("\napiVersion", limit_range("Container")),
+        ),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: less than the minimum",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {requests: {memory: 1Gi}}}]"),
+            ("\napiVersion", limit_range("Container").replace("max:", "min:")),
+        ),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: an init container above the limit",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "initContainers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
+            ("\napiVersion", limit_range("Container")),
+        ),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: a pod above the limit",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
+            ("\napiVersion", limit_range("Pod")),
         ),
         ("PodReferencesMissing",),
     ),
@@ -2706,6 +2754,17 @@ ROWS = (
         (("openshift-network-console", 'openshift-dns, annotations: {openshift.io/node-selector: ""}'),),
     ),
     Row(
+        "node selector: replaced by that of Kubernetes",
+        "PlatformNodeSelector",
+        (("openshift-network-console", f'openshift-dns, annotations: {{{KUBERNETES_SELECTOR}: ""}}'),),
+    ),
+    Row(
+        "node selector: of Kubernetes",
+        "PlatformNodeSelector",
+        (("openshift-network-console", f"openshift-dns, annotations: {{{KUBERNETES_SELECTOR}: infra=}}"),),
+        ("PlatformNodeSelector",),
+    ),
+    Row(
         "node selector: of the namespace",
         "PlatformNodeSelector",
         (
@@ -2845,6 +2904,7 @@ def test_each_has_a_row_that_is_clear(name: str) -> None:
 
 # What nothing is known about an empty cluster; all others say nothing.
 EMPTY = {
+    "AdminAck": ("AdminAckUnknown?",),
     "ClusterVersionOverrides": ("ClusterVersionOverridesUnknown?",),
     "RemovedAPIStored": ("RemovedAPIStoredUnknown?",),
 }

@@ -20,6 +20,10 @@ def asks(gate: str) -> str:
     return f"Gate {gate} is not acknowledged: Do it."
 
 
+MISSING = (
+    "Whether AdminAck applies is unknown: openshift-config-managed has no ConfigMap admin-gates, which the "
+    "cluster-version operator reads."
+)
 ACKS: dict[str, tuple[list[JSON], list[str]]] = {
     "one gate": ([gates(**{GATE: "Do it."})], [asks(GATE)]),
     "two gates, by name": ([gates(**{LAST: "Do it.", GATE: " Do\n it. "})], [asks(GATE), asks(LAST)]),
@@ -39,8 +43,9 @@ ACKS: dict[str, tuple[list[JSON], list[str]]] = {
         [gates(**{"ack-5.2-a-in-5.3": "Do it.", "ack-5.3-a-in-5.4": "Do it.", GATE: "Do it."})],
         [asks(GATE)],
     ),
-    "gates under the name of what acknowledges them": ([gates("admin-acks", **{GATE: "Do it."})], []),
-    "a bundle of another map": ([gates("zz", **{"ca-bundle.crt": "x"})], []),
+    "gates under the name of what acknowledges them": ([gates("admin-acks", **{GATE: "Do it."})], [MISSING]),
+    "a bundle of another map": ([gates("zz", **{"ca-bundle.crt": "x"})], [MISSING]),
+    "no gate": ([gates()], []),
     "a long gate that names no version": (
         [gates(**{"x" * 81: "Do it."})],
         [
@@ -70,4 +75,4 @@ def test_gates(objects: list[JSON], said: list[str]) -> None:
 def test_gates_of_the_target(kind: str, name: str, said: list[str]) -> None:
     """As its manifests have them."""
     manifest = {"kind": kind, "metadata": {"name": name}, "data": {GATE: "Do it."}}
-    assert messages_of("AdminAck", to=replace(context(), manifests=(manifest,))) == said
+    assert messages_of("AdminAck", gates(), to=replace(context(), manifests=(manifest,))) == said

@@ -2,7 +2,8 @@
 
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a separate risk,
-under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, applies.
+under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, applies. A
+cluster without the ConfigMap `admin-gates` is Unknown, because the operator refuses the update then.
 Where the target's manifests are not known, only the cluster's own gates are looked at, as the operator itself does:
 Clear then says nothing of gates that only the target or a release between has.
 
@@ -20,10 +21,12 @@ Source of the rule: cluster-version-operator, `pkg/risk/adminack`.
 from __future__ import annotations
 
 from runup.checks.catalogue.shared.certificate_bundles import CONFIG, MANAGED
-from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, risk
-from runup.rules.admin_acks import ACKS, GATES, open_gates
+from runup.checks.writing import MINOR, Context, Findings, Snapshot, declared, risk, unknown
+from runup.rules.admin_acks import ACKS, GATES, GATES_NAMESPACE, open_gates
 
 NAME = "AdminAck"
+# Each patch of it has the ConfigMaps; of 4.8 only the later ones.
+_FIRST_WITH_GATES = (4, 9)
 EXAMPLE = """
 apiVersion: v1
 kind: ConfigMap
@@ -42,6 +45,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         if config_map.metadata.name == GATES:
             # The cluster's own text counts if both have the gate.
             gates |= config_map.data
+    is_missing = all(config_map.metadata.name != GATES for config_map in snapshot.listed(MANAGED))
+    if is_missing and context.source.minor_version >= _FIRST_WITH_GATES:
+        snapshot.require_all(MANAGED)
+        why = f"{GATES_NAMESPACE} has no ConfigMap {GATES}, which the cluster-version operator reads"
+        yield unknown(NAME, why, fix="See whether the operator recreates it: `oc get cm -n openshift-config-managed`.")
     if not gates:
         return
     acks = next((config_map.data for config_map in snapshot.listed(CONFIG) if config_map.metadata.name == ACKS), None)

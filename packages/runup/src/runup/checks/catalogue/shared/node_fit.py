@@ -23,11 +23,20 @@ _TEMPORARY_TAINTS = (
     "karpenter.sh/",
 )
 PROJECT_SELECTOR = "openshift.io/node-selector"
+# In the order in which admission asks for them; a namespace with one of them does not get the cluster's default.
+# openshift/kubernetes, openshift-kube-apiserver/admission: scheduler/nodeenv leaves namespaces with the first to the
+# plug-in PodNodeSelector, which admissionenablement turns on.
+SELECTORS = ("scheduler.alpha.kubernetes.io/node-selector", PROJECT_SELECTOR)
+
+
+def selector_annotation(namespace: Namespace) -> str:
+    """Returns the annotation that has the node selector of the namespace, or an empty string."""
+    return next((key for key in SELECTORS if key in namespace.metadata.annotations), "")
 
 
 def project_selector(namespace: Namespace) -> dict[str, str]:
     """Returns the node selector that OpenShift adds to the pods of the namespace, without the cluster's default."""
-    return parse_selector(namespace.metadata.annotations.get(PROJECT_SELECTOR, ""))
+    return parse_selector(namespace.metadata.annotations.get(selector_annotation(namespace), ""))
 
 
 def parse_selector(text: str) -> dict[str, str]:

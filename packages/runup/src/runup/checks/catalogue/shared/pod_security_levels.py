@@ -35,7 +35,7 @@ _NONE = SecurityContext()
 def violations(
     containers: tuple[RequestingContainer, ...], of_pod: SecurityContext | None, on_node: str, *, windows: bool
 ) -> tuple[Violation, ...]:
-    """Returns what a pod of these containers violates: one rule of `baseline`, or else the rules of `restricted`.
+    """Returns what a pod of these containers violates: a rule of `baseline`, or else the rules of `restricted`.
 
     `of_pod` is the pod's own security context, `on_node` what it shares of its node. What violates `baseline` violates
     `restricted`, too. Fewer rules are for a pod whose `spec.os` is Windows.
@@ -50,11 +50,14 @@ def violations(
             return (Violation(level=BASELINE, why="added capabilities"),)
         if any(port.host_port for port in container.ports):
             return (Violation(level=BASELINE, why="host ports"),)
-    found = (
+    found = [
         violation
         for container in containers
         for violation in _restricted_violations(container.security_context or _NONE, of_pod or _NONE, windows=windows)
-    )
+    ]
+    contexts = [of_pod, *(container.security_context for container in containers)]
+    if any(each and each.seccomp_profile and each.seccomp_profile.type == "Unconfined" for each in contexts):
+        found.insert(0, Violation(level=BASELINE, why="seccompProfile is Unconfined", since_minor=19))
     return tuple(dict.fromkeys(found))
 
 

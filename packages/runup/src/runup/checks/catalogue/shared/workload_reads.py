@@ -71,6 +71,7 @@ class TemplateSpec(Wire, frozen=True, kw_only=True):
     runtime_class_name: str = ""
     service_account_name: str = ""
     containers: tuple[LimitedContainer, ...] = ()
+    init_containers: tuple[LimitedContainer, ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
 
 

@@ -1,8 +1,9 @@
 """A node selector from outside the pods keeps the platform's pods from nodes.
 
 Applies when Scheduler `cluster` has a defaultNodeSelector that some nodes do not have, and a namespace of the platform
-has no annotation openshift.io/node-selector; or when that annotation of such a namespace selects only some nodes.
-Namespaces without pods, such as openshift-config, are left out.
+has no annotation openshift.io/node-selector; or when that annotation of such a namespace selects only some nodes. The
+annotation scheduler.alpha.kubernetes.io/node-selector replaces both. Namespaces without pods, such as openshift-config,
+are left out.
 
 Why it matters: the API server adds the selector to each new pod of the namespace. A release brings new pods, and
 creates namespaces: pods of components stay Pending, DaemonSets lose nodes, and the update stops.
@@ -14,7 +15,8 @@ lists none of the platform.
 Accepting it is right where the selected nodes can run all pods of these namespaces.
 
 Source of the rule: openshift/kubernetes, `openshift-kube-apiserver/admission/scheduler/nodeenv`
-(a namespace's annotation, also an empty one, replaces the default); cluster-network-operator#2848.
+(a namespace's annotation, also an empty one, replaces the default) and `admissionenablement` (PodNodeSelector is on);
+cluster-network-operator#2848.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from collections.abc import Mapping
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.lang.text import count
 from runup.api.cluster_settings_v1 import Scheduler
-from runup.checks.catalogue.shared.node_fit import PROJECT_SELECTOR, parse_selector
+from runup.checks.catalogue.shared.node_fit import PROJECT_SELECTOR, parse_selector, selector_annotation
 from runup.checks.writing import DEFINITIONS, Context, Findings, Snapshot, declared, names, resource_of, risk
 from runup.rules.platform_namespaces import is_system
 
@@ -64,21 +66,22 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         for namespace in sorted(snapshot.all(Namespace), key=lambda each: each.metadata.name)
         if is_system(namespace.metadata.name) and namespace.metadata.name not in _WITHOUT_PODS
     ]
-    by_selector: dict[str, list[Namespace]] = {}
+    by_selector: dict[tuple[str, str], list[Namespace]] = {}
     for namespace in platform:
-        by_selector.setdefault(namespace.metadata.annotations.get(PROJECT_SELECTOR, ""), []).append(namespace)
-    for text, chosen in sorted(by_selector.items()):
+        key = selector_annotation(namespace)
+        by_selector.setdefault((key, namespace.metadata.annotations.get(key, "")), []).append(namespace)
+    for (key, text), chosen in sorted(by_selector.items()):
         selector = parse_selector(text)
         if selector and (outside := _nodes_without(snapshot, selector)):
             yield risk(
                 NAME,
                 f"Pods of {_names(chosen)} get the node selector {text} of their namespace, which {outside} not have.",
                 chosen,
-                fix=f"Run `oc annotate namespace NAME {PROJECT_SELECTOR}= --overwrite`.",
+                fix=f"Run `oc annotate namespace NAME {key}= --overwrite`.",
             )
     for scheduler in snapshot.all_or_none(Scheduler):
         text = scheduler.spec.default_node_selector
-        affected = [namespace for namespace in platform if PROJECT_SELECTOR not in namespace.metadata.annotations]
+        affected = [namespace for namespace in platform if not selector_annotation(namespace)]
         if affected and (selector := parse_selector(text)) and (outside := _nodes_without(snapshot, selector)):
             yield risk(
                 NAME,

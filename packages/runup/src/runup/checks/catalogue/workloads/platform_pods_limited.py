@@ -20,14 +20,12 @@ Source of the rule: kubernetes, `plugin/pkg/admission/limitranger` and `pkg/apis
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import Any
 
-from kubekit.api.meta_v1 import Object, Wire
 from kubekit.lang.text import count
 from runup.api.clusterversion_json import mapping, mappings
+from runup.checks.catalogue.shared.limit_ranges import LIMIT_RANGES, LimitRange, refusal, with_defaults
 from runup.checks.catalogue.shared.platform_workloads import WORKLOADS, platform_workloads, pod_of
-from runup.checks.catalogue.shared.pods import quantity_or_none
 from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, full_name, names, risk, yield_from_all
 from runup.rules.platform_namespaces import is_system
 
@@ -43,32 +41,6 @@ kind: DaemonSet
 metadata: {name: kube-proxy, namespace: kube-system}
 spec: {template: {spec: {containers: [{name: kube-proxy, resources: {requests: {memory: 70Mi}}}]}}}
 """
-_Quantities = dict[str, str | int | float]
-_Amounts = Mapping[str, Decimal]
-
-
-class LimitRangeItem(Wire, frozen=True, kw_only=True):
-    """Limits of each Container, Pod, or other object."""
-
-    type: str = ""
-    max: _Quantities = {}
-    min: _Quantities = {}
-    default: _Quantities = {}
-    default_request: _Quantities = {}
-    max_limit_request_ratio: _Quantities = {}
-
-
-class LimitRangeSpec(Wire, frozen=True):
-    limits: tuple[LimitRangeItem, ...] = ()
-
-
-class LimitRange(Object, frozen=True, kw_only=True):
-    """Limits of each object in a namespace, and defaults of containers."""
-
-    spec: LimitRangeSpec = LimitRangeSpec()
-
-
-LIMIT_RANGES = Slim(group="", version="v1", kind="LimitRange", plural="limitranges", namespaced=True, type=LimitRange)
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
@@ -93,7 +65,11 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 
 
 def _finding(limit_range: LimitRange, pods: Iterable[tuple[str, dict[str, Any]]]) -> Findings:
-    refused = {name: why for name, spec in pods if (why := _refusal(limit_range, spec))}
+    refused = {
+        name: why
+        for name, spec in pods
+        if (why := refusal(limit_range, _resources(spec, "containers"), _resources(spec, "initContainers")))
+    }
     limited = {name: why for name, spec in pods if name not in refused and (why := _new_limits(limit_range, spec))}
     if not (refused or limited):
         return
@@ -111,73 +87,17 @@ def _finding(limit_range: LimitRange, pods: Iterable[tuple[str, dict[str, Any]]]
     )
 
 
-def _amounts(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
-    parsed = {key: quantity_or_none(value) for key, value in quantities.items() if isinstance(value, str | int | float)}
-    return {key: amount for key, amount in parsed.items() if amount is not None}
-
-
-def _of_container(limit_range: LimitRange, container: Mapping[str, Any]) -> tuple[_Amounts, _Amounts]:
-    """Returns requests and limits of a container, with the defaults of the LimitRange."""
-    resources = mapping(container, "resources")
-    limits = _amounts(mapping(resources, "limits"))
-    requests = limits | _amounts(mapping(resources, "requests"))
-    for item in limit_range.spec.limits:
-        if item.type == "Container":
-            default = _amounts(item.max) | _amounts(item.default)
-            default_request = _amounts(item.min) | default | _amounts(item.default_request)
-            requests = default_request | requests
-            limits = default | limits
-    return requests, limits
-
-
-def _refusal(limit_range: LimitRange, spec: Mapping[str, Any]) -> str:
-    """Returns why the API server refuses a pod, or an empty string."""
-    containers = [_of_container(limit_range, each) for each in mappings(spec, "containers")]
-    initial = [_of_container(limit_range, each) for each in mappings(spec, "initContainers")]
-    for requests, limits in (*initial, *containers):
-        for resource in sorted(requests.keys() & limits.keys()):
-            if requests[resource] > limits[resource]:
-                return f"its request of {resource} is above the default limit"
-    whole = (_sum(requests for requests, _ in containers), _sum(limits for _, limits in containers))
-    for item in limit_range.spec.limits:
-        checked = {"Container": [*initial, *containers], "Pod": [whole]}.get(item.type, [])
-        for requests, limits in checked:
-            if why := _exceeded(item, requests, limits):
-                return why
-    return ""
-
-
-def _sum(amounts: Iterable[_Amounts]) -> _Amounts:
-    total: dict[str, Decimal] = {}
-    for each in amounts:
-        for resource, amount in each.items():
-            total[resource] = total.get(resource, Decimal(0)) + amount
-    return total
-
-
-def _exceeded(item: LimitRangeItem, requests: _Amounts, limits: _Amounts) -> str:
-    """Returns which limit of the item a container or pod does not meet, or an empty string."""
-    for resource, least in _amounts(item.min).items():
-        if resource not in requests or min(requests[resource], limits.get(resource, least)) < least:
-            return f"{resource} is below the minimum"
-    for resource, most in _amounts(item.max).items():
-        if resource not in limits:
-            return f"it has no limit of {resource}"
-        if max(limits[resource], requests.get(resource, most)) > most:
-            return f"{resource} is above the maximum"
-    for resource, ratio in _amounts(item.max_limit_request_ratio).items():
-        if not requests.get(resource) or resource not in limits or limits[resource] / requests[resource] > ratio:
-            return f"its limit of {resource} is too high for its request"
-    return ""
-
-
 def _new_limits(limit_range: LimitRange, spec: Mapping[str, Any]) -> str:
     """Returns in words the limits that containers of a pod do not have themselves, or an empty string."""
     added: dict[str, None] = {}
-    for container in (*mappings(spec, "initContainers"), *mappings(spec, "containers")):
-        own = mapping(mapping(container, "resources"), "limits")
-        added |= dict.fromkeys(sorted(_of_container(limit_range, container)[1].keys() - own.keys() & {"cpu", "memory"}))
+    for resources in (*_resources(spec, "initContainers"), *_resources(spec, "containers")):
+        own = mapping(resources, "limits")
+        added |= dict.fromkeys(sorted(with_defaults(limit_range, resources)[1].keys() - own.keys() & {"cpu", "memory"}))
     return names(list(added))
+
+
+def _resources(spec: Mapping[str, Any], containers: str) -> list[dict[str, Any]]:
+    return [mapping(container, "resources") for container in mappings(spec, containers)]
 
 
 CHECK = declared(

@@ -30,9 +30,9 @@ from decimal import Decimal
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.rules.owners import controller_of
+from runup.checks.catalogue.shared.limit_ranges import LIMIT_RANGES
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
-from runup.checks.catalogue.workloads.references_missing import LIMITS
 from runup.checks.writing import (
     Context,
     Findings,
@@ -162,7 +162,7 @@ def _defaults(snapshot: Snapshot, namespace: str) -> set[str]:
     """Returns the amounts that a LimitRange of the namespace gives to containers which declare none."""
     items = [
         item
-        for limits in snapshot.listed(LIMITS)
+        for limits in snapshot.listed(LIMIT_RANGES)
         if limits.metadata.namespace == namespace
         for item in limits.spec.limits
         if item.type == "Container"
@@ -212,4 +212,4 @@ def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[P
     return f"too little {names(sorted(short))}" if short else ""
 
 
-CHECK = declared(run, NAME, "kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS, LIMITS), rank=616)
+CHECK = declared(run, NAME, "kube-controller-manager", reads=(QUOTAS, PODS, DEPLOYMENTS, LIMIT_RANGES), rank=616)

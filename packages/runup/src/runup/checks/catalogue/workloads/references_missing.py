@@ -2,9 +2,10 @@
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and its template names a PriorityClass, a
 RuntimeClass, a ServiceAccount or a NetworkAttachmentDefinition (annotation `k8s.v1.cni.cncf.io/networks`) that the
-cluster does not have, or has a container that asks for more than a LimitRange of its namespace allows; or when such a
-pod was admitted by security context constraints (annotation `openshift.io/scc`) that are gone, and needs more than the
-strictest ones give. ConfigMaps and Secrets are not looked at. All such workloads are one risk.
+cluster does not have, or a LimitRange of its namespace refuses its pods (above the maximum, below the minimum, or a
+limit too high for its request); or when such a pod was admitted by security context constraints (annotation
+`openshift.io/scc`) that are gone, and needs more than the strictest ones give. ConfigMaps and Secrets are
+not looked at. All such workloads are one risk.
 
 Why it matters: whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the
 pod is refused, and the workload shrinks.
@@ -22,15 +23,22 @@ De-facto Standard (additional networks).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from decimal import Decimal
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.pod_parts import PlacedPod
-from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
-from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
+from runup.checks.catalogue.shared.limit_ranges import LIMIT_RANGES, LimitRange, refusal
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.workload_reads import (
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    LimitedContainer,
+    Workload,
+    with_pods_that_move,
+)
 from runup.checks.decide.model import DEFINITIONS, Context, Snapshot
 from runup.checks.writing import Findings, Slim, count, declared, full_name, names, risk, slim_metadata, yield_from_all
 
@@ -55,30 +63,6 @@ apiVersion: security.openshift.io/v1
 kind: SecurityContextConstraints
 metadata: {name: restricted-v2}
 """
-
-
-class LimitRangeItem(Wire, frozen=True, kw_only=True):
-    """The limits for objects of one `type`: Container, Pod, PersistentVolumeClaim or an image.
-
-    `default` and `default_request` are the limits and requests of a container that declares none.
-    """
-
-    type: str = ""
-    max: dict[str, str | int | float] = {}
-    default: dict[str, str | int | float] = {}
-    default_request: dict[str, str | int | float] = {}
-
-
-class LimitRangeSpec(Wire, frozen=True):
-    """`spec` of a LimitRange."""
-
-    limits: tuple[LimitRangeItem, ...] = ()
-
-
-class LimitRange(Object, frozen=True):
-    """Limits of what a container of the namespace may ask for."""
-
-    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class _SelectedNetwork(Wire, frozen=True):
@@ -108,7 +92,6 @@ CONSTRAINTS = _read_of_names("security.openshift.io", "SecurityContextConstraint
 NETWORKS = _read_of_names(
     "k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", namespaced=True
 )
-LIMITS = Slim(group="", version="v1", kind="LimitRange", plural="limitranges", namespaced=True, type=LimitRange)
 # The API server makes these itself (kubernetes, pkg/apis/scheduling).
 _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
 _Moving = tuple[Workload, list[PlacedPod], Slim]
@@ -192,26 +175,21 @@ def _additional_networks(workload: Workload) -> list[str]:
 
 
 def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[tuple[Workload, str, Slim]]:
-    """Yields the workloads that ask for more than a LimitRange of their namespace allows."""
-    most: dict[str, dict[str, Decimal]] = {}
-    for limit_range in snapshot.listed(LIMITS) if moving else ():
-        most_of_namespace = most.setdefault(limit_range.metadata.namespace, {})
-        for item in limit_range.spec.limits:
-            for key, quantity in item.max.items() if item.type == "Container" else ():
-                # A limit that nobody can read allows everything.
-                if (at_most := quantity_or_none(quantity)) is not None:
-                    most_of_namespace[key] = min(at_most, most_of_namespace.get(key, at_most))
+    """Yields the workloads whose pods a LimitRange of their namespace refuses."""
+    by_namespace: dict[str, list[LimitRange]] = {}
+    for limit_range in snapshot.listed(LIMIT_RANGES) if moving else ():
+        by_namespace.setdefault(limit_range.metadata.namespace, []).append(limit_range)
     for workload, _, kind in moving:
-        limits = most.get(workload.metadata.namespace, {})
-        over = (
-            f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
-            for container in workload.spec.template.spec.containers
-            for quantities in (container.resources.limits, container.resources.requests)
-            for key, quantity in quantities.items()
-            if key in limits and (requested := quantity_or_none(quantity)) is not None and requested > limits[key]
-        )
-        if why := next(over, ""):
-            yield workload, why, kind
+        spec = workload.spec.template.spec
+        for limit_range in by_namespace.get(workload.metadata.namespace, ()):
+            containers, initial = map(_resources, (spec.containers, spec.init_containers))
+            if why := refusal(limit_range, containers, initial):
+                yield workload, f"LimitRange {limit_range.metadata.name}: {why}", kind
+                break
+
+
+def _resources(containers: Iterable[LimitedContainer]) -> list[dict[str, Any]]:
+    return [{"requests": each.resources.requests, "limits": each.resources.limits} for each in containers]
 
 
 def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[tuple[Workload, str, Slim]]:
@@ -244,7 +222,7 @@ CHECK = declared(
         RUNTIMES,
         ACCOUNTS,
         NETWORKS,
-        LIMITS,
+        LIMIT_RANGES,
         CONSTRAINTS,
         DEFINITIONS,
     ),
