@@ -175,6 +175,8 @@ OF_OTHER_CONTROLLERS = ", ".join(
 )
 HAS_NIC = 'status: {allocatable: {example.com/nic: "2"}}'
 KUBERNETES_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+THIRD_NODE = "kind: Node\nmetadata: {name: worker-2}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: worker-1"
+PORT = "template: {spec: {containers: [{name: edge, ports: [{hostPort: 8080}]}]}}"
 DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
 
 
@@ -2280,6 +2282,30 @@ ROWS = (
         ),
     ),
     Row("pinned: a second node has it", "PodsPinnedToNode", (('"no"', '"yes"'),)),
+    *(
+        Row(
+            f"pinned: {pods}",
+            "PodsPinnedToNode",
+            (
+                ('replicas: 1, template: {spec: {nodeSelector: {licensed: "yes"}}}', template),
+                *((("kind: Node\nmetadata: {name: worker-1", THIRD_NODE),) * third),
+            ),
+            ("PodsPinnedToNode",) * found,
+        )
+        for pods, template, third, found in (
+            ("a port of the node on each node", f"replicas: 2, {PORT}", 0, 1),
+            ("a port of the node on more pods than nodes", f"replicas: 4, {PORT}", 1, 1),
+            ("a port of the node, and a free node", f"replicas: 2, {PORT}", 1, 0),
+            ("a port of the node, and one pod", f"replicas: 1, {PORT}", 0, 0),
+            ("a port of the pod", f"replicas: 2, {PORT.replace('hostPort', 'containerPort')}", 0, 0),
+            (
+                "a port on the network of the host",
+                f"replicas: 2, {PORT.replace('hostPort', 'containerPort').replace('{c', '{hostNetwork: true, c')}",
+                0,
+                1,
+            ),
+        )
+    ),
     Row("pinned: to none is another risk", "PodsPinnedToNode", (('worker-0, labels: {licensed: "yes"}', "worker-0"),)),
     Row(
         "pinned: of the platform",

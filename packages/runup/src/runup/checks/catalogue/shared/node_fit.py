@@ -72,7 +72,7 @@ def fits_node(template: TemplateSpec, node: Node, project: Mapping[str, str]) ->
 
 
 class Homes:
-    """Finds the first two of `nodes` that pods of a template may be on, which distinguishes none, one and several.
+    """Finds the first of `nodes` that pods of a template may be on; two distinguish none, one and several.
 
     A cluster may have thousands of nodes and tens of thousands of templates, so that not every pair is looked at:
     templates with equal demands are evaluated once, and of nodes those alone that have one of the demanded labels.
@@ -84,15 +84,15 @@ class Homes:
         # The nodes by the value of a label, for each label that a template demands.
         self._by_label: dict[str, dict[str, list[Node]]] = {}
 
-    def find(self, template: TemplateSpec, project: Mapping[str, str]) -> tuple[Node, ...]:
-        """Returns two nodes at most; `project` is the node selector of the pods' project."""
+    def find(self, template: TemplateSpec, project: Mapping[str, str], *, at_most: int = 2) -> tuple[Node, ...]:
+        """Returns so many nodes at most; `project` is the node selector of the pods' project."""
         selector, affinity, tolerations = template.node_selector, template.affinity, template.tolerations
         pairs, project_pairs = frozenset(selector.items()), frozenset(project.items())
-        demands = (pairs, project_pairs, affinity, tolerations, frozenset(_extended_resources(template)))
+        demands = (pairs, project_pairs, affinity, tolerations, frozenset(_extended_resources(template)), at_most)
         homes = self._homes.get(demands)
         if homes is None:
             candidates = self._candidates({**selector, **project})
-            homes = tuple(islice((node for node in candidates if fits_node(template, node, project)), 2))
+            homes = tuple(islice((node for node in candidates if fits_node(template, node, project)), at_most))
             self._homes[demands] = homes
         return homes
 

@@ -54,11 +54,19 @@ class ResourceAmounts(Wire, frozen=True):
     limits: dict[str, str | int | float] = {}
 
 
+class TemplatePort(Wire, frozen=True):
+    """A port of a container; `host_port` is the one that it takes of its node, 0 for none."""
+
+    host_port: int = 0
+    container_port: int = 0
+
+
 class LimitedContainer(Wire, frozen=True):
-    """A container with its resources."""
+    """A container with its resources and ports."""
 
     name: str = ""
     resources: ResourceAmounts = ResourceAmounts()
+    ports: tuple[TemplatePort, ...] = ()
 
 
 class TemplateSpec(Wire, frozen=True, kw_only=True):
@@ -73,6 +81,16 @@ class TemplateSpec(Wire, frozen=True, kw_only=True):
     containers: tuple[LimitedContainer, ...] = ()
     init_containers: tuple[LimitedContainer, ...] = ()
     volumes: tuple[dict[str, Any], ...] = ()
+    host_network: bool = False
+
+    @property
+    def takes_host_ports(self) -> bool:
+        """Reports whether a pod takes a port of its node; with the node's network, each of its ports is one."""
+        return any(
+            port.host_port or (self.host_network and port.container_port)
+            for container in self.containers
+            for port in container.ports
+        )
 
 
 class TemplateAnnotations(Wire, frozen=True):

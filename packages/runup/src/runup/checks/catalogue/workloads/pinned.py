@@ -1,19 +1,22 @@
-"""Pods that may run on one node alone are down for as long as it is updated.
+"""Pods that may run on no other node are down for as long as theirs is updated.
 
 Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
 nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
-resources (devices) that it asks for, without a taint that it does not tolerate. All such workloads are one risk. A
-cluster of one node gets no finding.
+resources (devices) that it asks for, without a taint that it does not tolerate. It also applies when the pods take a
+port of their node (hostPort, or a port on the network of the host), and the workload has at least as many replicas as
+there are such nodes: no node runs two of them. All such workloads are one risk. Ports that other workloads take are not
+compared. A cluster of one node gets no finding.
 
 Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
 
-Remedy: let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE -o
-wide` shows the node.
+Remedy: let another node have what is demanded (`oc label node`), ask for fewer replicas, or plan for the time: `oc get
+pods -n NAMESPACE -o wide` shows the node.
 
 Accepting it is right where these workloads may be down for as long as a node takes.
 
-Source of the rule: the Kubernetes documentation of assigning pods to nodes, and of safely draining a node.
+Source of the rule: the Kubernetes documentation of assigning pods to nodes, and of safely draining a node; kubernetes,
+`pkg/scheduler/framework/plugins/nodeports`, and `pkg/apis/core/v1/defaults.go` (ports of pods on the host's network).
 """
 
 from __future__ import annotations
@@ -80,15 +83,20 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
         return
     nodes = snapshot.all(Node)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
-    pinned, finder = [], Homes(nodes)
+    pinned, filling, finder = [], [], Homes(nodes)
     for candidate in choosy:
-        project = projects.get(candidate.metadata.namespace, {})
-        homes = finder.find(candidate.spec.template.spec, project)
-        if len(homes) == 1 and len(nodes) > 1:
+        project, spec = projects.get(candidate.metadata.namespace, {}), candidate.spec
+        with_ports = spec.template.spec.takes_host_ports
+        most = max(2, spec.replicas + 1) if with_ports else 2
+        homes = finder.find(spec.template.spec, project, at_most=most)
+        if len(nodes) > 1 and len(homes) == 1:
             pinned.append((candidate, homes[0]))
-    if pinned:
+        elif homes and with_ports and len(homes) <= spec.replicas:
+            filling.append((candidate, len(homes)))
+    if pinned or filling:
         # A node that is not in the list may take them, too.
         snapshot.require_all(resource_of(Node))
+    if pinned:
         listing = names([f"{full_name(workload)} ({home.metadata.name})" for workload, home in pinned])
         yield risk(
             NAME,
@@ -99,17 +107,30 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
             fix="Let a second node have the labels that are demanded, or plan for the time that the node takes.",
             kind=kind,
         )
+    if filling:
+        listing = names(
+            [f"{full_name(workload)} ({workload.spec.replicas} on {places} nodes)" for workload, places in filling]
+        )
+        yield risk(
+            NAME,
+            f"The pods of {count(len(filling), kind.kind)} take a port of their node, and there is no other node for "
+            f"the pod of a node that is updated: {listing}.",
+            [workload for workload, _ in filling],
+            severity="info",
+            fix="Ask for fewer replicas, let another node take them, or plan for one pod fewer.",
+            kind=kind,
+        )
 
 
 def _demands_of_node(template: TemplateSpec) -> bool:
-    """Reports whether the template asks for certain nodes: by selector, required affinity or a device."""
+    """Reports whether the template asks for certain nodes: by selector, required affinity, a device or a host port."""
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     devices = any(
         "/" in key
         for container in template.containers
         for key in (*container.resources.requests, *container.resources.limits)
     )
-    return bool(template.node_selector) or required is not None or devices
+    return bool(template.node_selector) or required is not None or devices or template.takes_host_ports
 
 
 CHECK = declared(
