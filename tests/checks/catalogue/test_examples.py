@@ -175,6 +175,11 @@ OF_OTHER_CONTROLLERS = ", ".join(
 )
 HAS_NIC = 'status: {allocatable: {example.com/nic: "2"}}'
 KUBERNETES_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+APART = (
+    "template: {metadata: {labels: {app: edge}}, spec: {affinity: {podAntiAffinity: {"
+    "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, "
+    "labelSelector: {matchLabels: {app: edge}}}]}}}}"
+)
 THIRD_NODE = "kind: Node\nmetadata: {name: worker-2}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: worker-1"
 PORT = "template: {spec: {containers: [{name: edge, ports: [{hostPort: 8080}]}]}}"
 DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
@@ -2298,6 +2303,14 @@ ROWS = (
             ("a port of the node, and a free node", f"replicas: 2, {PORT}", 1, 0),
             ("a port of the node, and one pod", f"replicas: 1, {PORT}", 0, 0),
             ("a port of the pod", f"replicas: 2, {PORT.replace('hostPort', 'containerPort')}", 0, 0),
+            ("an anti-affinity of its pods", f"replicas: 2, {APART}", 0, 1),
+            ("an anti-affinity, and a free node", f"replicas: 2, {APART}", 1, 0),
+            (
+                "an anti-affinity to others",
+                f"replicas: 2, {APART.replace('labels: {app: edge}', 'labels: {app: x}')}",
+                0,
+                0,
+            ),
             (
                 "a port on the network of the host",
                 f"replicas: 2, {PORT.replace('hostPort', 'containerPort').replace('{c', '{hostNetwork: true, c')}",

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.api.pod_parts import IN_TREE_PLUGINS, PlacedPod
-from kubekit.api.scheduling import NodeAffinity, Toleration
+from kubekit.api.scheduling import NodeAffinity, PodAffinity, Toleration
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
@@ -42,9 +42,10 @@ class DeploymentStrategy(Wire, frozen=True):
 
 
 class Affinity(Wire, frozen=True):
-    """`affinity` of a pod, with node affinity only."""
+    """`affinity` of a pod: to nodes, and away from other pods."""
 
     node_affinity: NodeAffinity = NodeAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
 
 
 class ResourceAmounts(Wire, frozen=True):
@@ -102,6 +103,7 @@ class TemplateAnnotations(Wire, frozen=True):
 class TemplateMeta(Wire, frozen=True):
     """The part of a template's metadata that checks read."""
 
+    labels: dict[str, str] = {}
     annotations: TemplateAnnotations = TemplateAnnotations()
 
 
@@ -112,10 +114,11 @@ class Template(Wire, frozen=True):
     spec: TemplateSpec = TemplateSpec()
 
 
-class WorkloadSpec(Wire, frozen=True):
-    """`spec` of a Deployment or a StatefulSet."""
+class WorkloadSpec(Wire, frozen=True, kw_only=True):
+    """`spec` of a Deployment or a StatefulSet. `keeps_apart`, set when it is read: no node may run two of its pods."""
 
     replicas: int = 1
+    keeps_apart: bool = False
     strategy: DeploymentStrategy = DeploymentStrategy()
     pod_management_policy: str = ""
     template: Template = Template()
@@ -140,11 +143,28 @@ def _slim_workload(workload: Workload) -> Workload:
     volumes: tuple[dict[str, Any], ...] = tuple(
         {key: {}} for volume in template.spec.volumes for key in volume if key in IN_TREE
     )
-    slim = replace(template, spec=replace(template.spec, volumes=volumes))
+    # A selector cannot be compared in a set, and the labels are long.
+    placement = Affinity(node_affinity=template.spec.affinity.node_affinity)
+    slim = Template(
+        metadata=TemplateMeta(annotations=template.metadata.annotations),
+        spec=replace(template.spec, volumes=volumes, affinity=placement),
+    )
     return Workload(
         metadata=slim_metadata(workload),
-        spec=replace(workload.spec, template=slim),
+        spec=replace(workload.spec, template=slim, keeps_apart=_keeps_apart(workload)),
         status=WorkloadStatus((failure,) if failure else ()),
+    )
+
+
+def _keeps_apart(workload: Workload) -> bool:
+    """Returns whether the required anti-affinity of a workload's pods keeps them on nodes of their own."""
+    namespace, template = workload.metadata.namespace, workload.spec.template
+    return any(
+        term.topology_key == "kubernetes.io/hostname"
+        and term.label_selector is not None
+        and term.label_selector.matches(template.metadata.labels)
+        and (namespace in term.namespaces or not (term.namespaces or term.namespace_selector))
+        for term in template.spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
     )
 
 

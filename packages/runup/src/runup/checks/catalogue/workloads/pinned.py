@@ -2,10 +2,11 @@
 
 Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
 nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
-resources (devices) that it asks for, without a taint that it does not tolerate. It also applies when the pods take a
-port of their node (hostPort, or a port on the network of the host), and the workload has at least as many replicas as
-there are such nodes: no node runs two of them. All such workloads are one risk. Ports that other workloads take are not
-compared. A cluster of one node gets no finding.
+resources (devices) that it asks for, without a taint that it does not tolerate. It also applies when no node may run
+two of the pods, and the workload has at least as many replicas as there are such nodes: the pods take a port of their
+node (hostPort, or a port on the network of the host), or their required anti-affinity keeps them from one node. The
+anti-affinity also counts for the platform's console, image registry and routers. All such workloads are one risk. Ports
+that other workloads take are not compared. A cluster of one node gets no finding.
 
 Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
@@ -28,12 +29,14 @@ from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, WorkloadSpec, with_pods_that_move
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.writing import Findings, Slim, count, declared, full_name, names, resource_of, risk, yield_from_all
 from runup.rules.platform_namespaces import is_system
 
 NAME = "PodsPinnedToNode"
+# RoutersFillNodes reports routers that take ports of their nodes.
+_SPREAD_OF_PLATFORM = frozenset({"openshift-console", "openshift-image-registry", "openshift-ingress"})
 EXAMPLE = """
 apiVersion: apps/v1
 kind: Deployment
@@ -77,7 +80,8 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     choosy = [
         workload
         for workload, _ in with_pods_that_move(snapshot, kind)
-        if not is_system(workload.metadata.namespace) and _demands_of_node(workload.spec.template.spec)
+        if (workload.spec.keeps_apart and workload.metadata.namespace in _SPREAD_OF_PLATFORM)
+        or (not is_system(workload.metadata.namespace) and _demands_of_node(workload.spec))
     ]
     if not choosy:
         return
@@ -86,12 +90,13 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     pinned, filling, finder = [], [], Homes(nodes)
     for candidate in choosy:
         project, spec = projects.get(candidate.metadata.namespace, {}), candidate.spec
-        with_ports = spec.template.spec.takes_host_ports
-        most = max(2, spec.replicas + 1) if with_ports else 2
-        homes = finder.find(spec.template.spec, project, at_most=most)
-        if len(nodes) > 1 and len(homes) == 1:
+        one_per_node = spec.keeps_apart or spec.template.spec.takes_host_ports
+        homes = finder.find(spec.template.spec, project, at_most=max(2, one_per_node * (spec.replicas + 1)))
+        if len(nodes) < 2:
+            continue
+        if len(homes) == 1:
             pinned.append((candidate, homes[0]))
-        elif homes and with_ports and len(homes) <= spec.replicas:
+        elif homes and one_per_node and len(homes) <= spec.replicas:
             filling.append((candidate, len(homes)))
     if pinned or filling:
         # A node that is not in the list may take them, too.
@@ -113,8 +118,8 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
         )
         yield risk(
             NAME,
-            f"The pods of {count(len(filling), kind.kind)} take a port of their node, and there is no other node for "
-            f"the pod of a node that is updated: {listing}.",
+            f"No node runs two of the pods of {count(len(filling), kind.kind)}, and there is no other node for the pod "
+            f"of a node that is updated: {listing}.",
             [workload for workload, _ in filling],
             severity="info",
             fix="Ask for fewer replicas, let another node take them, or plan for one pod fewer.",
@@ -122,15 +127,17 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
         )
 
 
-def _demands_of_node(template: TemplateSpec) -> bool:
-    """Reports whether the template asks for certain nodes: by selector, required affinity, a device or a host port."""
+def _demands_of_node(spec: WorkloadSpec) -> bool:
+    """Reports whether the pods ask for certain nodes: by selector, required affinity, a device or a host port."""
+    template = spec.template.spec
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     devices = any(
         "/" in key
         for container in template.containers
         for key in (*container.resources.requests, *container.resources.limits)
     )
-    return bool(template.node_selector) or required is not None or devices or template.takes_host_ports
+    asks = bool(template.node_selector) or required is not None or devices
+    return asks or template.takes_host_ports or spec.keeps_apart
 
 
 CHECK = declared(
