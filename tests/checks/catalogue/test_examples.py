@@ -180,6 +180,10 @@ APART = (
     "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, "
     "labelSelector: {matchLabels: {app: edge}}}]}}}}"
 )
+BUDGET = (
+    "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: edge, namespace: shop}\n"
+    "spec: {maxUnavailable: 1, selector: {}}\n---\napiVersion: v1\nkind: Namespace"
+)
 THIRD_NODE = "kind: Node\nmetadata: {name: worker-2}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: worker-1"
 PORT = "template: {spec: {containers: [{name: edge, ports: [{hostPort: 8080}]}]}}"
 DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
@@ -2294,6 +2298,7 @@ ROWS = (
             (
                 ('replicas: 1, template: {spec: {nodeSelector: {licensed: "yes"}}}', template),
                 *((("kind: Node\nmetadata: {name: worker-1", THIRD_NODE),) * third),
+                *((("apiVersion: v1\nkind: Namespace", BUDGET),) * ("budget" in pods)),
             ),
             ("PodsPinnedToNode",) * found,
         )
@@ -2301,6 +2306,7 @@ ROWS = (
             ("a port of the node on each node", f"replicas: 2, {PORT}", 0, 1),
             ("a port of the node on more pods than nodes", f"replicas: 4, {PORT}", 1, 1),
             ("a port of the node, and a free node", f"replicas: 2, {PORT}", 1, 0),
+            ("a port of the node, and a budget", f"replicas: 2, {PORT}", 0, 0),
             ("a port of the node, and one pod", f"replicas: 1, {PORT}", 0, 0),
             ("a port of the pod", f"replicas: 2, {PORT.replace('hostPort', 'containerPort')}", 0, 0),
             ("an anti-affinity of its pods", f"replicas: 2, {APART}", 0, 1),

@@ -4,7 +4,8 @@ Applies when a Deployment or StatefulSet outside the platform's namespaces has p
 nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
 resources (devices) that it asks for, without a taint that it does not tolerate. It also applies when no node may run
 two of the pods, and the workload has at least as many replicas as there are such nodes: the pods take a port of their
-node (hostPort, or a port on the network of the host), or their required anti-affinity keeps them from one node. The
+node (hostPort, or a port on the network of the host), or their required anti-affinity keeps them from one node. A
+workload with a PodDisruptionBudget is left out there, because the budget says that pods may be missing. The
 anti-affinity also counts for the platform's console, image registry and routers. All such workloads are one risk. Ports
 that other workloads take are not compared. A cluster of one node gets no finding.
 
@@ -25,6 +26,9 @@ from __future__ import annotations
 from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.pod_parts import PlacedPod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.rules.eviction_rules import selects
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
@@ -78,8 +82,8 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     """Yields the finding about workloads of one kind whose pods fit on one Node alone."""
     choosy = [
-        workload
-        for workload, _ in with_pods_that_move(snapshot, kind)
+        (workload, pods)
+        for workload, pods in with_pods_that_move(snapshot, kind)
         if (workload.spec.keeps_apart and workload.metadata.namespace in _SPREAD_OF_PLATFORM)
         or (not is_system(workload.metadata.namespace) and _demands_of_node(workload.spec))
     ]
@@ -88,7 +92,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
     nodes = snapshot.all(Node)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
     pinned, filling, finder = [], [], Homes(nodes)
-    for candidate in choosy:
+    for candidate, pods in choosy:
         project, spec = projects.get(candidate.metadata.namespace, {}), candidate.spec
         one_per_node = spec.keeps_apart or spec.template.spec.takes_host_ports
         homes = finder.find(spec.template.spec, project, at_most=max(2, one_per_node * (spec.replicas + 1)))
@@ -96,7 +100,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
             continue
         if len(homes) == 1:
             pinned.append((candidate, homes[0]))
-        elif homes and one_per_node and len(homes) <= spec.replicas:
+        elif homes and one_per_node and len(homes) <= spec.replicas and not _has_budget(snapshot, pods[0]):
             filling.append((candidate, len(homes)))
     if pinned or filling:
         # A node that is not in the list may take them, too.
@@ -127,6 +131,12 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
         )
 
 
+def _has_budget(snapshot: Snapshot, pod: PlacedPod) -> bool:
+    """Returns whether a budget covers the pod. Raises Unreadable."""
+    budgets = snapshot.all(PodDisruptionBudget)
+    return any(selects(budget, pod.metadata.namespace, pod.metadata.labels) for budget in budgets)
+
+
 def _demands_of_node(spec: WorkloadSpec) -> bool:
     """Reports whether the pods ask for certain nodes: by selector, required affinity, a device or a host port."""
     template = spec.template.spec
@@ -144,7 +154,7 @@ CHECK = declared(
     run,
     NAME,
     "kube-scheduler",
-    reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
+    reads=(DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure, PodDisruptionBudget),
     rank=619,
     severity="info",
     clusters="both",
