@@ -157,7 +157,7 @@ def _slim_workload(workload: Workload) -> Workload:
 
 
 def _keeps_apart(workload: Workload) -> bool:
-    """Returns whether the required anti-affinity of a workload's pods keeps them on nodes of their own."""
+    """Returns whether the required anti-affinity of a workload's pods lets no node run two of them."""
     namespace, template = workload.metadata.namespace, workload.spec.template
     return any(
         term.topology_key == "kubernetes.io/hostname"
