@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -12,6 +13,7 @@ from kubekit.api.meta_v1 import Object, Wire
 from runup.api import update_policy_v1alpha1, update_v1alpha1
 
 JSON = dict[str, Any]
+_STATUSES = (update_v1alpha1.UpdateStatus, update_v1alpha1.HostedClusterUpdateStatus)
 # What every object has besides its own fields; the API server validates metadata itself.
 _IDENTITY = ("apiVersion", "kind", "metadata")
 _SCALARS: dict[Any, JSON] = {
@@ -22,14 +24,21 @@ _SCALARS: dict[Any, JSON] = {
 }
 
 
-def crd(source: JSON) -> JSON:
-    """The whole CRD of UpdateStatus out of its source; raises KeyError for a field without an entry."""
-    found: JSON = source["head"]
-    schema = _struct(update_v1alpha1.UpdateStatus, source["types"])
-    status = schema["properties"]["status"]["properties"]
-    _restrict(status["controlPlane"], source["insights"]["controlPlane"])
-    _restrict(status["workerPools"]["items"], source["insights"]["workerPools"])
-    found["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+def status_crds(source: JSON) -> list[JSON]:
+    """The CRDs of the status of updates out of their source; raises KeyError for a field without an entry."""
+    found = []
+    for kind, given in source["kinds"].items():
+        types = copy.deepcopy(source["types"])
+        for name, fields in given.get("leftOut", {}).items():
+            types[name]["leftOut"] = fields
+        schema = _struct(getattr(update_v1alpha1, kind), types)
+        status = schema["properties"]["status"]["properties"]
+        for layer in ("controlPlane", "workerPools"):
+            _restrict(status[layer].get("items", status[layer]), given["insights"][layer])
+        # A copy, because anchors of YAML are shared.
+        head: JSON = copy.deepcopy(given["head"])
+        head["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+        found.append(head)
     return found
 
 
@@ -83,10 +92,10 @@ def _struct(kind: type[Wire], types: JSON) -> JSON:
         properties[wire] = _narrowed({**_of(hints[field.name], types), **entry["fields"][wire]})
         if field.required:
             required.append(wire)
-    unknown = set(entry["fields"]) - set(properties)
+    unknown = set(entry["fields"]) - set(properties) - set(entry.get("leftOut", ()))
     if unknown:
         raise KeyError(f"{kind.__name__} has no fields {sorted(unknown)}")
-    required = entry.get("required") or (["spec"] if kind is update_v1alpha1.UpdateStatus else required)
+    required = entry.get("required") or (["spec"] if issubclass(kind, _STATUSES) else required)
     if required:
         schema["required"] = required
     if properties:
@@ -95,7 +104,9 @@ def _struct(kind: type[Wire], types: JSON) -> JSON:
 
 
 def _narrowed(schema: JSON) -> JSON:
-    """`x-narrowed: {field: values}` becomes the enum of that field of this one place."""
+    """`x-narrowed: {field: values}` becomes the enum of that field of this one place; an empty list of rules goes."""
+    if not schema.get("x-kubernetes-validations", True):
+        del schema["x-kubernetes-validations"]
     narrowed = schema.pop("x-narrowed", {})
     if narrowed:
         properties = {

@@ -166,6 +166,8 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
     own = {*WORKLOADS, "kernel-module-preflight-owner", "cluster-monitoring-view", "cluster-admin"}
+    # Its rights to read hosted clusters.
+    own |= {"update-status-controller-hosted-clusters"}
     # What container checks run as, and the operator's right to make their pods.
     own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
     assert {binding["roleRef"]["name"] for binding in ours} == own

@@ -100,6 +100,13 @@ def test_refuses_what_it_cannot_show(show: Show, words: tuple[str, ...], message
     assert message in result.err
 
 
+def test_watches_one_cluster_only(run: Run) -> None:
+    """All clusters at once do not fit a screen."""
+    result = run("upgrade", "status", "--watch", "--hosted-clusters")
+    assert result.code == 1
+    assert "--watch follows one cluster: name it with --hosted-cluster" in result.err
+
+
 def test_refuses_a_dump_without_hosted_clusters(run: Run, tmp_path: Path) -> None:
     """It is not of a management cluster."""
     (tmp_path / "pool.json").write_text(json.dumps(h.document(h.pool())))

@@ -94,7 +94,11 @@ def test_what_a_plain_cluster_lacks_is_not_asked_of_it(name: str) -> None:
     component = COMPONENTS[name]
     found = objects(component, Platform.KUBERNETES)
     own = {component.namespace, "config.openshift.io", "update.openshift.io", "machineconfiguration.openshift.io"}
-    own |= {"operator.openshift.io", "build.openshift.io"}  # rules about kinds that may come later give nothing
+    own |= {
+        "operator.openshift.io",
+        "build.openshift.io",
+        "hypershift.openshift.io",
+    }  # rules about kinds that may come later give nothing
     own |= {"security.openshift.io"} if component == OPERATOR else set()  # what it gives its targets
     own |= {"openshift-config", "openshift-config-managed"}  # the namespaces of admin-acks and admin-gates
     foreign = {

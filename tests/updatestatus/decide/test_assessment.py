@@ -30,9 +30,9 @@ from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot, sort_pools
 
 
-def schema() -> Any:
-    """UpdateStatus' definition as the API server has it."""
-    file = next(file for file in crds.files() if "updatestatuses" in file.name)
+def schema(plural: str = "updatestatuses") -> Any:
+    """The definition of UpdateStatus, or of another kind, as the API server has it."""
+    file = next(file for file in crds.files() if f"_{plural}" in file.name)
     errors, schemas = compile_crd(document(file))
     assert errors == []
     return schemas["v1alpha1"]

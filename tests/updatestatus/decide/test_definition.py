@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.updatestatus.decide.test_assessment import SCHEMA
+from tests.updatestatus.decide import builders as b
+from tests.updatestatus.decide.hosted import hosted_objects as h
+from tests.updatestatus.decide.test_assessment import SCHEMA, schema
+
+from kubekit.api import codec
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.read_status import parts_of
 
 JSON = dict[str, Any]
 AT = "2026-01-01T00:00:00Z"
@@ -241,3 +248,27 @@ def test_the_most_that_is_accepted(status: Callable[[int], JSON], limit: int) ->
     """And one more is refused."""
     assert faults(status(limit)) == []
     assert faults(status(limit + 1)) != []
+
+
+@pytest.mark.parametrize("how", ["Replace", "InPlace"])
+def test_the_status_of_a_hosted_cluster_fits_its_definition(how: str) -> None:
+    """Every field of its insights is in the definition, and no rule is broken."""
+    given = h.snapshot(pools=(h.pool(h.updating(), how=how),), operators=(b.operator("dns", h.NEW),))
+    status = codec.to_dict(assess(given, None, h.NOW, watched=False))
+    document = {
+        "apiVersion": "update.openshift.io/v1alpha1",
+        "kind": "HostedClusterUpdateStatus",
+        "metadata": {"name": "prod", "namespace": "clusters"},
+        "spec": {},
+        "status": json.loads(json.dumps(status)),
+    }
+    definition = schema("hostedclusterupdatestatuses")
+    pruned, unknown = definition.prune(document)
+    assert (definition.validate(pruned), unknown) == ([], ())
+    types = {
+        insight.type
+        for part in parts_of(assess(given, None, h.NOW, watched=False))
+        for informer in part.informers
+        for insight in informer.insights
+    }
+    assert types >= {"HostedCluster", "ClusterOperator", "NodePool", "Machine"}

@@ -96,15 +96,18 @@ def status(
     if hosted_cluster or hosted_clusters:
         if hosted_cluster and hosted_clusters:
             raise CommandError("--hosted-cluster names one cluster and --hosted-clusters means all; give one of them")
-        if watch or mock_clusterversion:
-            raise CommandError("--watch and --mock-clusterversion are not for hosted clusters; leave them out")
-        _show_hosted(ctx, hosted_cluster, dump, details, output=output, mock_now=mock_now)
-        return
+        if mock_clusterversion:
+            raise CommandError("--mock-clusterversion is not for hosted clusters; leave it out")
+        if watch and hosted_clusters:
+            raise CommandError("--watch follows one cluster: name it with --hosted-cluster")
     if watch:
         from runup.cli.updatestatus.watch_command import show_until_over
 
         with connection_of(ctx).client("upgrade-status") as client:
-            show_until_over(client, details)
+            show_until_over(client, details, hosted_cluster=hosted_cluster)
+        return
+    if hosted_cluster or hosted_clusters:
+        _show_hosted(ctx, hosted_cluster, dump, details, output=output, mock_now=mock_now)
         return
     from runup.cli.render.text import machine
     from runup.updatestatus.control.status_reading import parse_moment

@@ -57,8 +57,15 @@ class Poll:
 Show = Callable[[Report | None, Poll], None]
 
 
-def show_until_over(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
-    """Shows every change until the update is over.
+def show_until_over(
+    client: SyncClient,
+    details: str,
+    clock: Clock | None = None,
+    stream: TextIO | None = None,
+    *,
+    hosted_cluster: str = "",
+) -> None:
+    """Shows every change until the update of the cluster, or of this hosted cluster, is over.
 
     Raises KubeError as reading does, and CommandError after two minutes without an answer. Ages are computed by the
     server's time, or by `clock` if one is given.
@@ -70,7 +77,7 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
     try:
         with view(stream, details) as show:
             updating = False
-            for look in poll_status(client, clock, now):
+            for look in poll_status(client, clock, now, hosted_cluster):
                 report = look.found.report() if look.found else None
                 show(report, look)
                 if report is not None:
@@ -85,12 +92,14 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
         raise
 
 
-def poll_status(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
+def poll_status(
+    client: SyncClient, clock: Clock, now: Callable[[], datetime], hosted_cluster: str = ""
+) -> Iterator[Poll]:
     """Yields the status every two seconds, until the caller stops."""
     answered_at = clock.monotonic()
     while True:
         try:
-            reading = status_live.read(client, now, following=True)
+            reading = _read(client, now, hosted_cluster)
         except Transient as error:
             if clock.monotonic() - answered_at > SERVER_AWAY_LIMIT_S:
                 raise
@@ -100,6 +109,15 @@ def poll_status(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -
             answered_at = clock.monotonic()
             yield Poll(answered_at, reading)
         clock.pause(PERIOD_S)
+
+
+def _read(client: SyncClient, now: Callable[[], datetime], hosted_cluster: str) -> StatusReading:
+    if not hosted_cluster:
+        return status_live.read(client, now, following=True)
+    from runup.updatestatus.control import hosted_objects
+
+    [reading] = hosted_objects.read(client, now, hosted_cluster, status_live.REFUSED)
+    return reading
 
 
 @dataclass

@@ -19,11 +19,12 @@ from kubekit.lang.gotext import to_ns
 from runup.api.config_v1 import ClusterOperator
 from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
 from runup.api.rollouts_v1 import ClusterMachine
-from runup.api.update_v1alpha1 import HostedClusterUpdateStatus
+from runup.api.update_v1alpha1 import HostedClusterUpdateStatus, UpdateStatusStatus
 from runup.updatestatus.control.dump_objects import DumpObjects
 from runup.updatestatus.control.kubernetes_objects import versions_of
 from runup.updatestatus.control.status_reading import StatusReading, status_json
 from runup.updatestatus.decide.alerts import Unreadable
+from runup.updatestatus.decide.assess import own_status
 from runup.updatestatus.decide.hosted.snapshot import HostedSnapshot
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ K = TypeVar("K", bound=Object)
 JSON = dict[str, Any]
 Answer = tuple[K, ...] | Unreadable
 HOSTED_SIDE = "hostedcluster-"
+IN_CONTROL_PLANE: dict[str, type[Object]] = {
+    "machines": ClusterMachine,
+    "components": ControlPlaneComponent,
+    "pods": Pod,
+}
+"""Fields of a snapshot whose objects are in the namespace of the control plane, with their kinds."""
 
 
 class NoHostedClusters(InputError):
@@ -71,18 +78,31 @@ def read(
     except NotFound as error:
         raise NoHostedClusters from error
     pools = listed(HostedNodePool)
-    snapshots = [
-        HostedSnapshot(
-            cluster=cluster,
-            pools=pools,
-            machines=listed(ClusterMachine, cluster.control_plane_namespace),
-            components=listed(ControlPlaneComponent, cluster.control_plane_namespace),
-            pods=listed(Pod, cluster.control_plane_namespace),
-        )
-        for cluster in _chosen(clusters, name)
-    ]
+    snapshots = []
+    for cluster in _chosen(clusters, name):
+        namespace = cluster.control_plane_namespace
+        own: dict[str, Any] = {field: listed(kind, namespace) for field, kind in IN_CONTROL_PLANE.items()}
+        snapshots.append(HostedSnapshot(cluster=cluster, pools=pools, **own))
+    stored = [_stored_status(client, cluster.cluster, refused) for cluster in snapshots]
     now_ns = to_ns(clock())
-    return [reading_of(snapshot, now_ns) for snapshot in snapshots]
+    return [
+        reading_of(snapshot, now_ns, previous=previous) for snapshot, previous in zip(snapshots, stored, strict=True)
+    ]
+
+
+def _stored_status(
+    client: SyncClient, cluster: HostedCluster, refused: tuple[type[Exception], ...]
+) -> UpdateStatusStatus | None:
+    """Returns the controller's status of the cluster, whose times the cluster itself does not record, or None."""
+    from kubekit.kube import calls
+
+    metadata = cluster.metadata
+    call = calls.get_raw(resource_of(HostedClusterUpdateStatus), metadata.name, metadata.namespace)
+    try:
+        stored = client.send(call)
+    except refused:
+        return None
+    return own_status(stored.get("status") or {})
 
 
 def read_dump(path: str, name: str, now_ns: int | None) -> list[StatusReading]:
@@ -190,7 +210,13 @@ def _newest_change(clusters: Iterable[HostedCluster], recorded_ns: int, manageme
     return max([recorded_ns, *moments])
 
 
-def reading_of(snapshot: HostedSnapshot, now_ns: int, notes: tuple[str, ...] = ()) -> StatusReading:
+def reading_of(
+    snapshot: HostedSnapshot,
+    now_ns: int,
+    notes: tuple[str, ...] = (),
+    *,
+    previous: UpdateStatusStatus | None = None,
+) -> StatusReading:
     """Returns the status of a hosted cluster as an object of its name."""
     metadata, resource = snapshot.cluster.metadata, resource_of(HostedClusterUpdateStatus)
     return StatusReading(
@@ -199,7 +225,7 @@ def reading_of(snapshot: HostedSnapshot, now_ns: int, notes: tuple[str, ...] = (
             "kind": resource.kind,
             "metadata": {"namespace": metadata.namespace, "name": metadata.name},
             "spec": {},
-            "status": status_json(snapshot, now_ns),
+            "status": status_json(snapshot, now_ns, previous=previous),
         },
         now_ns=now_ns,
         notes=notes,

@@ -181,30 +181,42 @@ class WatchedKubernetes:
             answer = await self._client.send(calls.server_version())
         except (KubeError, codec.DecodeError):
             answer = ""
-        answers = [(field, await self._listed(read)) for field, read in OTHERS]
+        answers = [
+            (
+                field,
+                await listed(
+                    self._client,
+                    read.kind,
+                    read.namespace,
+                    label_selector=read.label_selector,
+                    field_selector=read.field_selector,
+                ),
+            )
+            for field, read in OTHERS
+        ]
         fields = {**snapshot_fields(answers), "answer": answer}
         if fields != self._fields:
             self._fields = fields
             self._on_change()
 
-    async def _listed(self, read: ListRead) -> Answer:
-        from kubekit.kube.api_errors import KubeError, NotFound
 
-        for resource in versions_of(read.kind):
-            try:
-                listing: Listing[Object] = await self._client.listing(
-                    read.kind,
-                    read.namespace,
-                    resource=resource,
-                    label_selector=read.label_selector,
-                    field_selector=read.field_selector,
-                )
-                return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
-            except NotFound:
-                continue
-            except (KubeError, codec.DecodeError) as error:
-                return Unreadable(str(error))
-        return ()
+async def listed(
+    client: Client, kind: type[Object], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+) -> Answer:
+    """Returns the objects of a kind in order, none if the server does not have it, or why they cannot be read."""
+    from kubekit.kube.api_errors import KubeError, NotFound
+
+    for resource in versions_of(kind):
+        try:
+            listing: Listing[Object] = await client.listing(
+                kind, namespace, resource=resource, label_selector=label_selector, field_selector=field_selector
+            )
+            return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+        except NotFound:
+            continue
+        except (KubeError, codec.DecodeError) as error:
+            return Unreadable(str(error))
+    return ()
 
 
 def leaving_nodes(nodes: tuple[Any, ...]) -> list[str]:

@@ -142,8 +142,8 @@ def _try(read_objects: Callable[[], T], refused: Refusals) -> T | Unreadable:
 JSON = dict[str, Any]
 
 # Errors that become a line of the report instead of ending the command.
-_REFUSED = (Forbidden, NotFound)
-TOLERATED = (*_REFUSED, ServerError)
+REFUSED = (Forbidden, NotFound)
+TOLERATED = (*REFUSED, ServerError)
 """Those of a single look: one kind that the server does not return does not hide the others."""
 
 
@@ -156,7 +156,7 @@ def read(
     is briefly missing would look like a problem that is over. The time is taken after the server has answered, since it
     may be the server's.
     """
-    tolerated = _REFUSED if following else TOLERATED
+    tolerated = REFUSED if following else TOLERATED
     stored_status = written_status(client, tolerated)
     if stored_status is None:
         return _compute_status(client, clock(), tolerated)
@@ -295,7 +295,7 @@ def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
     return differs and now - changed_at >= _BEHIND
 
 
-def written_status(client: SyncClient, refused: Refusals = _REFUSED) -> JSON | None:
+def written_status(client: SyncClient, refused: Refusals = REFUSED) -> JSON | None:
     """Returns the controller's object, or None: no such API, no right to read it, or nothing written yet."""
     try:
         status_object = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))

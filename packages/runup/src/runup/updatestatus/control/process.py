@@ -30,6 +30,7 @@ from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, KubernetesCaches, reflectors
 from runup.updatestatus.control.component_objects import WatchedComponents
 from runup.updatestatus.control.controller import DrainingPods, Metrics, Now, Sources, Timing, UpdateStatusController
+from runup.updatestatus.control.hosted_controller import HostedStatuses
 from runup.updatestatus.control.kubernetes_objects import WatchedKubernetes
 from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.freshness import LEASE, NAMESPACE, confirmation
@@ -94,8 +95,14 @@ class Process(LeaderProcess):
 
         async def work() -> None:
             controller, keeper, sources = await asyncio.shield(preparing)
-            with self.metrics.leading.track_inprogress():
-                await controller.run(keeper, sources)
+            now = Now(self._clock, self._options.fixed_now)
+            hosted = HostedStatuses(client, self._clock, now.insights)
+            following = asyncio.create_task(restart_on_error(hosted.run, self._clock))
+            try:
+                with self.metrics.leading.track_inprogress():
+                    await controller.run(keeper, sources)
+            finally:
+                await cancel([following])
 
         def confirmed_at() -> datetime | None:
             is_ready = preparing.done() and not preparing.cancelled() and preparing.exception() is None

@@ -1,5 +1,5 @@
-"""Reads and writes the UpdateStatus object: creates it if it is missing, and reads it again after another client's
-write.
+"""Reads and writes an object with the status of an update: creates it if it is missing, and reads it again after
+another client's write.
 
 Other informers' entries are written back as they were read. The keeper holds what it wrote last and watches only the
 object's metadata, which shows a deletion or another client's edit for little traffic. Two mistakes are prevented:
@@ -16,7 +16,7 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Object
-from kubekit.api.scheme import resource_of
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.cache import Cache
@@ -24,9 +24,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
-from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
+from runup.api.update_v1alpha1 import NAME, HostedClusterUpdateStatus, UpdateStatus, UpdateStatusStatus
 from runup.updatestatus.decide.assess import OtherInformers, Room, merge_informers, others_of, own_status, room_beside
 
+JSON = dict[str, Any]
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"
 KEY = NamespacedName("", NAME)
@@ -40,13 +41,16 @@ class UpdateStatusStore:
     `cache` has the object's metadata, as it is watched.
     """
 
+    _resource = RESOURCE
+
     def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
         self._client = client
+        self._metadata: JSON = {"name": NAME}
         self.cache: Cache[Object] = Cache(Object)
         self.cache.add_listener(lambda *_: on_change())
         self.cache.add_state_listener(on_change)
         self.reflector = Reflector(
-            client, Object, self.cache, field_selector=f"metadata.name={NAME}", clock=clock, resource=RESOURCE
+            client, Object, self.cache, field_selector=f"metadata.name={NAME}", clock=clock, resource=self._resource
         )
         self._known: deque[str] = deque(maxlen=_REMEMBERED)
         self._version = ""
@@ -84,7 +88,8 @@ class UpdateStatusStore:
         if self.is_current:
             return self.status
         try:
-            status_object = await self._client.send(calls.get_raw(RESOURCE, NAME))
+            get = calls.get_raw(self._resource, self._metadata["name"], self._metadata.get("namespace", ""))
+            status_object = await self._client.send(get)
         except NotFound:
             self._version, self._others = "", OtherInformers()
             return self.status
@@ -97,9 +102,9 @@ class UpdateStatusStore:
         """Writes `status` to the object; raises Conflict if it was changed since `read`."""
         if not self._version:
             await self._create()
-        body = {**_empty_object(), "status": merge_informers(status, self._others)}
+        body = {**self._empty_object(), "status": merge_informers(status, self._others)}
         body["metadata"]["resourceVersion"] = self._version
-        call = calls.replace(RESOURCE, body, subresource="status", field_manager=FIELD_MANAGER)
+        call = calls.replace(self._resource, body, subresource="status", field_manager=FIELD_MANAGER)
         try:
             answer = await self._client.send(Call(call.request, _identity))
         except (Conflict, NotFound):
@@ -110,7 +115,7 @@ class UpdateStatusStore:
 
     async def _create(self) -> None:
         """Creates the empty object. Raises Conflict if another process created it at the same moment."""
-        call = calls.create(RESOURCE, _empty_object(), field_manager=FIELD_MANAGER)
+        call = calls.create(self._resource, self._empty_object(), field_manager=FIELD_MANAGER)
         try:
             created = await self._client.send(Call(call.request, _identity))
         except AlreadyExists as error:
@@ -119,7 +124,8 @@ class UpdateStatusStore:
         # Only for this resource version: a client that applied to the object meanwhile must keep its managed fields.
         version = created.metadata.resource_version
         untracked: dict[str, Any] = {"metadata": {"managedFields": [{}], "resourceVersion": version}}
-        reset = calls.merge_patch(RESOURCE, NAME, untracked, field_manager=FIELD_MANAGER)
+        name, namespace = self._metadata["name"], self._metadata.get("namespace", "")
+        reset = calls.merge_patch(self._resource, name, untracked, namespace=namespace, field_manager=FIELD_MANAGER)
         created = await self._client.send(Call(reset.request, _identity))
         self._hold_written(created.metadata.resource_version, self.status)
 
@@ -128,9 +134,29 @@ class UpdateStatusStore:
         self._version = version
         self.status = status
 
+    def _empty_object(self) -> JSON:
+        resource = self._resource
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**self._metadata}, "spec": {}}
 
-def _empty_object() -> dict[str, Any]:
-    return {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "metadata": {"name": NAME}, "spec": {}}
+
+class HostedStatusStore(UpdateStatusStore):
+    """The holder of the HostedClusterUpdateStatus of a HostedCluster, which owns it. The object is not watched."""
+
+    _resource = resource_of(HostedClusterUpdateStatus)
+
+    def __init__(self, client: Client, clock: Clock, owner: Object, owner_resource: Resource) -> None:
+        super().__init__(client, clock, lambda: None)
+        reference = {
+            "apiVersion": owner_resource.api_version,
+            "kind": owner_resource.kind,
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
+        }
+        self._metadata = {
+            "namespace": owner.metadata.namespace,
+            "name": owner.metadata.name,
+            "ownerReferences": [reference],
+        }
 
 
 def _identity(data: bytes) -> Object:

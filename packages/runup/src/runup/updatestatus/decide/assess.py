@@ -361,8 +361,9 @@ def _own_conditions(
     elif parts:
         complete = ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {parts}")
     old = memory.conditions_of()
-    others = without_condition(old, "Available", "AlertsReachable", "Complete")
-    return (*memory.conditions(old, available, alerts, complete), *others)
+    own = [available, alerts, complete, *([drafted.hosted_side] if drafted.hosted_side else [])]
+    others = without_condition(old, *(type_ for type_, *_ in own))
+    return (*memory.conditions(old, *own), *others)
 
 
 # How often an estimate is computed again while nothing happens.

@@ -43,8 +43,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """The states and findings of a snapshot, before anything is left out for its size.
 
     Without a ClusterVersion, `version` makes the insight of the cluster's version, and `updating` is the condition of
-    the control plane's layer. `side` is the side of a hosted cluster on which its operators are, and
-    `resource` its HostedCluster.
+    the control plane's layer. `side` is the side of a hosted cluster on which its operators are, `resource` its
+    HostedCluster, and `hosted_side` the condition that says whether that side was read.
     """
 
     cluster: ClusterVersion | None
@@ -60,6 +60,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     updating: ConditionValues | None = None
     side: str = ""
     resource: ResourceRef | None = None
+    hosted_side: ConditionValues | None = None
 
 
 def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:

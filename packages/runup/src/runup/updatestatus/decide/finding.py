@@ -134,6 +134,7 @@ def cluster_version_ref(name: str) -> ResourceRef:
     return ResourceRef(group=CONFIG_GROUP, resource="clusterversions", name=name)
 
 
+HOSTED_SIDE = "HostedSideReachable"
 UPDATING, HEALTHY, AVAILABLE, DEGRADED = "Updating", "Healthy", "Available", "Degraded"
 INSTALLATION, PARTIAL, ARCHITECTURE, MULTI = "Installation", "Partial", "Architecture", "Multi"
 UNKNOWN_VERSION = "unknown"

@@ -15,7 +15,7 @@ from kubekit.lang.text import shorten, timestamp
 from runup.api.update_v1alpha1 import HostedClusterInsight, KubernetesVersionInsight, OperatorProgress
 from runup.cli.render.text import columns
 from runup.updatestatus.decide.control_plane import assessment_of, to_precision
-from runup.updatestatus.decide.finding import HEALTHY, INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
+from runup.updatestatus.decide.finding import HEALTHY, HOSTED_SIDE, INFO, NO_IMPACT, UNKNOWN, UPDATE_STALLED, WARNING
 from runup.updatestatus.decide.nodes import count
 from runup.updatestatus.decide.read_status import HealthRow, PoolReport, Report
 
@@ -123,6 +123,9 @@ def _hosted(report: Report, insight: HostedClusterInsight, now: int, shown_detai
         ("Completion:", f"{insight.completion}%"),
         ("Healthy:", health),
     ]
+    side = find(report.conditions, HOSTED_SIDE)
+    if side is not None and side.status != "True":
+        lines.append(("Hosted side:", side.message))
     started_ns = to_ns(insight.started_at) if insight.started_at and report.is_updating else now
     if insight.assessment in ("Progressing", "Stalled") and insight.started_at is not None:
         elapsed = now - started_ns

@@ -25,6 +25,7 @@ from runup.updatestatus.decide.memory import ConditionValues, PreviousStatus
 from runup.updatestatus.decide.snapshot import readable
 
 UID = "hosted-cluster"
+_NOT_READ = "ClusterOperators, nodes and drains of the hosted side are not read"
 _WELL = {"Available": "True", "Degraded": "False"}
 
 
@@ -75,7 +76,18 @@ def draft(snapshot: HostedSnapshot, memory: PreviousStatus, now: datetime) -> Dr
         updating=updating,
         side=HOSTED,
         resource=hosted.cluster_ref(cluster),
+        hosted_side=_hosted_side(snapshot),
     )
+
+
+def _hosted_side(snapshot: HostedSnapshot) -> ConditionValues:
+    """Returns the condition that says whether objects of the hosted side were read."""
+    operators = snapshot.operators
+    if operators is None:
+        return (terms.HOSTED_SIDE, "Unknown", "NotRead", _NOT_READ)
+    if isinstance(operators, Unreadable):
+        return (terms.HOSTED_SIDE, "False", "CannotRead", terms.cut(operators.why or _NOT_READ, 4096))
+    return (terms.HOSTED_SIDE, "True", "AsExpected", "")
 
 
 def _control_plane_moves(snapshot: HostedSnapshot) -> bool:
