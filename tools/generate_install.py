@@ -30,7 +30,6 @@ from runup.install.decide.component import (
 )
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects, definition
-from runup.install.decide.refusals import OLDEST_KUBERNETES
 
 # Started by its path, it finds the checkout's other tools all the same.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -143,11 +142,11 @@ def _chart() -> dict[str, Any]:
     return {
         "apiVersion": "v2",
         "name": "runup",
-        "description": "A component of runup: update-status, kernel-modules or operator.",
+        "description": "A component of runup: update-status, kernel-modules, update-policy or operator.",
         "type": "application",
         "version": semantic(__version__),
         "appVersion": semantic(__version__),
-        "kubeVersion": f">={OLDEST_KUBERNETES[0]}.{OLDEST_KUBERNETES[1]}.0-0",
+        "kubeVersion": ">={}.{}.0-0".format(*min(component.kubernetes for component in COMPONENTS.values())),
     }
 
 

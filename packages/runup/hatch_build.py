@@ -20,6 +20,7 @@ READ_AT_RUN_TIME = (
     "deploy/manifests",
     "deploy/update-status",
     "deploy/kernel-module-preflight",
+    "deploy/update-policy",
     "docs/reference/checks",
 )
 

@@ -18,7 +18,6 @@ from runup import __version__
 from runup.install.control import installing as sources
 from runup.install.decide.component import COMPONENTS, PLACEHOLDER, Component, Platform
 from runup.install.decide.component_objects import component_objects
-from runup.install.decide.refusals import OLDEST_KUBERNETES, OLDEST_KUBERNETES_FOR_KERNEL_MODULES
 from tools import generate_install
 
 JSON = dict[str, Any]
@@ -136,8 +135,12 @@ def test_the_chart_has_the_same(component: Component, variant: Variant, namespac
     ("values", "says"),
     [
         (("image=",), "image: name the image to install"),
-        (("component=nothing",), "component: nothing is none of operator, update-status, kernel-modules"),
+        (
+            ("component=nothing",),
+            "component: nothing is none of operator, update-status, kernel-modules, update-policy",
+        ),
         (("component=operator", "image=registry.example/release:5"), "name the operator's release by digest"),
+        (("component=update-policy", "namespace=mine"), "namespace: update-policy must be in runup-update"),
         (("component=operator", "platform=openshift"), "operator is not installed on openshift by this chart"),
     ],
 )
@@ -150,12 +153,7 @@ def test_the_chart_refuses_what_cannot_work(values: tuple[str, ...], says: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "oldest"),
-    [
-        ("update-status", OLDEST_KUBERNETES),
-        ("operator", OLDEST_KUBERNETES),
-        ("kernel-modules", OLDEST_KUBERNETES_FOR_KERNEL_MODULES),
-    ],
+    ("name", "oldest"), [(component.name, component.kubernetes) for component in COMPONENTS.values()]
 )
 def test_the_chart_takes_the_clusters_that_the_command_takes(name: str, oldest: tuple[int, int]) -> None:
     """Helm asks a cluster for its version, with what its distribution adds; a version before is refused."""

@@ -23,15 +23,21 @@ NAMESPACES = (
     "openshift-cluster-version-operator",
     "openshift-update-status-controller",
     "openshift-kernel-module-preflight",
+    "runup-update",
 )
 # Whether a folder of the node has to be written, for which a pod is root.
-WORKLOADS = {"cluster-version-operator": True, "update-status-controller": False, "kernel-module-preflight": False}
+WORKLOADS = {
+    "cluster-version-operator": True,
+    "update-status-controller": False,
+    "kernel-module-preflight": False,
+    "update-controller": False,
+}
 # The API server asks these from the nodes' network, which no selector of a policy takes.
 WEBHOOKS = ("kernel-module-preflight",)
 
 
 # What the other forms are made of (tests/deploy/test_install_forms.py).
-FOLDERS = ("manifests", "update-status", "kernel-module-preflight")
+FOLDERS = ("manifests", "update-status", "kernel-module-preflight", "update-policy")
 
 
 def manifests() -> Iterator[JSON]:
@@ -170,6 +176,7 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     own |= {"update-status-controller-hosted-clusters"}
     # What container checks run as, and the operator's right to make their pods.
     own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
+    own = own - {"update-controller"} | {"runup-update-controller"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
     (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
     assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]

@@ -195,6 +195,7 @@ DEPLOYMENTS = {
     "operator": "manifests/0000_00_cluster-version-operator_03_deployment.yaml",
     "update status controller": "update-status/0000_00_update-status-controller_04_deployment.yaml",
     "kernel module preflight": "kernel-module-preflight/04_deployment.yaml",
+    "update policy controller": "update-policy/04_deployment.yaml",
 }
 
 

@@ -57,8 +57,8 @@ def furnish(client: SyncClient) -> None:
     """Makes all of it; the ClusterVersion is that of a cluster of 5.0.0, with one operator."""
     for definition in (*(document(CRDS / name) for name in KEPT), CONSTRAINTS):
         client.send(calls.create(CRD, definition))
-    for name in ("openshift-machine-config-operator", "openshift-monitoring", "openshift-config-managed"):
-        _create(client, NAMESPACE, name)
+    for name in ("machine-config-operator", "monitoring", "config-managed", "cluster-version-operator"):
+        _create(client, NAMESPACE, f"openshift-{name}")
     for node in client.listing_raw(NODE).items:
         labels = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
         client.send(calls.merge_patch(NODE, node["metadata"]["name"], labels))

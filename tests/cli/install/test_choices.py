@@ -105,6 +105,10 @@ def test_a_released_command_knows_its_image() -> None:
         ({"component": "operator", "image": "release:5"}, "--image release:5: name the release by digest"),
         ({"image": "a b"}, "--image a b: "),
         ({"image": "i:1\n  hostNetwork: true"}, "--image i:1\n  hostNetwork: true: "),
+        (
+            {"component": "update-policy", "namespace": "mine"},
+            "--namespace mine: update-policy must be in runup-update",
+        ),
         ({"namespace": "a/b"}, "--namespace a/b: the name of a namespace"),
         ({"namespace": "x" * 64}, f"--namespace {'x' * 64}: the name of a namespace"),
         ({"prometheus": "k8s"}, "--prometheus k8s: give NAMESPACE/ACCOUNT"),

@@ -24,7 +24,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
 from runup import __version__
-from runup.install.decide.component import COMPONENTS, KERNEL_MODULES
+from runup.install.decide.component import COMPONENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install")]
 IMAGE = "registry.example/runup@sha256:" + "5" * 64
@@ -76,7 +76,7 @@ class Shell:
     def is_too_old_for(self, name: str) -> bool:
         """Whether the server lacks what the component's definitions use."""
         version = json.loads(self.client.send(calls.get_path("/version")))
-        return COMPONENTS[name] == KERNEL_MODULES and (int(version["major"]), int(version["minor"])) < (1, 30)
+        return (int(version["major"]), int(version["minor"])) < COMPONENTS[name].kubernetes
 
     def refuses(self, *words: str) -> None:
         """An installation on a server that is too old says which one would do, and writes nothing."""
@@ -123,7 +123,11 @@ def _shell(kubeconfig: Path, run: Run) -> Iterator[Shell]:
         yield Shell(kubeconfig, client, run)
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+# Those that need nothing else on the cluster, and may be in any namespace.
+ALONE = [component.name for component in COMPONENTS.values() if not component.fixed]
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_what_is_installed_is_healthy_and_goes_without_a_trace(shell: Shell, name: str) -> None:
     """By a listing of the whole cluster before and after."""
     before = set(shell.settled())
@@ -143,7 +147,27 @@ def component_row(shell: Shell, name: str) -> tuple[str, str] | None:
     return (found[0]["result"], found[0]["message"]) if found else None
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+def test_update_policies_are_installed_next_to_the_operator(shell: Shell) -> None:
+    """The operator must come first. Both are healthy, and leave nothing behind, their roles in other namespaces too."""
+    before = set(shell.settled())
+    name = "update-policy"
+    refused = shell.typed("install", name, "--image", IMAGE, code=1).err
+    assert "`runup install operator` creates both" in refused
+    shell.typed("install", "operator", "--image", IMAGE)
+    operator = set(shell.settled())
+    done = shell.typed("install", name, "--image", IMAGE, "--wait")
+    assert done.out.splitlines()[-1] == "update-policy is installed and healthy: runup upgrade policy explain"
+    again = shell.typed("install", name, "--image", IMAGE)
+    assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
+    ready = f"runup {__version__} in namespace runup-update, 1 of 1 pods ready, its account has its rights"
+    assert component_row(shell, name) == ("ok", ready)
+    shell.typed("uninstall", name, "--definitions")
+    assert set(shell.settled()) == operator
+    shell.typed("uninstall", "operator", "--definitions", "--yes")
+    assert set(shell.settled()) == before
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_a_check_says_what_is_installed(shell: Shell, name: str) -> None:
     """Before, when it is ready, and after it was removed; in whichever namespace."""
     assert component_row(shell, name) is None
@@ -160,7 +184,7 @@ def test_a_check_says_what_is_installed(shell: Shell, name: str) -> None:
 _OF_GATES = ("openshift-config", "openshift-config-managed")
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", ALONE)
 def test_a_server_takes_every_object(server: Shell, name: str) -> None:
     """In a namespace that is somebody else's and stays; a dry run first, which writes nothing and foretells."""
     # No controller empties a namespace of a server alone, so that all of them must be somebody else's.
@@ -427,7 +451,7 @@ def openshift(openshift_server: Path, run: Run) -> Iterator[Shell]:
     yield from _shell(openshift_server, run)
 
 
-@pytest.mark.parametrize("name", ["update-status", "kernel-modules"])
+@pytest.mark.parametrize("name", ["update-status", "kernel-modules", "update-policy"])
 def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: Shell, name: str) -> None:
     """With monitors and alerts; the namespace is made beforehand, since nobody empties one on a bare server."""
     component = COMPONENTS[name]

@@ -11,6 +11,7 @@ from runup.install.decide.component import (
     COMPONENTS,
     KERNEL_MODULES,
     OPERATOR,
+    UPDATE_POLICY,
     UPDATE_STATUS,
     Certificates,
     Component,
@@ -18,13 +19,14 @@ from runup.install.decide.component import (
     Platform,
 )
 from runup.install.decide.inventory import Inventory, name_of
-from runup.install.decide.refusals import CLUSTER_VERSION, VALIDATIONS, Cluster, Workload, refusals
+from runup.install.decide.refusals import CLUSTER_VERSION, OPERATOR_PLACE, VALIDATIONS, Cluster, Workload, refusals
+from runup.release.decide.manifest import Identity
 
 PLAIN = Cluster(version=(1, 34), groups=frozenset({"apps"}))
 OPENSHIFT = Cluster(
     version=(1, 33),
     groups=frozenset({"apps", "security.openshift.io", "monitoring.coreos.com"}),
-    owners={CLUSTER_VERSION: ""},
+    owners={CLUSTER_VERSION: "", OPERATOR_PLACE: ""},
     workloads=(
         Workload(
             namespace="openshift-cluster-version", name="cluster-version-operator", image="quay.io/release", replicas=1
@@ -64,17 +66,19 @@ _OPERATOR = Workload(namespace="cvo", name="cluster-version-operator", image="i"
 def test_nothing_speaks_against_a_plain_cluster(name: str) -> None:
     """Nor against the second installation over the first."""
     component = COMPONENTS[name]
-    assert why(PLAIN, component) == ""
+    of_operator = {CLUSTER_VERSION: set_of(OPERATOR).id, OPERATOR_PLACE: set_of(OPERATOR).id}
+    plain = replace(PLAIN, owners=of_operator if component == UPDATE_POLICY else {})
+    assert why(plain, component) == ""
     installed = replace(
         PLAIN,
-        owners={CLUSTER_VERSION: set_of(component).id, VALIDATIONS: set_of(component).id},
+        owners={**of_operator, VALIDATIONS: set_of(component).id},
         workloads=(ours(component),),
         installed=(set_of(component),),
     )
     assert why(installed, component) == ""
 
 
-@pytest.mark.parametrize("component", [UPDATE_STATUS, KERNEL_MODULES], ids=lambda component: component.name)
+@pytest.mark.parametrize("component", [UPDATE_STATUS, KERNEL_MODULES, UPDATE_POLICY], ids=lambda each: each.name)
 def test_what_works_beside_openshifts_operator_is_not_refused(component: Component) -> None:
     """The managing operator keeps ClusterVersion, and has nothing to do with these."""
     assert why(OPENSHIFT, component, monitoring=True) == ""
@@ -126,6 +130,13 @@ def test_the_oldest_cluster_is_taken() -> None:
     assert why(replace(PLAIN, version=(1, 29)), UPDATE_STATUS) == ""
     assert "1.30 is the oldest" in why(replace(PLAIN, version=(1, 29)), KERNEL_MODULES)
     assert why(replace(PLAIN, version=(1, 30)), KERNEL_MODULES) == ""
+
+
+@pytest.mark.parametrize("lacking", [CLUSTER_VERSION, OPERATOR_PLACE])
+def test_update_policies_need_an_operator(lacking: Identity) -> None:
+    """Without ClusterVersion or the reports of preflights no gate ever opens."""
+    owners = {each: "" for each in (CLUSTER_VERSION, OPERATOR_PLACE) if each != lacking}
+    assert "`runup install operator` creates both" in why(replace(PLAIN, owners=owners), UPDATE_POLICY)
 
 
 def test_a_second_place_is_refused() -> None:

@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 from tests.servers import eventually
 
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
 from kubesandbox.testing import KubeApi
+from runup.api.update_policy_v1alpha1 import UpdatePolicy
 from runup.install.decide.component import COMPONENTS
 from runup.release.control.image_build import release_metadata
 
@@ -35,6 +36,7 @@ CLUSTER_VERSION = Resource(
 STATUS = Resource(
     group="update.openshift.io", version="v1alpha1", kind="UpdateStatus", plural="updatestatuses", namespaced=False
 )
+POLICY = resource_of(UpdatePolicy)
 DEPLOYMENT = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
 CONFIG_MAP = Resource(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 # What a release for such clusters says about its manifests.
@@ -74,7 +76,9 @@ def started(api: KubeApi, client: SyncClient, name: str, folder: Path, *more: st
     pod = found["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     environ = {each["name"]: each["value"] for each in container["env"] if "value" in each}
-    environ |= {"CVO_NAMESPACE": component.namespace, "POD_NAMESPACE": component.namespace, "NODE_NAME": "here"}
+    # The fields of the pod that its environment is made of.
+    fields = [each["name"] for each in container["env"] if "valueFrom" in each]
+    environ |= {name: "here" if name == "NODE_NAME" else component.namespace for name in fields}
     arguments = [argument for argument in container["args"] if not argument.startswith(PLACES)]
     kubeconfig = api.kubeconfig_for(pod["serviceAccountName"], component.namespace)
     command = [sys.executable, "-c", "from runup.cli.operator.entry import main; main()", *arguments, *more]
@@ -173,6 +177,28 @@ def test_an_operator_keeps_the_cluster_and_a_controller_tells_of_it(
     typed(api, "uninstall", "update-status", "--definitions")
     # What ClusterVersion owned goes with it.
     eventually(lambda: not greeted(client), "the release's object is gone")
+
+
+def test_an_update_policy_is_carried_out(api: KubeApi, client: SyncClient, tmp_path: Path) -> None:
+    """The controller of the installed manifests observes the cluster and writes the policy's status."""
+    release(tmp_path)
+    typed(api, "install", "operator", "--image", IMAGE, "--wait")
+    typed(api, "install", "update-policy", "--image", IMAGE, "--wait")
+    body = {"apiVersion": POLICY.api_version, "kind": POLICY.kind, "metadata": {"name": "cluster"}, "spec": {}}
+    client.send(calls.create(POLICY, body))
+    where = ("--report-dir", str(tmp_path / "reports"), "--listen=")
+    with started(api, client, "operator", tmp_path, *where):
+        eventually(lambda: conditions(client).get("Available") == "True", "the release is applied")
+        with started(api, client, "update-policy", tmp_path) as log:
+
+            def reasons() -> set[str]:
+                status = client.send(calls.get_raw(POLICY, "cluster")).get("status") or {}
+                return {each["reason"] for each in status.get("conditions", ())}
+
+            eventually(lambda: "NoCalendar" in reasons(), "the policy has a status")
+            assert refused(log) == []
+    typed(api, "uninstall", "update-policy", "--definitions")
+    typed(api, "uninstall", "operator", "--definitions", "--yes")
 
 
 def test_least_privilege_is_enough_to_advise_and_to_record(api: KubeApi, client: SyncClient, tmp_path: Path) -> None:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from aiohttp import ClientSession
 from msgspec.structs import replace
+from tests.process.tls_world import certificate, define_api_servers
 from tests.rollout.control.policy_world import FOLDER, NEW, OPEN_GATES, World, world
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.auth import Credential, Static
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.reviews import token_request
 from runup.process.names import OPERATOR_NAMESPACE
 from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.observe import ClusterInputs, read_cluster
+from runup.rollout.control.process import Options, Process
 from runup.rollout.decide.approvals import CONTROLLER
 
 RBAC = "rbac.authorization.k8s.io"
@@ -32,26 +40,61 @@ KINDS = {
         ("RoleBinding", RBAC, True),
     )
 }
+Right = tuple[str, str, str]
 
 
-def grant(found: World) -> None:
-    """Applies the namespace and the roles."""
+def grant(found: World) -> set[Right]:
+    """Applies the namespace and the roles, and returns each right that they give."""
+    granted = set()
     for namespace in ("openshift-monitoring", OPERATOR_NAMESPACE):
         found.create(KINDS["Namespace"], namespace)
     for name in ("00_namespace.yaml", "02_roles.yaml"):
         for body in yaml.safe_load_all((FOLDER / name).read_text(encoding="utf-8")):
             found.client.send(calls.apply(KINDS[body["kind"]], body, field_manager="test"))
+            for rule in body.get("rules", ()):
+                granted |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+    return granted
+
+
+def account_of(found: World) -> ClusterConfig:
+    """The client configuration with a token of the controller's account."""
+    token = found.client.send(token_request("update-controller", "runup-update")).token
+    return replace(found.client.config, auth=Static(Credential(authorization=f"Bearer {token}")))
+
+
+async def run_process(found: World, folder: Path) -> None:
+    """Runs the process for some passes; it serves metrics with a certificate to a user without the right to them."""
+    files, trusting = certificate(folder)
+    async with Client(found.client.config) as admin:
+        await define_api_servers(admin)
+        config = account_of(found)
+        process = Process(config, Options(listen="127.0.0.1:0", **files))
+        task = asyncio.create_task(process.run())
+        async with asyncio.timeout(60):
+            while found.desired().get("mode") != "Preflight":  # noqa: ASYNC110 (a server answers)
+                await asyncio.sleep(0.1)
+        authorization = config.auth.credential(SystemClock().now()).authorization
+        async with (
+            ClientSession(headers={"Authorization": authorization}) as session,
+            session.get(f"{process.endpoint.address}/metrics", ssl=trusting) as response,
+        ):
+            assert response.status == 403
+        process.stop()
+        await task
 
 
 @pytest.mark.slow
-def test_59_the_rights_suffice(tmp_path: Path) -> None:
-    """With its own account the controller reads everything, requests the preflight, and starts the update."""
+def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
+    """With its own account the controller reads everything, requests the preflight, and starts the update.
+
+    The audit log has no refused request, and a request for each right of the manifests.
+    """
     with world(tmp_path / "data") as found:
-        grant(found)
+        granted = grant(found)
         found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES)
         found.verify_approvers()
-        headers = (("Impersonate-User", CONTROLLER), ("Impersonate-Group", "system:serviceaccounts"))
-        config = replace(found.client.config, headers=(*found.client.config.headers, *headers))
+        asyncio.run(run_process(found, tmp_path))
+        config = account_of(found)
         with SyncClient(config) as reader:
             first = read_cluster(reader, None, with_policy=True)
             assert (first.objects.unreadable, first.approvals.unverified) == ((), "")
@@ -63,8 +106,6 @@ def test_59_the_rights_suffice(tmp_path: Path) -> None:
             async def make_passes() -> None:
                 async with Client(config) as client:
                     controller = PolicyController(client, SystemClock(), observe, leader="a")
-                    for _ in range(2):
-                        await controller.make_pass()
                     found.report()
                     for _ in range(3):
                         await controller.make_pass()
@@ -72,3 +113,15 @@ def test_59_the_rights_suffice(tmp_path: Path) -> None:
             asyncio.run(make_passes())
         assert found.desired() == {"version": "5.1.0", "image": NEW}
         assert found.run().status.step == "ControlPlane"
+        lines = (tmp_path / "data" / "audit.log").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    ours = [each for each in events if each["user"]["username"] == CONTROLLER]
+    assert [each["requestURI"] for each in ours if each["responseStatus"]["code"] == 403] == []
+    assert granted - {right_of(each) for each in ours if "objectRef" in each} == set()
+
+
+def right_of(event: dict[str, Any]) -> Right:
+    """The right that a request needs."""
+    reference = event["objectRef"]
+    resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
+    return reference.get("apiGroup", ""), resource, event["verb"]

@@ -29,10 +29,11 @@ _NEXT = {
     "operator": "runup check",
     "update-status": "runup upgrade status",
     "kernel-modules": "runup kmod check",
+    "update-policy": "runup upgrade policy explain",
 }
 
 
-NAMES = ("operator", "update-status", "kernel-modules")
+NAMES = tuple(COMPONENTS)
 _AUTO = "auto"
 
 _CHOICES = (
@@ -90,7 +91,8 @@ def install(
     """Install a component on the cluster, or bring it to the version of this command.
 
     update-status keeps the object that `runup upgrade status` shows; kernel-modules tries modules for another kernel;
-    both work next to OpenShift's own operator. operator keeps ClusterVersion, and is refused where another one does.
+    update-policy starts updates in windows and behind gates. All three work next to OpenShift's own operator.
+    operator keeps ClusterVersion, and is refused where another one does.
 
     \b
       runup install update-status --image registry.example/runup:0.1.0 --wait

@@ -32,9 +32,10 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertificateSigningRequest
+from runup.api.update_policy_v1alpha1 import UpdateRun
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.clusterversion.decide.check_prerequisites import Facts, Installed, Right
-from runup.install.decide.component import COMPONENTS, KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component
+from runup.install.decide.component import COMPONENTS, KERNEL_MODULES, OPERATOR, UPDATE_POLICY, UPDATE_STATUS, Component
 from runup.install.decide.inventory import PART_OF, name_of, set_id
 from runup.process import clusterversion_client as clusters
 from runup.process.connection import Connection
@@ -206,12 +207,14 @@ def _try_url(url: str) -> str:
 
 
 _VERSIONS, _NODES = resource_of(ClusterVersion), resource_of(Node)
+_RUNS = resource_of(UpdateRun)
 _STATUSES, _MODULES, _VALIDATIONS = resource_of(UpdateStatus), resource_of(Module), resource_of(PreflightValidation)
 # The rights (verb, resource, subresource) without which a component cannot do its work at all.
 RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
     OPERATOR.name: (("watch", _VERSIONS, ""), ("patch", _VERSIONS, "status")),
     UPDATE_STATUS.name: (("watch", _NODES, ""), ("update", _STATUSES, "status")),
     KERNEL_MODULES.name: (("watch", _MODULES, ""), ("patch", _VALIDATIONS, "status")),
+    UPDATE_POLICY.name: (("list", _RUNS, ""), ("patch", _RUNS, "status")),
 }
 
 

@@ -61,6 +61,11 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
     )
     if flags.namespace and not _LABEL.fullmatch(flags.namespace):
         raise InputError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
+    if flags.chosen.fixed and flags.namespace not in (None, flags.chosen.namespace):
+        raise InputError(
+            f"--namespace {flags.namespace}: {flags.component} must be in {flags.chosen.namespace}, because its "
+            "admission policies name the account there; leave the flag out"
+        )
     if flags.chosen == OPERATOR and not flags.image:
         raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
     image = flags.image or own_image

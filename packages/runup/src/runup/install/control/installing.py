@@ -36,7 +36,7 @@ from runup.install.decide import component_objects as serving_certificates
 from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import PART_OF, Inventory, inventory_of, set_id, without_those_of_others
 from runup.install.decide.objects import Objects, definition, identity_of
-from runup.install.decide.refusals import CLUSTER_VERSION, VALIDATIONS, Cluster, Workload, refusals
+from runup.install.decide.refusals import CLUSTER_VERSION, OPERATOR_PLACE, VALIDATIONS, Cluster, Workload, refusals
 from runup.packaged_files import packaged_files
 from runup.release.decide.manifest import Identity, Manifest
 
@@ -83,7 +83,8 @@ def server(client: SyncClient, sets: ObjectSets) -> Cluster:
 def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, cluster: Cluster) -> Cluster:
     """Returns `cluster` with the owners of the objects of `component`, and where it is installed. Raises KubeError."""
     shared = [identity_of(obj) for obj in objects if definition(obj) or obj["kind"] == "Namespace"]
-    shared += [identity for identity in (CLUSTER_VERSION, VALIDATIONS) if identity not in shared]
+    read = (CLUSTER_VERSION, VALIDATIONS, OPERATOR_PLACE)
+    shared += [identity for identity in read if identity not in shared]
     workloads, reads = _workloads(client, component)
     return Cluster(
         version=cluster.version,

@@ -31,7 +31,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     """A component that can be installed by itself.
 
     `folder` is its folder below `deploy`, `namespace` the namespace of its manifests, `definitions` the files of the
-    definitions that OpenShift brings and another cluster gets with the component.
+    definitions that OpenShift brings and another cluster gets with the component. `kubernetes` is the oldest supported
+    version. `fixed`: it is installed in that namespace only.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     deployment: str
     does: str
     definitions: tuple[str, ...] = ()
+    kubernetes: tuple[int, int] = (1, 29)
+    fixed: bool = False
 
 
 OPERATOR = Component(
@@ -66,8 +69,20 @@ KERNEL_MODULES = Component(
     namespace="openshift-kernel-module-preflight",
     deployment="kernel-module-preflight",
     does="tries kernel modules for the kernel of another release",
+    # The messages of its definitions use CEL functions of that version.
+    kubernetes=(1, 30),
 )
-COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES)}
+UPDATE_POLICY = Component(
+    name="update-policy",
+    folder="update-policy",
+    namespace="runup-update",
+    deployment="update-controller",
+    does="starts updates by an UpdatePolicy, behind gates and in windows",
+    # ValidatingAdmissionPolicy is GA since that version. The policies name the controller's account.
+    kubernetes=(1, 30),
+    fixed=True,
+)
+COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES, UPDATE_POLICY)}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

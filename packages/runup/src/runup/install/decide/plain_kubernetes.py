@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.install.decide.component import KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component, Options
+from runup.install.decide.component import (
+    KERNEL_MODULES,
+    OPERATOR,
+    UPDATE_POLICY,
+    UPDATE_STATUS,
+    Component,
+    Options,
+)
 from runup.install.decide.objects import (
     Objects,
     with_arguments,
@@ -53,7 +60,9 @@ def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: O
     kept_objects: list[JSON] = []
     for obj in objects:
         namespace = obj["metadata"].get("namespace", "")
-        is_openshifts = namespace.startswith("openshift-") and namespace != component.namespace
+        # The controller of update policies reads what the operator keeps there.
+        own = (component.namespace, *((OPERATOR.namespace,) if component == UPDATE_POLICY else ()))
+        is_openshifts = namespace.startswith("openshift-") and namespace not in own
         if is_openshifts and obj["kind"] == "ConfigMap":
             # The operator refuses minor updates while these do not exist (admin-gates and admin-acks).
             kept_objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})

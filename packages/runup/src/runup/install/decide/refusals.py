@@ -6,18 +6,24 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
+from runup.install.decide.component import (
+    KERNEL_MODULES,
+    OPERATOR,
+    UPDATE_POLICY,
+    Certificates,
+    Component,
+    Options,
+    Platform,
+)
 from runup.install.decide.component_objects import GROUP as MONITORING_GROUP
 from runup.install.decide.inventory import Inventory, set_id
 from runup.release.decide.manifest import Identity
 
-OLDEST_KUBERNETES = (1, 29)
-# The messages of its definitions use CEL functions of that version.
-OLDEST_KUBERNETES_FOR_KERNEL_MODULES = (1, 30)
 _CRD = "apiextensions.k8s.io"
 CLUSTER_VERSION = Identity(_CRD, "CustomResourceDefinition", "", "clusterversions.config.openshift.io")
 VALIDATIONS = Identity(_CRD, "CustomResourceDefinition", "", "preflightvalidationsocp.kmm.sigs.x-k8s.io")
 OPERATOR_DEPLOYMENT = "cluster-version-operator"
+OPERATOR_PLACE = Identity("", "Namespace", "", OPERATOR.namespace)
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +63,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 def refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> tuple[str, ...]:
     """Returns why `component` is not installed, each with the way out; empty if nothing speaks against it."""
     reasons = []
-    least = OLDEST_KUBERNETES_FOR_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST_KUBERNETES
-    if cluster.version < least:
-        version_text, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
+    if cluster.version < component.kubernetes:
+        version_text, oldest = (".".join(map(str, version)) for version in (cluster.version, component.kubernetes))
         reasons.append(f"the cluster is Kubernetes {version_text}; {oldest} is the oldest that is supported")
     elsewhere = [inventory for inventory in cluster.installed if inventory.namespace != options.namespace]
     reasons += [
@@ -80,6 +85,11 @@ def refusals(cluster: Cluster, component: Component, options: Options, *, take_o
     if elsewhere:
         return tuple(reasons)
     own_set = set_id(component.name, options.namespace)
+    if component == UPDATE_POLICY and not {CLUSTER_VERSION, OPERATOR_PLACE} <= cluster.owners.keys():
+        reasons.append(
+            f"{component.name} needs ClusterVersion and namespace {OPERATOR.namespace}, where the operator keeps the "
+            "reports of preflights; on a cluster without an operator `runup install operator` creates both"
+        )
     if component == OPERATOR:
         reasons += _refusals_of_operator(cluster, own_set, take_over=take_over)
     elif not take_over:

@@ -18,7 +18,7 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Invalid, KubeError
+from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion, Update
@@ -55,10 +55,12 @@ class PolicyController:
         self._skew_until: datetime | None = None
 
     async def run(self) -> None:
-        """Makes passes until cancelled."""
+        """Makes passes until cancelled. Raises Fenced if the lease is lost."""
         while True:
             try:
                 delay_s = await self.make_pass()
+            except Fenced:
+                raise
             except (KubeError, codec.DecodeError, InputError) as error:
                 log.warning("a pass failed", error=str(error))
                 delay_s = ACTIVE_S
