@@ -116,5 +116,5 @@ def test_the_sandboxs_own_pods_have_a_place(nodes: list[JSON]) -> None:
     spec = {"nodeSelector": {imports.HOSTNAME: imports.OWN_NODE}}
     pods.put(codec.convert(WholePod, {"metadata": {"name": "operator", "namespace": "ours"}, "spec": spec}))
     scheduler = Scheduler(pods, there, ManualClock(), (imports.own_node(),))
-    (binding,) = scheduler.calls(NamespacedName("ours", "operator"))
+    binding, _event = scheduler.calls(NamespacedName("ours", "operator"))
     assert json.loads(binding.request.body or b"")["target"]["name"] == imports.OWN_NODE

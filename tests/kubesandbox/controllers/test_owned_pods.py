@@ -18,7 +18,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.request import Call, Request
 from kubesandbox.controllers import replica_sets_and_jobs as jobs
-from kubesandbox.controllers.controller_loop import Attempt, Requeue
+from kubesandbox.controllers.controller_loop import Attempt, Report, Requeue
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
 from kubesandbox.controllers.replica_sets_and_jobs import ReplicaSets, deletion_rank, unavailable_for_s
 
@@ -365,7 +365,7 @@ def tried(controller: Any, refused: Forbidden) -> tuple[int, int, Forbidden | No
     attempts = events = 0
     try:
         for step in controller.calls(NamespacedName("ns", "o")):
-            events += isinstance(step, Call) and step.request.path.endswith("/events")
+            events += isinstance(step, Report)
             if isinstance(step, Attempt):
                 attempts, step.refused = attempts + 1, refused
     except Forbidden as error:

@@ -19,7 +19,16 @@ import structlog
 
 from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
-from kubekit.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
+from kubekit.api.whole_v1 import (
+    WholeDeployment,
+    WholeEndpoints,
+    WholeEndpointSlice,
+    WholeJob,
+    WholeNode,
+    WholePod,
+    WholeReplicaSet,
+    WholeService,
+)
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, KubeError
@@ -33,11 +42,13 @@ from kubesandbox.controllers import owned_pods
 from kubesandbox.controllers.budgets_and_quotas import BUDGETS, Budgets, Quotas, watch_quotas
 from kubesandbox.controllers.controller_loop import Loop, follow_kind
 from kubesandbox.controllers.deployments import Deployments, deployment_of
+from kubesandbox.controllers.endpoints import ENDPOINTS, SERVICES, SLICES, ServiceEndpoints, watch_services
 from kubesandbox.controllers.garbage import GarbageCollector, VolumeProtection, watch_volumes
 from kubesandbox.controllers.namespaces import Furnishing, NamespaceController, watch_namespaces
 from kubesandbox.controllers.owner_graph import Graph
 from kubesandbox.controllers.replica_sets_and_jobs import Jobs, ReplicaSets
 from kubesandbox.controllers.scheduler import Scheduler
+from kubesandbox.controllers.token_secrets import TokenSecrets, watch_token_secrets
 from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.tasks import cancel_tasks, wait_for_first
 
@@ -161,6 +172,9 @@ class Watched:
     jobs: Cache[WholeJob] = field(default_factory=lambda: Cache(WholeJob))
     nodes: Cache[WholeNode] = field(default_factory=lambda: Cache(WholeNode))
     budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
+    services: Cache[WholeService] = field(default_factory=lambda: Cache(WholeService))
+    endpoints: Cache[WholeEndpoints] = field(default_factory=lambda: Cache(WholeEndpoints))
+    slices: Cache[WholeEndpointSlice] = field(default_factory=lambda: Cache(WholeEndpointSlice))
 
     def resources(self) -> tuple[tuple[Cache[Any], Resource, str], ...]:
         """Returns each cache with its resource and the label selector that leaves out imported objects.
@@ -174,6 +188,9 @@ class Watched:
             (self.jobs, owned_pods.JOBS, NOT_IMPORTED),
             (self.nodes, NODES, ""),
             (self.budgets, BUDGETS, NOT_IMPORTED),
+            (self.services, SERVICES, NOT_IMPORTED),
+            (self.endpoints, ENDPOINTS, NOT_IMPORTED),
+            (self.slices, SLICES, NOT_IMPORTED),
         )
 
 
@@ -215,6 +232,10 @@ def start_controllers(
     budgets.watch(watched.budgets)
     watched.pods.add_listener(on_pod)
 
+    addressed = (watched.services, watched.pods, watched.endpoints, watched.slices)
+    endpoints = Loop(ServiceEndpoints(*addressed), client, clock)
+    watch_services(endpoints, addressed)
+
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
@@ -225,8 +246,11 @@ def start_controllers(
     watch_quotas(quotas, graph)
     protection = Loop(VolumeProtection(graph), client, clock)
     watch_volumes(protection, graph)
+    token_secrets = Loop(TokenSecrets(graph, client.config.ca_data), client, clock)
+    watch_token_secrets(token_secrets, graph)
 
-    loops = (deployments, replica_sets, jobs, scheduler, budgets, furnishing_loop, quotas, protection)
+    workloads = (deployments, replica_sets, jobs, scheduler, budgets)
+    loops = (*workloads, furnishing_loop, quotas, protection, endpoints, token_secrets)
     runs = (*(loop.run() for loop in loops), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
     following = [
         follow_kind(client, cache, resource, clock, label_selector=labels)

@@ -129,3 +129,22 @@ class WholeNode(Object, frozen=True, kw_only=True):
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
+
+
+class WholeService(Object, frozen=True, kw_only=True):
+    """A Service with its spec as on the wire."""
+
+    spec: dict[str, Any] = {}
+
+
+class WholeEndpoints(Object, frozen=True, kw_only=True):
+    """An Endpoints object with its subsets as on the wire."""
+
+    subsets: tuple[dict[str, Any], ...] = ()
+
+
+class WholeEndpointSlice(Object, frozen=True, kw_only=True):
+    """An EndpointSlice with its endpoints and ports as on the wire."""
+
+    endpoints: tuple[dict[str, Any], ...] = ()
+    ports: tuple[dict[str, Any], ...] = ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName, Object, key_of
 from kubekit.api.scheme import Resource
 from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -48,14 +50,43 @@ class Read:
     answer: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The creation of an Event. Its errors are ignored, as Kubernetes' recorders do, and nothing waits for it."""
+
+    call: Call[Any]
+
+
+Step = Call[Any] | Requeue | Attempt | Read | Report
+
+
 class Controller(Protocol):
     """A controller, which decides about one object at a time."""
 
     name: str
 
-    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Requeue | Attempt | Read]:
+    def calls(self, key: NamespacedName) -> Iterable[Step]:
         """Yields the calls that bring the object of `key` to its desired state; none if it is there."""
         ...
+
+
+class Reports:
+    """The Events that are created in the background, one after the other."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._order = asyncio.Lock()
+
+    def start(self, client: Client, report: Report) -> None:
+        """Starts the creation of an Event."""
+        task = asyncio.create_task(self._send(client, report))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, client: Client, report: Report) -> None:
+        async with self._order:
+            with suppress(KubeError, DecodeError):
+                await client.send(report.call)
 
 
 class Loop:
@@ -64,6 +95,7 @@ class Loop:
     def __init__(self, controller: Controller, client: Client, clock: Clock) -> None:
         self.controller = controller
         self._client = client
+        self._reports = Reports()
         self.queue: WorkQueue[NamespacedName] = WorkQueue(clock, first_backoff_s=0.02, longest_backoff_s=30)
 
     def watch(self, cache: Cache[Any], owners_of: str = "") -> None:
@@ -100,6 +132,9 @@ class Loop:
         for step in self.controller.calls(key):
             if isinstance(step, Requeue):
                 self.queue.add_after(key, step.after_s)
+                continue
+            if isinstance(step, Report):
+                self._reports.start(self._client, step)
                 continue
             try:
                 if isinstance(step, Read):

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,10 +21,17 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.request import Call
 from kubekit.rules.eviction_rules import scale_share
-from kubesandbox.controllers.controller_loop import Attempt, Requeue
-from kubesandbox.controllers.owned_pods import DEPLOYMENTS, JSON, REPLICA_SETS, controlled_by, is_over, owner_reference
+from kubesandbox.controllers.controller_loop import Attempt, Report, Requeue, Step
+from kubesandbox.controllers.owned_pods import (
+    DEPLOYMENTS,
+    JSON,
+    REPLICA_SETS,
+    controlled_by,
+    is_over,
+    owner_reference,
+    reporter,
+)
 from kubesandbox.controllers.owned_pods import status_of as status_json
 
 HASH_LABEL = "pod-template-hash"
@@ -52,7 +58,7 @@ class Deployments:
     ) -> None:
         self._deployments, self._replica_sets, self._pods, self._clock = deployments, replica_sets, pods, clock
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Step]:
         """Yields the calls for the Deployment of `key`."""
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
@@ -71,7 +77,7 @@ class Deployments:
             # The one active set of a paused Deployment follows a changed size; nothing is rolled out.
             active = [replica_set for replica_set in sets if replica_set.spec.replicas] or sets[-1:]
             if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
-                yield _scale_call(active[0], deployment.spec.replicas)
+                yield from self._scale(deployment, active[0], deployment.spec.replicas)
         now, refusal = self._clock.now(), ""
         if refused is not None:
             refusal = f'Failed to create new replica set "{deployment.metadata.name}-{digest}": {refused.message}'
@@ -87,19 +93,24 @@ class Deployments:
 
     def _roll_out(
         self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
-    ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
+    ) -> Generator[Step, None, KubeError | None]:
         """Yields the calls of the next step; returns the error if the new set could not be created, else None."""
         spec = deployment.spec
         if spec.strategy.type == "Recreate":
-            yield from (_scale_call(replica_set, 0) for replica_set in old if replica_set.spec.replicas)
+            for replica_set in old:
+                if replica_set.spec.replicas:
+                    yield from self._scale(deployment, replica_set, 0)
             # Recreate starts no new pod before all old ones have ended.
             if any(not is_over(pod) for replica_set in old for pod in controlled_by(replica_set, self._pods)):
                 return None
         revision = max((_revision_of(replica_set) for replica_set in old), default=0) + 1
         size = new_size(spec, new.spec.replicas if new else 0, sum(replica_set.spec.replicas for replica_set in old))
         if new is None:
-            attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
+            created = _replica_set(deployment, digest, size, revision)
+            attempt = Attempt(calls.create(REPLICA_SETS, created))
             yield attempt
+            if attempt.refused is None and size:
+                yield self._scaled("up", deployment, created["metadata"]["name"], (0, size))
             return attempt.refused
         # The newest set has the highest revision, also after a rollback; the Deployment has a copy of it.
         revision = max(revision, _revision_of(new))
@@ -111,10 +122,12 @@ class Deployments:
             # By the status, as in Kubernetes: written otherwise, an annotation counts a generation of a Deployment.
             yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
         if new.spec.replicas != size:
-            yield _scale_call(new, size)
+            yield from self._scale(deployment, new, size)
             return None
         sizes = old_sizes(spec, new, old)
-        yield from (_scale_call(one, sizes[one.metadata.name]) for one in old if one.metadata.name in sizes)
+        for one in old:
+            if one.metadata.name in sizes:
+                yield from self._scale(deployment, one, sizes[one.metadata.name])
         if is_complete(deployment, Counts.of(new, [new, *old])):
             # Old sets beyond the revision history limit are deleted, the oldest first.
             empty = sorted((s for s in old if not s.spec.replicas and not s.status.replicas), key=_revision_of)
@@ -123,6 +136,17 @@ class Deployments:
                     REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid
                 )
         return None
+
+    def _scale(self, deployment: WholeDeployment, replica_set: WholeReplicaSet, size: int) -> Iterator[Step]:
+        """Yields the change of a set's size, and its Event."""
+        metadata, before = replica_set.metadata, replica_set.spec.replicas
+        yield calls.merge_patch(REPLICA_SETS, metadata.name, {"spec": {"replicas": size}}, metadata.namespace)
+        yield self._scaled("up" if size > before else "down", deployment, metadata.name, (before, size))
+
+    def _scaled(self, direction: str, deployment: WholeDeployment, name: str, sizes: tuple[int, int]) -> Report:
+        """Returns the Event of a set's change of size."""
+        report = reporter(deployment, DEPLOYMENTS, "deployment-controller", self._clock.now())
+        return report("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {sizes[0]} to {sizes[1]}")
 
 
 def deployment_of(pod: WholePod, replica_sets: Cache[WholeReplicaSet]) -> NamespacedName | None:
@@ -146,11 +170,6 @@ def template_hash(template: JSON) -> str:
 def _revision_of(replica_set: WholeReplicaSet) -> int:
     revision_text = replica_set.metadata.annotations.get(REVISION, "")
     return int(revision_text) if revision_text.isdigit() else 0
-
-
-def _scale_call(replica_set: WholeReplicaSet, replicas: int) -> Call[Any]:
-    metadata = replica_set.metadata
-    return calls.merge_patch(REPLICA_SETS, metadata.name, {"spec": {"replicas": replicas}}, metadata.namespace)
 
 
 def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revision: int) -> JSON:

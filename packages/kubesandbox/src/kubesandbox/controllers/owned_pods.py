@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.rules.owners import is_controlled_by
-from kubesandbox.controllers.controller_loop import Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Report
 
 JSON = dict[str, Any]
 DEPLOYMENTS = Resource(group="apps", version="v1", kind="Deployment", plural="deployments", namespaced=True)
@@ -116,8 +116,8 @@ def event_about(
     now: datetime,
     type_: str = "Warning",
     field_path: str = "",
-) -> Call[Any]:
-    """Returns the call that creates an Event about an object, or about the part of it at `field_path`."""
+) -> Report:
+    """Returns the creation of an Event about an object, or about the part of it at `field_path`."""
     metadata, time = about.metadata, f"{now:%Y-%m-%dT%H:%M:%SZ}"
     involved = {
         "apiVersion": resource.api_version,
@@ -135,11 +135,27 @@ def event_about(
         "reason": reason,
         "message": message,
         "source": source,
+        "reportingComponent": source["component"],
+        "reportingInstance": source.get("host", ""),
         "firstTimestamp": time,
         "lastTimestamp": time,
         "count": 1,
     }
-    return calls.create(EVENTS, event)
+    return Report(calls.create(EVENTS, event))
+
+
+# Reasons of Events that are no warnings.
+_NORMAL = frozenset({"SuccessfulCreate", "SuccessfulDelete", "ScalingReplicaSet", "Completed", "Suspended", "Resumed"})
+
+
+def reporter(about: Object, resource: Resource, component: str, now: datetime) -> Callable[[str, str], Report]:
+    """Returns the function that makes a controller's Events about an object, of a reason and a message."""
+
+    def report(reason: str, message: str) -> Report:
+        type_, source = "Normal" if reason in _NORMAL else "Warning", {"component": component}
+        return event_about(about, resource, reason=reason, message=message, source=source, now=now, type_=type_)
+
+    return report
 
 
 class Expectations:
@@ -149,19 +165,25 @@ class Expectations:
         self._pods, self._clock = pods, clock
         self._names: dict[NamespacedName, dict[NamespacedName, float]] = {}
 
-    def create_all(self, owner: NamespacedName, pod: JSON, count: int) -> Generator[Attempt, None, KubeError | None]:
+    def create_all(
+        self, owner: NamespacedName, pod: JSON, count: int, report: Callable[[str, str], Report]
+    ) -> Generator[Attempt | Report, None, KubeError | None]:
         """Yields the creation of `count` such pods; stops at the first refusal and returns it.
+
+        `report` returns the Event with a reason and a message.
 
         Returns None if none is refused, and if the namespace is being deleted: the owner goes with it.
         """
         for _ in range(count):
             call = calls.create(PODS, pod)
+            names: list[str] = []
 
-            def decode_created(body: bytes, call: Call[Any] = call) -> Any:
+            def decode_created(body: bytes, call: Call[Any] = call, names: list[str] = names) -> Any:
                 """Records the name of the created pod."""
                 created = call.decode(body)
                 key = NamespacedName(created["metadata"]["namespace"], created["metadata"]["name"])
                 self._names.setdefault(owner, {})[key] = self._clock.monotonic()
+                names.append(key.name)
                 return created
 
             attempt = Attempt(Call(call.request, decode_created))
@@ -170,6 +192,7 @@ class Expectations:
                 details = attempt.refused.status.details if isinstance(attempt.refused, ApiError) else None
                 ends = any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
                 return None if ends else attempt.refused
+            yield from (report("SuccessfulCreate", f"Created pod: {name}") for name in names)
         return None
 
     def pending(self, owner: NamespacedName) -> int:

@@ -20,9 +20,8 @@ from kubekit.api.whole_v1 import WholeJob, WholePod, WholeReplicaSet
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.request import Call
 from kubesandbox.controllers import owned_pods
-from kubesandbox.controllers.controller_loop import Attempt, Requeue
+from kubesandbox.controllers.controller_loop import Requeue, Step
 from kubesandbox.controllers.owned_pods import JOBS, JSON, REPLICA_SETS, is_active, is_over, is_ready, ready_since
 
 REPLICA_FAILURE, FAILED_CREATE = "ReplicaFailure", "FailedCreate"
@@ -43,24 +42,25 @@ class ReplicaSets:
         self._replica_sets, self._pods, self._clock = replica_sets, pods, clock
         self._asked = owned_pods.Expectations(pods, clock)
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Step]:
         """Yields the calls for the ReplicaSet of `key`."""
         whole = self._replica_sets.get(key)
         if whole is None:
             self._asked.forget(key)
             return
-        spec = whole.spec
+        spec, now = whole.spec, self._clock.now()
+        report = owned_pods.reporter(whole, REPLICA_SETS, "replicaset-controller", now)
         active = [pod for pod in owned_pods.controlled_by(whole, self._pods) if owned_pods.is_active(pod)]
         refused = None
         if whole.metadata.deletion_timestamp is None:
             missing = spec.replicas - len(active) - self._asked.pending(key)
             if missing > 0:
                 new_pod = owned_pods.pod_of(whole, REPLICA_SETS, spec.template)
-                refused = yield from self._asked.create_all(key, new_pod, missing)
+                refused = yield from self._asked.create_all(key, new_pod, missing, report)
             else:
                 for pod in sorted(active, key=deletion_rank)[:-missing]:
                     yield owned_pods.delete_pod(pod)
-        now = self._clock.now()
+                    yield report("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
         # ReplicaFailure keeps its first message until a pod is created (pkg/controller/replicaset).
         failure = find(whole.status.conditions, REPLICA_FAILURE)
         conditions = [condition for condition in whole.status.conditions if condition is not failure]
@@ -76,11 +76,7 @@ class ReplicaSets:
                 )
             )
             if failure is None:
-                words = f"Error creating: {refused.message}"
-                source = {"component": "replicaset-controller"}
-                yield owned_pods.event_about(
-                    whole, REPLICA_SETS, reason=FAILED_CREATE, message=words, source=source, now=now
-                )
+                yield report(FAILED_CREATE, f"Error creating: {refused.message}")
         template_labels = spec.template.get("metadata", {}).get("labels") or {}
         ready = [pod for pod in active if is_ready(pod)]
         status = {
@@ -140,7 +136,7 @@ class Jobs:
         # The Jobs whose pods were refused last time, by uid: only the first refusal is reported.
         self._refused: set[str] = set()
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Step]:
         """Yields the calls for the Job of `key`."""
         job = self._jobs.get(key)
         if job is None:
@@ -149,6 +145,7 @@ class Jobs:
         if job.metadata.deletion_timestamp is not None:
             return
         now = self._clock.now()
+        report = owned_pods.reporter(job, JOBS, "job-controller", now)
         tally = Tally.of(owned_pods.controlled_by(job, self._pods))
         outcome = final_condition(job, tally, now)
         refused = None
@@ -156,6 +153,7 @@ class Jobs:
             room = pods_to_run(job, tally) - len(tally.active)
             for pod in tally.active[: max(0, -room)]:
                 yield owned_pods.delete_pod(pod)
+                yield report("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
             room -= self._asked.pending(key)
             if room > 0 and (wait_s := backoff_s(tally, now, first_s=self._first_backoff_s)) > 0:
                 yield Requeue(wait_s)
@@ -165,9 +163,11 @@ class Jobs:
                 names = dict.fromkeys(("batch.kubernetes.io/job-name", "job-name"), job.metadata.name)
                 metadata = {**metadata, "labels": {**(metadata.get("labels") or {}), **names}}
                 new_pod = owned_pods.pod_of(job, JOBS, {**template, "metadata": metadata})
-                refused = yield from self._asked.create_all(key, new_pod, room)
+                refused = yield from self._asked.create_all(key, new_pod, room, report)
         else:
-            yield from (owned_pods.delete_pod(pod) for pod in tally.active)
+            for pod in tally.active:
+                yield owned_pods.delete_pod(pod)
+                yield report("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
             # The Job itself is deleted after its time to live.
             ttl, ended = job.spec.ttl_seconds_after_finished, find(job.status.conditions, outcome.type)
             if ttl is not None and ended is not None and ended.last_transition_time is not None:
@@ -180,6 +180,7 @@ class Jobs:
         now_status = job_status(job, tally, outcome, now)
         if now_status != owned_pods.status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
+            yield from (report(*event) for event in job_events(job, now_status))
         if outcome is None and (left_s := deadline_left_s(job, now)) is not None:
             yield Requeue(max(0.0, left_s))
         if refused is None:
@@ -187,9 +188,7 @@ class Jobs:
             return
         if job.metadata.uid not in self._refused:
             self._refused.add(job.metadata.uid)
-            words = f"Error creating: {refused.message}"
-            source = {"component": "job-controller"}
-            yield owned_pods.event_about(job, JOBS, reason="FailedCreate", message=words, source=source, now=now)
+            yield report(FAILED_CREATE, f"Error creating: {refused.message}")
         # After the status: the time limit of a Job counts though none of its pods may be created.
         raise refused
 
@@ -263,6 +262,20 @@ def final_condition(job: WholeJob, tally: Tally, now: datetime) -> Condition | N
     if not enough:
         return None
     return _new_condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def job_events(job: WholeJob, status: JSON) -> Iterator[tuple[str, str]]:
+    """Yields reason and message of the Events of the conditions that `status` adds."""
+    current = {(condition.type, condition.status) for condition in job.status.conditions}
+    for condition in status["conditions"]:
+        if (condition["type"], condition["status"]) in current:
+            continue
+        if condition["type"] == "Complete":
+            yield "Completed", "Job completed"
+        elif condition["type"] == "Failed":
+            yield condition["reason"], condition["message"]
+        elif condition["type"] == "Suspended":
+            yield condition["reason"].removeprefix("Job").capitalize(), condition["message"]
 
 
 def _new_condition(type_: str, reason: str, message: str, status: ConditionStatus = "True") -> Condition:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Taint
@@ -18,9 +17,9 @@ from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.request import Call
 from kubekit.rules.node_rules import CORDON, first_untolerated, is_selected, is_tolerated
 from kubesandbox.apiserver.metadata import IMPORTED
+from kubesandbox.controllers.controller_loop import Report, Step
 from kubesandbox.controllers.owned_pods import JSON, PODS, event_about, is_active
 
 
@@ -34,7 +33,7 @@ class Scheduler:
     ) -> None:
         self._pods, self._nodes, self._clock, self._own_nodes = pods, nodes, clock, own_nodes
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any]]:
+    def calls(self, key: NamespacedName) -> Iterator[Step]:
         """Yields the binding of a pod without a node, or the condition and Event that say why no node fits."""
         pod = self._pods.get(key)
         if pod is None or pod.spec.get("nodeName") or not is_active(pod) or IMPORTED in pod.metadata.labels:
@@ -56,8 +55,11 @@ class Scheduler:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
         }
         yield calls.create(PODS, binding, name=key.name, subresource="binding")
+        yield self._report(
+            pod, "Scheduled", f"Successfully assigned {key.namespace}/{key.name} to {node_name}", "Normal"
+        )
 
-    def _report_unschedulable(self, pod: WholePod, message: str) -> Iterator[Call[Any]]:
+    def _report_unschedulable(self, pod: WholePod, message: str) -> Iterator[Step]:
         """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
         conditions: list[JSON] = pod.status.get("conditions") or []
         other_conditions = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
@@ -76,8 +78,11 @@ class Scheduler:
         }
         status = {"status": {"conditions": [*other_conditions, condition]}}
         yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
-        source = {"component": "default-scheduler"}
-        yield event_about(pod, PODS, reason="FailedScheduling", message=message, source=source, now=now)
+        yield self._report(pod, "FailedScheduling", message, "Warning")
+
+    def _report(self, pod: WholePod, reason: str, message: str, type_: str) -> Report:
+        source, now = {"component": "default-scheduler"}, self._clock.now()
+        return event_about(pod, PODS, reason=reason, message=message, source=source, now=now, type_=type_)
 
 
 def why_no_node_fits(pod: WholePod, nodes: Sequence[WholeNode]) -> str:

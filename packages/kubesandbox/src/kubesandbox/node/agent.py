@@ -23,7 +23,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.node import pod_status, podspec
-from kubesandbox.node.container import ContainerWorker
+from kubesandbox.node.container import ContainerWorker, already_present
 from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
 from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
@@ -227,6 +227,9 @@ class PodWorker:
                 running = record.started(now, image_id=spec.image, container_id=container_id, ready=True)
                 ended = Ended(exit_code=0, reason="Completed", started_at=now, finished_at=now)
                 self._reporter.put(running.ended(ended) if completes else running)
+                self._reporter.event("Normal", "Pulled", already_present(spec.image), spec)
+                self._reporter.event("Normal", "Created", f"Created container: {spec.name}", spec)
+                self._reporter.event("Normal", "Started", f"Started container {spec.name}", spec)
             await self._reporter.publish()
         await self._deleted.wait()
         await self._delete_pod()

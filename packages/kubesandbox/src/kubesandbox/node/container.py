@@ -235,6 +235,11 @@ class Prober:
         return why_not
 
 
+def already_present(image: str) -> str:
+    """Returns the message of the Event Pulled about an image that the node has."""
+    return f'Container image "{image}" already present on machine'
+
+
 class Puller:
     """The image puller of one container, which also reports Events and waiting reasons."""
 
@@ -249,7 +254,7 @@ class Puller:
         # An image that the node has is used as the pull policy allows.
         local_image = await asyncio.to_thread(self._images.local, name) if policy != "Always" else None
         if local_image is not None:
-            self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
+            self._reporter.event("Normal", "Pulled", already_present(name), self._spec)
             return local_image
         if policy == "Never":
             message = f'Container image "{name}" is not present with pull policy of Never'

@@ -7,7 +7,6 @@ later patch has the current state. Conditions that others set are kept.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Literal
 
 import structlog
@@ -20,6 +19,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubesandbox.controllers.controller_loop import Reports
 from kubesandbox.controllers.owned_pods import PODS, event_about
 from kubesandbox.node import pod_status as podstatus
 from kubesandbox.node.pod_status import ContainerRecord, StatusInput, Verdict, resumed_record
@@ -45,7 +45,7 @@ class Reporter:
         self._published: JSON = {}
         self._publishing = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._events: set[asyncio.Task[None]] = set()
+        self._events = Reports()
 
     def record(self, name: str) -> ContainerRecord:
         """Returns the current record of a container."""
@@ -97,18 +97,12 @@ class Reporter:
         """Creates an Event in the background, about the pod itself if `spec` is None."""
         part = "" if spec is None else f"spec.{'initContainers' if spec.is_init else 'containers'}{{{spec.name}}}"
         source = {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")}
-        call = event_about(
+        report = event_about(
             self.pod, PODS, type_=type_, reason=reason, message=message, source=source, now=self._clock.now(),
             field_path=part,
         )  # fmt: skip
 
-        async def send() -> None:
-            with suppress(KubeError, DecodeError):
-                await self._client.send(call)
-
-        sending = asyncio.create_task(send())
-        self._events.add(sending)
-        sending.add_done_callback(self._events.discard)
+        self._events.start(self._client, report)
 
     def _compute_status(self) -> JSON:
         inputs = StatusInput(
