@@ -147,7 +147,7 @@ def test_every_runbook_says_what_to_do() -> None:
 
 
 def _rows() -> list[tuple[str, str, str]]:
-    part = SECURITY[SECURITY.index("## What you need") : SECURITY.index("## What the target may do")]
+    part = SECURITY[SECURITY.index("## Rights of users") : SECURITY.index("## Rights of the target")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:2] == "| "]
     return [(right, why, needed) for right, why, needed in rows[1:]]
 

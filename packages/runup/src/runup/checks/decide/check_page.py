@@ -38,7 +38,7 @@ def page(check: Check) -> str:
         opening = next((opening for opening in OPENINGS if paragraph.startswith(opening)), "")
         parts.append(f"**{opening}**{paragraph.removeprefix(opening).removeprefix(':')}")
     quoted_messages = "\n".join(f"> {message}" for message in messages(check))
-    parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
+    parts += [f"**For example**, before an update from {_SOURCE} to {_TARGET}, the following:"]
     parts += [f"```yaml\n{check.example.strip()}\n```", f"is reported as\n\n{quoted_messages}"]
     return "\n\n".join(parts) + "\n"
 

@@ -1,15 +1,15 @@
 """An admission policy that refuses needs parameters of a kind that the cluster does not have.
 
-Applies when a ValidatingAdmissionPolicy has failurePolicy Fail and a paramKind that no CustomResourceDefinition makes
-and that is not built in, and a binding puts it into force, with whatever action: the policy cannot be compiled, and
-its failurePolicy decides. It is critical if the policy's matchConstraints are for something that an update writes, as
-for webhooks, or say nothing; else it is a warning.
+Applies when a ValidatingAdmissionPolicy has failurePolicy Fail, has a binding, and has a paramKind that is neither
+built in nor defined by a CustomResourceDefinition. The API server cannot compile such a policy, and applies its
+failurePolicy. The risk is critical if the policy's matchConstraints match requests of an update or are empty; otherwise
+it is a warning.
 
-Why it matters: every request that the policy matches is refused, the update's own among them.
+Why it matters: the API server refuses every request that the policy matches, including those of the update.
 
 Remedy: install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
 
-Accepting it means that what the policy matches cannot be written.
+Accepting it means that objects that the policy matches cannot be written.
 
 Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); apiserver,
 `pkg/admission/plugin/policy/validating/dispatcher.go` (no action is asked about an error of configuration); the

@@ -5,10 +5,9 @@ ValidatingAdmissionPolicy or MutatingAdmissionPolicy names, or of its binding, w
 other rules there do not name the same resources for the same operations in a version that stays. Only groups that the
 table of removed versions knows are evaluated. matchPolicy Equivalent changes nothing: the API server converts between
 the versions that it serves, and a removed version is not one of them; a rule that also names a version that stays is
-fine. MutatingAdmissionPolicies that cannot be listed count as none before Kubernetes 1.36, which serves them by
-default.
+fine. Before Kubernetes 1.36, which serves MutatingAdmissionPolicies by default, a failed list of them counts as empty.
 
-Why it matters: the policy refuses and changes nothing any more, and nobody says so: what it guarded is unguarded.
+Why it matters: the policy no longer refuses or changes any request, and no error shows that it has no effect.
 
 Remedy: name a version in the rule that the target serves, or `*`; `oc get validatingadmissionpolicies -o yaml` shows
 the rules.

@@ -6,8 +6,8 @@ missing or Unknown.
 Why it matters: discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
 all APIs (the operators of the release among them) fail or are slow.
 
-Remedy: bring the pods behind it up; where its Service is gone, delete the APIService or install what it belonged to
-again. `oc get apiservices` shows it available.
+Remedy: start the pods of its Service. If the Service was deleted, delete the APIService or reinstall the component
+that it belongs to. `oc get apiservices` shows it available.
 
 Accepting it means that discovery stays incomplete during the update.
 

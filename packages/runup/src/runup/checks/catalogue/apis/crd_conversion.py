@@ -1,16 +1,16 @@
-"""Objects of a kind cannot be read in all its versions, because nobody answers its conversion webhook.
+"""Objects of a kind cannot be read in all its versions, because its conversion webhook does not answer.
 
 Applies when a CustomResourceDefinition converts by a webhook, its objects may be stored in a version (that of
 `status.storedVersions`, or the storage version) that is not the only one served, and the webhook cannot answer: its
-Service is missing, lacks the port or has no ready pod, or its caBundle has no certificate that is valid. Where all
-objects are stored in one version that is served, only requests in the other versions fail, and it is less grave.
+Service is missing, lacks the port or has no ready pod, or its caBundle has no certificate that is valid. If all
+objects are stored in one served version, only requests in the other versions fail, and the severity is lower.
 
-Why it matters: whatever lists the kind in another version fails, also the garbage collector and the deletion of
-namespaces; an operator of the release that reads it stops.
+Why it matters: clients that list the kind in another version fail, including the garbage collector and the namespace
+controller. An operator of the release that reads the kind stops.
 
-Remedy: what the finding says about the cause; `oc get KIND -A` works again then.
+Remedy: remove the cause that the finding names; `oc get KIND -A` then works again.
 
-Accepting it means that these objects cannot be read for the time being.
+Accepting it means that these objects cannot be read until the webhook answers.
 
 Source of the rule: kubernetes, `apiextensions-apiserver/pkg/apiserver/conversion` (no webhook is called for objects
 that are stored in the version that is asked for) and `pkg/util/proxy` of apiserver (how a Service is reached).

@@ -1,4 +1,4 @@
-"""A definition of a kind is not in force, or on its way out.
+"""A CustomResourceDefinition is not established, or is being deleted.
 
 Applies when a CustomResourceDefinition says NamesAccepted=False, Established=False, or Terminating=True. A definition
 without the condition Established, which the API server sets on each, is Unknown.
@@ -6,7 +6,8 @@ without the condition Established, which the API server sets on each, is Unknown
 Why it matters: its kind is not served, or its objects are being deleted; a release that brings the definition, or whose
 operator reads the kind, waits for it.
 
-Remedy: `oc describe crd NAME` says why: another definition has its names, or an object's finalizer holds it up.
+Remedy: `oc describe crd NAME` says why: another definition has its names, or the finalizer of an object blocks the
+deletion.
 
 Accepting it means that clients that need the kind may wait.
 

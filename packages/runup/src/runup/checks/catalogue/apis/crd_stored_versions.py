@@ -1,18 +1,19 @@
 """Objects may still be stored in a version of their kind that the target's definition does not have.
 
 Applies when the target's own manifests bring a CustomResourceDefinition, the cluster has one of that name, and
-`status.storedVersions` names a version that is not in the target's `spec.versions`. A release whose manifests cannot be
-read is Unknown, and so is a definition without storedVersions that has such a version. Without a ClusterVersion nothing
-brings definitions but add-ons; there a definition counts whose own `spec.versions` do not have a version that it
-stores, as a warning.
+`status.storedVersions` names a version that is not in the target's `spec.versions`. The result is Unknown if the
+manifests of the release cannot be read, or if a definition with such a version has no storedVersions. On clusters
+without a ClusterVersion, only add-ons install definitions. There the check warns about a definition that stores a
+version that is missing in its own `spec.versions`.
 
 Why it matters: the API server refuses such a definition, so the update stops at it.
 
 Remedy: rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc replace
 -f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`; `oc get
-crd NAME -o jsonpath='{.status.storedVersions}'` shows what is left.
+crd NAME -o jsonpath='{.status.storedVersions}'` shows the remaining versions.
 
-Accepting it means that the update stops there.
+Accepting it means that the update stops
+there.
 
 Source of the rule: kubernetes, `apiextensions-apiserver/pkg/apis/apiextensions/validation` (a stored version must
 appear in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and karpenter#2157.

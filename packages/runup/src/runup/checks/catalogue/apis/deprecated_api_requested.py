@@ -1,13 +1,14 @@
-"""Clients ask for versions of APIs that the target still serves, and one of the next three minor versions does not.
+"""Clients use API versions that the target still serves, and that one of the next three minor versions removes.
 
-Applies when an APIRequestCount says that a version was asked for within the last day by something else than a known
-scanner or the platform itself, and that it is removed one to three minor versions of Kubernetes after the target's. All
+Applies when an APIRequestCount reports requests for a version within the last day by clients other than known scanners
+and the platform, and the version is removed one to three minor versions of Kubernetes after that of the target. All
 such versions are one risk.
 
 Why it matters: this update does not break these clients, but one of the next three minor versions will, unless they are
 changed before.
 
-Remedy: plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
+Remedy: plan the change of the clients that the finding names; `oc get apirequestcounts` shows which clients still use
+these versions.
 
 Accepting it is right for this update.
 

@@ -1,4 +1,4 @@
-"""Accounts may open a shell or a port of a pod by `get` alone, and the target asks for `create`.
+"""Accounts may open a shell or a port of a pod with the verb `get` alone, and the target requires `create`.
 
 Applies when the update crosses Kubernetes 1.35, and a Role or ClusterRole grants `get` of pods/exec, pods/attach or
 pods/portforward by name without `create`, and is bound to somebody to whom no other role that is bound there grants

@@ -1,16 +1,16 @@
-"""Clients ask for versions of APIs that the target's API server does not serve any more.
+"""Clients use API versions that the target's API server no longer serves.
 
-Applies when a version was asked for that is removed in a Kubernetes release up to the target's. On OpenShift an
-APIRequestCount says that it was within the last day, and by whom: neither a scanner that lists whatever there is nor
-the platform itself counts, that is the control plane, kubelets, and accounts in namespaces that ClusterOperators name
-as theirs; where the count does not say when its version is removed, the table of removed versions does. With
-`--api-metrics` the metric `apiserver_requested_deprecated_apis` says that it was since the API server started. Live
-requests are the strongest evidence that there is: nobody is held back for an old annotation.
+Applies when clients requested a version that a Kubernetes release up to the target's removes. On OpenShift, an
+APIRequestCount shows the clients of the last day. Scanners that list every kind do not count, and neither does the
+platform: the control plane, kubelets, and service accounts in namespaces of ClusterOperators. If the APIRequestCount
+does not name the release that removes its version, the table of removed versions does. With `--api-metrics` the metric
+`apiserver_requested_deprecated_apis` shows requests since the API server started. An old annotation is not evidence of
+a request.
 
-Why it matters: the client gets 404 from the moment the API server is updated: what it manages stops.
+Why it matters: once the API server is updated, the client gets 404 and can no longer manage its objects.
 
 Remedy: update or reconfigure these clients. The audit log names them (annotation `k8s.io/removed-release`). On
-OpenShift `oc get apirequestcounts NAME -o yaml` shows how the requests of the last hours go to none.
+OpenShift `oc get apirequestcounts NAME -o yaml` shows the requests of the last hours.
 
 Accepting it means that these clients may fail.
 

@@ -1,17 +1,17 @@
-"""Somebody writes objects in a version of a built-in API that the target does not serve.
+"""Clients write objects in a version of a built-in API that the target does not serve.
 
 Applies when an object shows that a client writes it in a version that is removed between the Kubernetes of the cluster
 and that of the target. How severe that is depends on the evidence, which each finding names: an entry in
 `managedFields` of the last 30 days is critical; a manifest in such a version that `kubectl apply` or Argo CD applied
 last (annotation `kubectl.kubernetes.io/last-applied-configuration`) is a warning; an older entry, or one without a
 time, is for information. A newer write of the same manager in a version that stays cancels its older ones. Entries of
-the control plane itself do not count: the target writes its own. Objects of a kind without a common version of cluster
-and target are a warning, with any manager. Where no object of a kind has `managedFields`, which kubectl hides by
-default, the check is Unknown. Where the target's Kubernetes is newer than the table of removed versions, an entry in an
-alpha or beta version that the table does not have is Unknown.
+the control plane itself do not count: the target writes its own. Objects of a kind that cluster and target serve in no
+common version are a warning, regardless of their manager. Where no object of a kind has `managedFields`, which kubectl
+hides by default, the check is Unknown. Where the target's Kubernetes is newer than the table of removed versions, an
+entry in an alpha or beta version that the table does not have is Unknown.
 
-Why it matters: the next write of that manager fails: an operator stops, a pipeline breaks. The objects themselves stay
-readable in the versions that are left. Objects of a kind without such a version cannot be read after the update.
+Why it matters: the next write of that manager fails: an operator or a pipeline fails. The objects stay readable in the
+versions that the target serves. Objects of a kind without such a version cannot be read after the update.
 
 Remedy: change what the manager applies to a version that the target serves, and apply it once; `kubectl get KIND NAME
 -o yaml --show-managed-fields` shows the entry changed. Keep and delete objects that the target cannot read.

@@ -1,16 +1,16 @@
-"""The cluster holds or writes what the minor version before does not serve, so the way back would lose it.
+"""The cluster has objects that the previous minor version does not serve, so a rollback would lose them.
 
 Applies when the target is the minor version before the source, and there is an object of a kind that the target has in
 no version, or one whose `managedFields` have an entry of the last 30 days in a version that came after the target. The
 manager is named. Entries of the control plane and of kubelets do not count: they are rolled back, too.
 
-Why it matters: after the way back, objects of a kind that the API server does not have stay in etcd, where nobody sees
-them, and the next write of a manager in a version that is not served fails.
+Why it matters: after the rollback, objects of a kind that the API server does not have stay in etcd and cannot be
+read. The next write of a manager in a version that is not served fails.
 
-Remedy: before the way back, delete objects of such kinds, or keep them as files; change what the manager applies to a
-version that both minor versions serve.
+Remedy: before the rollback, save objects of such kinds as files or delete them; change the manager to a version that
+both minor versions serve.
 
-Accepting it means that these objects are out of reach, and that these managers' writes fail, until the cluster is
+Accepting it means that these objects cannot be read, and that the writes of these managers fail, until the cluster is
 updated again.
 
 Source of the rule: the kinds that each minor version of `k8s.io/api` has, as the table `data/api-lifecycle.yaml` has

@@ -2,7 +2,7 @@
 
 Applies when a StorageVersionMigration has the condition Failed.
 
-Why it matters: what is still stored in an old version cannot be read by an API server that does not know it any more.
+Why it matters: an API server cannot read objects that are stored in a version that it no longer knows.
 
 Remedy: `oc get storageversionmigration NAME -o yaml` says why. Fix that, then recreate the object without its status,
 because the migrator never retries a failed one, and no controller recreates it: `oc get storageversionmigration NAME -o

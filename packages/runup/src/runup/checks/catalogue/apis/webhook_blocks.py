@@ -1,4 +1,4 @@
-"""An admission webhook that nobody answers would refuse what the update writes.
+"""An admission webhook that does not answer would refuse writes of the update.
 
 Applies when a webhook has failurePolicy Fail, is called for a request that an update sends, and cannot answer.
 docs/reference/update-writes.md lists these requests; those for objects of the target's manifests count as well, where
@@ -6,14 +6,15 @@ these are given. A webhook cannot answer if its Service is missing, lacks the po
 caBundle has no certificate that is valid and lasts for an update: a week, or a tenth of its life if that is less. It
 also applies when a single pod answers, and the webhook must admit that pod itself: when its node is drained, no pod
 admits the next one. If the webhook has match conditions, which depend on the requests themselves, the result is
-Unknown. A webhook that is reached by a URL is not checked, and an objectSelector that needs a label counts for users'
-pods alone. A rule about versions that the cluster does not serve any more calls no webhook.
+Unknown. A webhook that is configured with a URL is not checked. An objectSelector that requires a label counts for
+users' pods only. A rule about versions that the cluster no longer serves calls no webhook.
 
-Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
-of a drained node are not recreated, and the webhook's own pods may be among them.
+Why it matters: the API server calls the webhook first and, without an answer, refuses the request: operators cannot
+write, pods of a drained node are not recreated, and the webhook's own pods may be among them.
 
-Remedy: what the finding says about the cause: bring its pods up, fix port or caBundle, delete the configuration of what
-is gone, or exclude namespaces with a namespaceSelector; `oc get pods -n NAMESPACE` shows its pods ready.
+Remedy: remove the cause that the finding names: start the webhook's pods, fix its port or caBundle, delete the
+configuration of a webhook that was uninstalled, or exclude namespaces with a namespaceSelector; `oc get pods -n
+NAMESPACE` shows its pods ready.
 
 Accepting it means that the update may stop until somebody deletes the webhook.
 

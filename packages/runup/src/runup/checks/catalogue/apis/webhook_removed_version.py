@@ -1,12 +1,13 @@
-"""An admission webhook is asked only about API versions that the target does not serve.
+"""An admission webhook has rules only for API versions that the target does not serve.
 
 Applies when the target's Kubernetes serves none of the resources in the versions that a rule of the webhook names,
 while the cluster's serves some, and its other rules do not name the same resources for the same operations in a version
-that stays: a rule about CREATE is no stand-in for one about DELETE. Only groups that the table of removed versions
+that stays. A rule about CREATE does not replace a rule about DELETE. Only groups that the table of removed versions
 knows are evaluated. matchPolicy Equivalent changes nothing: the API server converts between the versions that it
 serves, and a removed version is not one of them.
 
-Why it matters: the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
+Why it matters: the API server no longer calls such a webhook and reports no error, so the policy of the webhook has no
+effect.
 
 Remedy: give the rule a version that stays; `oc get validatingwebhookconfigurations -o yaml` shows the rules.
 

@@ -1,17 +1,19 @@
-"""A certificate authority of the control plane ends soon.
+"""A certificate authority of the control plane expires soon.
 
 Applies when the authority of the cluster (ConfigMap `kube-root-ca.crt`, key `ca.crt`), of clients (ConfigMap
 `extension-apiserver-authentication`, key `client-ca-file`) or of the front proxy (there,
 `requestheader-client-ca-file`), each in kube-system, has ended or ends within 90 days: a warning, and critical within
-seven. Of several certificates the one that is valid longest counts. Secrets and files of nodes are not read.
+seven. If there are several certificates, the one with the latest expiry counts. Secrets and files of nodes are not
+read.
 
-Why it matters: what the authority has signed is refused from that moment on: kubelets, controllers and aggregated API
-servers lose the API server, and an update stops in the middle. `kubeadm upgrade` renews certificates, and no authority.
+Why it matters: certificates that the authority signed are refused once it has expired: kubelets, controllers and
+aggregated API servers lose the API server, and an update stops in the middle. `kubeadm upgrade` renews certificates
+but not authorities.
 
 Remedy: rotate the authority before the update
 (<https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/>).
 
-Accepting it means that the time may run out during the update.
+Accepting it means that the authority may expire during the update.
 
 Source of the rule: kubernetes, `cmd/kubeadm/app/phases/certs` (authorities are made once, for ten years);
 `pkg/controlplane/controller/clusterauthenticationtrust` (the ConfigMap of clients and the front proxy).

@@ -1,18 +1,18 @@
-"""A certificate authority of the cluster ends within days, and there is no newer one.
+"""A certificate authority of the cluster expires within days, and there is no newer one.
 
 Applies when, of a bundle in a ConfigMap of `openshift-config-managed` (key `ca-bundle.crt`), the certificate that is
 valid longest has ended, or ends within seven days and was not renewed when four fifths of its life were over, as
-authorities are. The first ones of a cluster live for a day: these are on time until the last fifth of it. Secrets are
-not read: certificates that only a Secret holds are not evaluated, and the operators that own them speak of them in
-their ClusterOperator.
+authorities are. The first authorities of a cluster are valid for one day and may be renewed in the last fifth of that
+day. Secrets are not read: certificates that exist only in a Secret are not evaluated. The operators that own them
+report them in their ClusterOperator.
 
-Why it matters: what trusts this bundle refuses every connection from that moment on, and an update that is on its way
-then stops in the middle.
+Why it matters: clients that trust this bundle refuse every connection once the authority has expired, and an update in
+progress stops.
 
-Remedy: see which operator owns the bundle (`oc -n openshift-config-managed describe cm NAME`) and why it does not renew
-it; where a pool is paused, resume it.
+Remedy: find out which operator owns the bundle (`oc -n openshift-config-managed describe cm NAME`) and why it does not
+renew the bundle; if a pool is paused, resume it.
 
-Accepting it means that the time may run out during the update.
+Accepting it means that the authority may expire during the update.
 
 Source of the rule: openshift/library-go, `pkg/operator/certrotation` (needNewSigningCertKeyPair).
 """

@@ -6,11 +6,11 @@ OpenStack, whose versions are those of Kubernetes) that is, or one that is newer
 without pods, such as a managed one, is not checked.
 
 Why it matters: of API servers that are two minor versions apart, the older one may drop fields that the newer one
-stored. A controller that is newer than an API server asks for what that server does not have.
+stored. A controller that is newer than an API server requests API versions that the server does not have.
 
 Remedy: bring every node of the control plane to one minor version before the next one.
 
-Accepting it is supported by nobody.
+Accepting it is not supported.
 
 Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-apiserver> (the newest and the oldest
 are one minor version apart) and #kube-controller-manager-kube-scheduler-and-cloud-controller-manager (never newer,

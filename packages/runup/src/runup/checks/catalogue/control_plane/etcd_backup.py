@@ -1,15 +1,14 @@
 """The newest backup of etcd failed.
 
-Applies when, of the EtcdBackups of the cluster that came to an end, the newest has the condition BackupFailed. One that
-the operator skipped (BackupSkipped), or that still runs, does not count. If there are EtcdBackups and none reports its
-end, the result is Unknown. A cluster without EtcdBackups is not evaluated: backups may be made in other ways, of which
-the cluster knows nothing.
+Applies when the newest finished EtcdBackup of the cluster has the condition BackupFailed. Backups that the operator
+skipped (BackupSkipped) and backups in progress do not count. If there are EtcdBackups and none of them is finished, the
+result is Unknown. A cluster without EtcdBackups is not evaluated, since backups may be made outside the cluster.
 
 Why it matters: only a backup can undo an update that went wrong.
 
-Remedy: see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
+Remedy: see `oc describe etcdbackup NAME`, and make a successful backup before the update.
 
-Accepting it means to have no backup, or one of another kind.
+Accepting it is right where another kind of backup exists.
 
 Source of the rule: cluster-etcd-operator, `pkg/operator/backupcontroller` (conditions of EtcdBackup).
 """

@@ -5,8 +5,8 @@ Applies when the cluster has two etcd members: two static pods of etcd (label `c
 A control plane of the topology DualReplica is left out, where Pacemaker fences nodes and runs etcd. An etcd that
 neither pods nor nodes show, such as an external or a managed one, is not checked.
 
-Why it matters: the update restarts the nodes of the control plane one by one. With one of two members away, etcd takes
-no writes, and the API server answers no request that needs them.
+Why it matters: the update restarts the nodes of the control plane one by one. While one of two members is down, etcd
+accepts no writes, and the API server fails requests that write.
 
 Remedy: add a third node to the control plane before the update, or remove the second one; `kubectl get pods -A -l
 component=etcd` lists the members.

@@ -1,4 +1,4 @@
-"""Members of etcd are of a version from which the target's etcd cannot be reached safely.
+"""Members of etcd run a version that cannot be updated safely to the target's etcd.
 
 Applies when etcd has several members, a pod in kube-system runs an image of etcd before 3.5.26, and the target is
 Kubernetes 1.34 or later, whose kubeadm and RKE2 bring etcd 3.6. An etcd that runs elsewhere, such as an external or

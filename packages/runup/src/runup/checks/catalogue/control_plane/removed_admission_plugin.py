@@ -1,11 +1,11 @@
-"""An admission plug-in is named that the target's API server does not have.
+"""An admission plug-in is configured that the target's API server does not have.
 
 Applies when `unsupportedConfigOverrides` of the API server's operator turns on or off a plug-in that is removed in a
-minor version up to the target's. Where the target is newer than the table, a plug-in that is named is Unknown.
+minor version up to the target's. Where the target is newer than the table, a configured plug-in is Unknown.
 
 Why it matters: the API server ends with `unknown admission plugin`: the roll-out of the control plane stops.
 
-Remedy: take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
+Remedy: remove the plug-in from the configuration that the risk names; Pod Security admission replaces it.
 
 Accepting it means that the API server may not start.
 

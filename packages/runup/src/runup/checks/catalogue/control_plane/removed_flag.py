@@ -1,12 +1,12 @@
-"""A flag is set that the target's component does not know.
+"""A flag is set that the component of the target does not know.
 
 Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager or kube-scheduler
 gives its component a flag that is removed in a minor version up to the target's. Where the target is newer than the
 table, a flag that is set is Unknown.
 
-Why it matters: a component that is given an unknown flag prints it and ends: the roll-out of the control plane stops.
+Why it matters: a component exits with an error if it gets an unknown flag, and the roll-out of the control plane stops.
 
-Remedy: take the flag out where the risk says.
+Remedy: remove the flag from the configuration that the risk names.
 
 Accepting it means that the component may not start.
 

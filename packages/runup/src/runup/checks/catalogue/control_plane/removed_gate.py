@@ -4,9 +4,9 @@ Applies when a KubeletConfig, the FeatureGate's own set or an operator's `unsupp
 that is removed in a minor version up to the target's. Where the target is newer than the table, a gate that is set is
 Unknown.
 
-Why it matters: a component that is given an unknown gate does not start: a kubelet takes its node with it.
+Why it matters: a component with an unknown gate does not start. If it is a kubelet, its node becomes NotReady.
 
-Remedy: take the gate out where the risk says; it has had no effect since it was graduated.
+Remedy: remove the gate from the configuration that the risk names; a gate has no effect once it has graduated.
 
 Accepting it means that the component may not start.
 

@@ -1,4 +1,4 @@
-"""A component of the control plane, a kubelet or kube-proxy is given what the target's does not take.
+"""A component of the control plane, a kubelet or kube-proxy has a setting that the target's version does not accept.
 
 Applies when a flag or an admission plug-in is removed in a minor version up to the target's, or came after it; when a
 feature gate is removed, came later, or is set against the value that the target locks it to; and when a value has
@@ -9,11 +9,10 @@ in `kube-system`. Files on nodes (`kubeadm-flags.env`, a kubelet's own configura
 not read. A minor version that is not released is reported as planned. A setting that the components of no minor version
 have is Unknown, and where the target is newer than the tables, all other settings are.
 
-Why it matters: a component that does not know what it is given prints it and ends: the control plane stays down, or the
-node's kubelet.
+Why it matters: a component with an unknown setting exits with an error, so the control plane or the kubelet of the
+node stays down.
 
-Remedy: take it out where the risk says, before the update; a gate that is locked or removed has had no effect of its
-own since.
+Remedy: remove the setting before the update, where the risk names it; a gate that is locked or removed has no effect.
 
 Accepting it means that the component does not start.
 

@@ -3,12 +3,12 @@
 Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager, kube-scheduler,
 etcd, authentication, openshift-apiserver or openshift-controller-manager is set, also to an empty object.
 
-Why it matters: the operator says Upgradeable=False for it, and the target's component has never been tried with it.
+Why it matters: the operator reports Upgradeable=False because of it, and the target's component is not tested with it.
 
-Remedy: `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
-Upgradeable condition then says True.
+Remedy: `oc edit kubeapiserver cluster` (or what the finding names) and remove the overrides; the operator's Upgradeable
+condition is then True.
 
-Accepting it means to take a configuration into the target that nobody has tried.
+Accepting it means that the target runs with an untested configuration.
 
 Source of the rule: openshift/library-go, `pkg/operator/unsupportedconfigoverridescontroller`, which the operators of
 all static pods (`pkg/operator/staticpod/controllers.go`: etcd is one) and those of authentication, openshift-apiserver

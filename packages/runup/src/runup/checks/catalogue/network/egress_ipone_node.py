@@ -1,4 +1,4 @@
-"""EgressIPs have one node alone, and no other to move to.
+"""EgressIPs have only one node, and cannot move to another.
 
 Applies when at most one node that is ready is selected for an EgressIP: by its egressNodeSelector, or by the label
 `k8s.ovn.org/egress-assignable` without one. A cluster whose infrastructure is a single node gets no finding.

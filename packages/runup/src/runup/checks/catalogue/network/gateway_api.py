@@ -8,8 +8,8 @@ gateway.networking.x-k8s.io.
 Why it matters: from 4.19 on the ingress operator brings these definitions itself, of one version and of the standard
 channel. With others it says Degraded, and the update stops; fields that its definitions lack are lost from objects.
 
-Remedy: back the objects up, and delete or replace the definitions before the update, together with whatever installed
-them; `oc get crd | grep -F gateway.networking` shows them.
+Remedy: back the objects up, and delete or replace the definitions and the component that installed them before the
+update; `oc get crd | grep -F gateway.networking` shows them.
 
 Accepting it is right for definitions that are those of the target's version.
 

@@ -1,18 +1,18 @@
-"""Routers have no node to go to while one of theirs is updated.
+"""Routers have no free node to move to while one of their nodes is updated.
 
 Applies when an IngressController of type HostNetwork asks for as many routers as there are nodes that may run one, or
 more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, unless it has
 tolerations, not tainted. The result is Unknown for a controller that names no strategy in its status or spec. A cluster
 with a single node gets no finding.
 
-Why it matters: such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
-Pending until the node is back: there is one router fewer for that time, and a load balancer that does not ask for
-health sends requests to nobody.
+Why it matters: such a router takes ports of its node, so that no node runs two. When a node is drained its router
+stays Pending until the node is back: there is one router fewer for that time, and a load balancer without health
+checks still sends requests to its node.
 
-Remedy: add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows where
-they are.
+Remedy: add a node to the placement, or reduce the replicas by one; `oc -n openshift-ingress get pods -o wide` shows
+the nodes of the routers.
 
-Accepting it is right where the others can do the work, and the load balancer asks for health.
+Accepting it is right where the other routers can serve all traffic, and the load balancer checks their health.
 
 Source of the rule: the OpenShift documentation of the endpoint publishing strategy HostNetwork (n replicas need at
 least n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (default placement: role worker).

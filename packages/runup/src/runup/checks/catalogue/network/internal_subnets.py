@@ -1,4 +1,4 @@
-"""A network of the cluster is one that OVN-Kubernetes uses for itself.
+"""A network of the cluster overlaps with an internal network of OVN-Kubernetes.
 
 Applies when the cluster's network is OVNKubernetes, and its pod or service network overlaps with the join subnet
 (100.64.0.0/16 unless the network operator's configuration names another) or, for a target of 4.14 or later, with the

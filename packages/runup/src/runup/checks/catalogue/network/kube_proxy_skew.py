@@ -5,10 +5,10 @@ older than 1.25), or newer. It is not updated with the nodes where it is a separ
 several minor versions that kube-proxy becomes too old for only later, the finding is informational, since kubeadm and
 others update it with each step; where it is an add-on, it is a warning.
 
-Why it matters: kube-proxy of such a version is not known to understand the API server: Services may lead nowhere, on
+Why it matters: kube-proxy of such a version is not known to understand the API server: Services may stop working on
 every node at once.
 
-Remedy: update kube-proxy first, to the version that the cluster runs now at least.
+Remedy: update kube-proxy first, at least to the version that the cluster runs now.
 
 Accepting it is right where this version was tried with the target.
 

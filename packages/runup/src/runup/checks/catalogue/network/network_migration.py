@@ -6,11 +6,11 @@ Applies when the network's configuration asks for another type than the one in f
 Why it matters: half of the nodes may have one network and half the other. An update restarts them all, and the operator
 of the target may not know the old one.
 
-Remedy: finish the migration or take it back, then empty `spec.migration` (`oc patch network.operator.openshift.io
+Remedy: finish or revert the migration, then empty `spec.migration` (`oc patch network.operator.openshift.io
 cluster --type=merge -p '{"spec":{"migration":null}}'`); `oc get network.config cluster -o yaml` shows one type and no
 migration.
 
-Accepting it is supported by nobody.
+Accepting it is not supported.
 
 Source of the rule: openshift/api, `config/v1` (NetworkStatus) and `operator/v1` (NetworkMigration);
 cluster-network-operator, `pkg/names` (NetworkTypeMigrationInProgress).

@@ -1,4 +1,4 @@
-"""The cluster's network plug-in is not in the target any more.
+"""The target no longer has the network plug-in of the cluster.
 
 Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is 4.17 (4.15) or later.
 
@@ -7,7 +7,7 @@ Why it matters: the network operator refuses the update; forced, the pods have n
 Remedy: migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration); `oc get
 network cluster -o jsonpath='{.status.networkType}'` says OVNKubernetes then.
 
-Accepting it is supported by nobody.
+Accepting it is not supported.
 
 Source of the rule: the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.15 (Kuryr); CVO's readiness checks.
 """

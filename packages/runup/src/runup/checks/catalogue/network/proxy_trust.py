@@ -1,14 +1,14 @@
-"""The certificate authorities by which the cluster trusts its proxy are missing or over.
+"""The certificate authorities that the cluster trusts its proxy with are missing or have expired.
 
 Applies when Proxy `cluster` names a ConfigMap of `openshift-config` as trustedCA that is not there, that has no
-certificate, or whose certificates have all ended. It is a warning where the last of them ends within seven days, in the
-middle of an update perhaps.
+certificate, or whose certificates have all ended. It is a warning if the last of them expires within seven days,
+possibly during the update.
 
 Why it matters: images of the target are pulled through that proxy.
 
-Remedy: give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says Degraded=False.
+Remedy: write a valid bundle into the ConfigMap, under the key `ca-bundle.crt`; `oc get co network` says Degraded=False.
 
-Accepting it means that the target's images may not come.
+Accepting it means that the target's images may not be pulled.
 
 Source of the rule: cluster-network-operator, `pkg/controller/proxyconfig` (trustedCA).
 """

@@ -6,11 +6,12 @@ that has the running release's repository too does not keep the target away: the
 entry out, or uses it only as far as mirrors take its place.
 
 Why it matters: the container runtime of each node refuses the image, so the preflight's and the update's own pods end
-in ImagePullBackOff, and the update stops where it begins.
+in ImagePullBackOff, and the update stops at its beginning.
 
-Remedy: name the registry in `spec.registrySources.allowedRegistries`, or take it out of `blockedRegistries` (`oc edit
-image.config.openshift.io cluster`), and wait until the pools are updated. A mirror does not help by itself: the policy
-is about the name that is asked for.
+Remedy: name the registry in
+`spec.registrySources.allowedRegistries`, or take it out of `blockedRegistries` (`oc edit image.config.openshift.io
+cluster`), and wait until the pools are updated. A mirror does not help by itself: the policy is about the name that is
+asked for.
 
 Accepting it means that the update stops at its first image.
 

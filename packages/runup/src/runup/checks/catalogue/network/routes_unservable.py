@@ -1,4 +1,4 @@
-"""The routers of the next minor version will refuse routes that are served today.
+"""The routers of the next minor version will refuse routes that they serve today.
 
 Applies when a router has set condition UnservableInFutureVersions of a Route to True: the Route's certificate or its
 settings are such that the next minor version does not take them, as certificates signed with SHA-1 in 4.16. Routers
@@ -6,12 +6,12 @@ before 4.15 do not set that condition. So for an update from before 4.16 to 4.16
 with a certificate (`certificate`, `caCertificate`, `destinationCACertificate`) that an authority signed with SHA-1 or
 MD5. A self-signed certificate is accepted.
 
-Why it matters: what is reached by these routes is not reached any more once the routers are updated.
+Why it matters: services behind these routes cannot be reached once the routers are updated.
 
-Remedy: `oc -n NAMESPACE describe route NAME` has the router's reason; give the Route a certificate that is taken, and
-the router clears the condition.
+Remedy: `oc -n NAMESPACE describe route NAME` shows the router's reason; give the Route a certificate that the next
+version accepts, and the router clears the condition.
 
-Accepting it means that these routes end with the update.
+Accepting it means that these routes stop working with the update.
 
 Source of the rule: openshift/api `route/v1` (RouteUnservableInFutureVersions), openshift/router `upgrade_validation`,
 and the admin gate of cluster-ingress-operator 4.15 for it; openshift/router 4.16, `pkg/router/routeapihelpers`

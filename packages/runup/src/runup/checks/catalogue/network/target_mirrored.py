@@ -1,15 +1,16 @@
-"""The target's image can be pulled from mirrors alone.
+"""The target's image can only be pulled from mirrors.
 
 Applies when an ImageDigestMirrorSet has mirrors for the repository of the target's image and mirrorSourcePolicy
 NeverContactSource. Of several sources that cover it the most specific counts. It is critical where no mirror may be
-used: no mirror exists, or Image `cluster` blocks the registry of each. As long as the target's image is not known, the
-repository of the running release is taken for its: if no such source covers it nothing is said, else it is Unknown.
+used: no mirror exists, or Image `cluster` blocks the registry of each. If the target's image is not known, the check
+uses the repository of the running release: without a source that covers this repository there is no finding, otherwise
+the result is Unknown.
 
-Why it matters: what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
-ImagePullBackOff, and the update stops where it begins.
+Why it matters: images that are not in a mirror cannot be pulled: pods of a release that was not mirrored end in
+ImagePullBackOff, and the update stops at its beginning.
 
-Remedy: mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and try
-one of them: `oc adm release info MIRROR@DIGEST`.
+Remedy: mirror the target release with its images and
+signatures first (`oc adm release mirror`, `oc mirror`), and try one of them: `oc adm release info MIRROR@DIGEST`.
 
 Accepting it is right once the release is in the mirror.
 

@@ -3,7 +3,7 @@
 Applies when the nodes run k3s, the update crosses Kubernetes 1.32, whose k3s brings Traefik 3, and there is an
 IngressRoute, IngressRouteTCP, Middleware or TLSOption of the group `traefik.containo.us`.
 
-Why it matters: Traefik 3 reads the group `traefik.io` alone: what these objects route is not reachable any more.
+Why it matters: Traefik 3 reads only the group `traefik.io`, so the routes of these objects stop working.
 
 Remedy: write them in `traefik.io/v1alpha1`, which Traefik 2.10 and later read, before the update.
 

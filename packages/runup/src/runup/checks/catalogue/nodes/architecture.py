@@ -1,11 +1,12 @@
-"""Nodes of several architectures, and a release for one of them.
+"""The cluster has nodes of several architectures and a release for one of them.
 
 Applies when Nodes report more than one architecture and ClusterVersion says that its release is for one. Its
 `status.desired.architecture` is Multi or empty, and the message of its condition ReleaseAccepted names the
 architecture. Clusters before 4.20 leave the field empty by default, so without the message the result is Unknown there.
 A node that reports no architecture is Unknown too, unless the release is for several.
 
-Why it matters: an update stays with the architecture that it has: nodes of another get images that they cannot run.
+Why it matters: an update keeps the architecture of the release, so nodes of another architecture get images that they
+cannot run.
 
 Remedy: migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
 

@@ -6,9 +6,9 @@ operator does not keep that MachineSet's image up to date (MachineConfiguration 
 when the same object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the
 machine-config operator refuse minor updates from 4.21 on. All such images are one risk.
 
-Why it matters: boot images are not updated with the cluster by themselves. A node that starts from an old one must take
-the step to the release's operating system at its first start, and from RHEL 8 that is not sure to succeed: a cluster
-that has to replace or add a machine during the update does not get it.
+Why it matters: boot images are not updated automatically with the cluster. A node that starts from an old image must
+update to the release's operating system at its first start, which may fail from RHEL 8. A machine that is replaced or
+added during the update then does not become a node.
 
 Remedy: let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
 spec.managedBootImages), or put an image of today's release into the MachineSet; in mode Manual write its version down.

@@ -9,7 +9,7 @@ Why it matters: the kubelet of such a node does not start any more.
 Remedy: `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
 pools (`oc get mcp`); old Java and Node.js runtimes may need an update first.
 
-Accepting it is supported by nobody: the nodes do not come back.
+Accepting it is not supported: the nodes do not start again.
 
 Source of the rule: openshift/enhancements, `machine-config/mco-cgroupsv2-support.md`; Kubernetes KEP-5573, as the table
 `data/minimums.yaml` has them.

@@ -1,4 +1,4 @@
-"""The cluster has no room for the pods of a node that is drained.
+"""The cluster has no capacity for the pods of a drained node.
 
 Applies when what the pods of a pool's fullest nodes ask for (as many nodes as the pool takes down at once) is more,
 in cpu or in memory, than all other nodes have left together. Nodes on which these pods cannot be scheduled (cordoned,
@@ -7,7 +7,7 @@ Pods of DaemonSets and of the node itself do not move, and do not count. A clust
 
 Why it matters: pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
 
-Remedy: add a node, or take load away; the risk is gone with the next look.
+Remedy: add a node or reduce the load; the risk disappears with the next evaluation.
 
 Accepting it means that some pods wait while each node is updated.
 

@@ -2,7 +2,7 @@
 
 Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
 verification failed; the finding has the reason, and the stage where it says more than Done. A validation that is not
-finished is Unknown. A cluster that has Modules but no validation is reported with severity info: nobody has looked. The
+finished is Unknown. A cluster that has Modules but no validation gets a finding of severity info. The
 status is read in both forms, the operator's v1beta1 and v1beta2. Validations about the target itself are reported by
 KernelModulesNotReady, which also looks at the images; a validation of another release, or of a kernel that the target
 is known not to have, is no risk of the target. A finding of both a PreflightValidationOCP and its PreflightValidations

@@ -1,16 +1,16 @@
-"""Machines that the cluster made are broken.
+"""Machines of the cluster failed.
 
 Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
-or has been on its way out for two hours. All such Machines are one risk. A Machine without a phase, which the machine
+or has been in deletion for two hours. All such Machines are one risk. A Machine without a phase, which the machine
 controller sets when it first handles the Machine, is Unknown.
 
-Why it matters: a failed machine is never fixed by itself: its node is missing where a drain needs the room, and a
-MachineSet that wants it does not make another.
+Why it matters: a failed machine is never fixed by itself: a drain lacks the capacity of its node, and its MachineSet
+does not create another machine.
 
 Remedy: `oc describe machine NAME -n openshift-machine-api` says why. Once that is fixed, delete a machine that has an
-owner: its MachineSet, or the ControlPlaneMachineSet, makes a new one. One without an owner is not recreated.
+owner: its MachineSet or the ControlPlaneMachineSet creates another. A machine without an owner is not recreated.
 
-Accepting it means that the cluster has room enough without them.
+Accepting it is right where the cluster has enough capacity without them.
 
 Source of the rule: openshift/machine-api-operator, phases of Machines (Failed is final; Provisioned becomes Running
 with its node).

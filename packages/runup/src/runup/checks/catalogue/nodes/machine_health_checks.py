@@ -1,8 +1,8 @@
 """Machines may be replaced while their nodes are only being updated.
 
-Applies when a MachineHealthCheck that has machines is not paused (annotation `cluster.x-k8s.io/paused`), takes a node
-that is not Ready for unhealthy, and may do something about it (maxUnhealthy, of which shares are rounded down, is at
-least 1). A MachineHealthCheck that waits for other conditions alone is not reported. All others are one risk.
+Applies when a MachineHealthCheck that has machines is not paused (annotation `cluster.x-k8s.io/paused`), treats a node
+that is not Ready as unhealthy, and may remediate it (maxUnhealthy is at least 1; percentages are rounded down). A
+MachineHealthCheck that only uses other conditions is not reported. All others are one risk.
 
 Why it matters: a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
 machine is rebooted again or deleted in the middle of it.

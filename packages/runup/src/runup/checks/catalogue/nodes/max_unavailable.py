@@ -1,4 +1,4 @@
-"""More than one node of the control plane may be taken down at once.
+"""More than one node of the control plane may be updated at once.
 
 Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines, and
 more than one machine.
@@ -7,7 +7,7 @@ Why it matters: with two of three members away etcd has no quorum, and the clust
 
 Remedy: `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
 
-Accepting it is supported by nobody.
+Accepting it is not supported.
 
 Source of the rule: the OpenShift documentation of MachineConfigPools (maxUnavailable of the control plane must be 1),
 and machine-config-operator, `pkg/controller/node` (shares are rounded down, and at least 1).

@@ -6,13 +6,13 @@ report a version is Unknown. Which node belongs to which pool is decided as the 
 nodes belong to no pool: another operator updates them, to its own kubelets. Without a ClusterVersion, patch releases of
 one minor version are for information.
 
-Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
-release behind, and the distance that Kubernetes supports counts from the oldest.
+Why it matters: an update is incomplete or in progress. Some nodes are one release behind, and the version skew that
+Kubernetes supports counts from the oldest node.
 
-Remedy: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: then `oc get
-nodes` shows one version.
+Remedy: find out why the pool does not finish (`oc get mcp`, `oc describe node NAME`). Let the pool finish first: then
+`oc get nodes` shows one version.
 
-Accepting it means to update from two releases at once.
+Accepting it means that the update starts from two releases.
 
 Source of the rule: machine-config-operator, `pkg/helpers` (GetPoolsForNode); kubernetes, version skew policy.
 """

@@ -1,6 +1,7 @@
 """Nodes run out of disk, memory or processes, or have no network.
 
-Applies when a Node says DiskPressure, MemoryPressure, PIDPressure or NetworkUnavailable. All such Nodes are one risk.
+Applies when a Node has the condition DiskPressure,
+MemoryPressure, PIDPressure or NetworkUnavailable. All such Nodes are one risk.
 
 Why it matters: such a node evicts pods and takes no new ones; the target's images, several gigabytes, do not fit on a
 disk that is full.

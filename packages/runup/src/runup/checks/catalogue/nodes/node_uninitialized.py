@@ -1,15 +1,15 @@
-"""Nodes that never came into service: a taint of their first minutes is still there.
+"""Nodes never became usable: they still have a taint that is removed at initialization.
 
 Applies when a Node has the taint `node.cloudprovider.kubernetes.io/uninitialized` or
 `node.kubernetes.io/network-unavailable` and is older than an hour.
 
-Why it matters: nothing is scheduled there, although the node may say Ready: the room that a drain needs is missing, and
-what removes the taint (the cloud's controller, the network) does not work.
+Why it matters: no pod is scheduled to the node, although it may be Ready. A drain lacks its capacity, and the component
+that removes the taint (the cloud controller manager or the network plug-in) does not work.
 
 Remedy: see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows the
 taint gone.
 
-Accepting it means that the cluster has room enough without them.
+Accepting it is right where the cluster has enough capacity without them.
 
 Source of the rule: kubernetes, `cloud-provider/api/well_known_taints.go` and the node lifecycle controller.
 """

@@ -1,4 +1,4 @@
-"""Some nodes run a Red Hat Enterprise Linux made of packages, which the target has no support for.
+"""Some nodes run package-based Red Hat Enterprise Linux, which the target does not support.
 
 Applies when a Node's osImage is Red Hat Enterprise Linux and not its CoreOS, and the target is 4.19 or later. The image
 counts, not the label `node.openshift.io/os_id`: from 4.19 on CoreOS calls itself `rhel`, too. Where a cluster below
@@ -9,7 +9,7 @@ operator of 4.18 refuses the update because of them.
 
 Remedy: add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
 
-Accepting it is supported by nobody.
+Accepting it is not supported.
 
 Source of the rule: the release notes of OpenShift 4.19 (removed features, package-based RHEL compute machines), and its
 page on preparing to update from 4.18 to a newer version.

@@ -1,4 +1,4 @@
-"""Kubelets wait for certificates that nobody signs.
+"""Kubelets wait for certificates that are not signed.
 
 Applies when CertificateSigningRequests of kubelets (client or serving) have been open for ten minutes or more: neither
 approved nor denied.
@@ -6,9 +6,9 @@ approved nor denied.
 Why it matters: the machine approver signs such requests within seconds. Where it does not, nodes that the update
 restarts do not come back, or their logs and metrics cannot be read.
 
-Remedy: see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
+Remedy: see the requestors (`oc get csr`), and approve the legitimate requests: `oc adm certificate approve NAME`.
 
-Accepting it means that these nodes may drop out.
+Accepting it means that these nodes may become NotReady.
 
 Source of the rule: openshift/cluster-machine-approver; kubernetes, `certificates.k8s.io/v1` signer names.
 """

@@ -1,11 +1,11 @@
-"""An update of an installed operator waits for somebody's approval.
+"""An update of an installed operator waits for approval.
 
 Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All such plans are one
-risk. A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for
-it. If no Subscription there names a version, each plan counts.
+risk. A plan that brings no version to which a Subscription of its namespace goes is superseded and does not count. If
+no Subscription of the namespace names a version, every plan counts.
 
-Why it matters: the catalog has a newer version that nobody has taken; after the update of the cluster it may be too old
-a version to continue from.
+Why it matters: the catalog has a newer version that is not installed. After the update of the cluster, the installed
+version may be too old to update from.
 
 Remedy: look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
 '{"spec":{"approved":true}}'`; `oc get csv -n NAMESPACE` shows the new version.

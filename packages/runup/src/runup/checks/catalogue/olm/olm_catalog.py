@@ -1,14 +1,14 @@
-"""A catalog of operators cannot be reached, so nobody knows which updates there are.
+"""A catalog of operators cannot be reached, so available updates are unknown.
 
 Applies when a CatalogSource's connection is not READY (and not CONNECTING or IDLE, which pass). A CatalogSource that
 does not report its connection is Unknown.
 
-Why it matters: OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
-update back, also those of other catalogs.
+Why it matters: OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer blocks all
+updates, including those of other catalogs.
 
 Remedy: see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
 
-Accepting it means that operators are not updated until it answers.
+Accepting it means that operators are not updated until the catalog answers.
 
 Source of the rule: operator-lifecycle-manager, CatalogSource `status.connectionState` (gRPC connectivity states).
 """

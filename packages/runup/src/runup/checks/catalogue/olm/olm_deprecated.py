@@ -1,13 +1,13 @@
-"""An installed operator, its channel or its version is at the end of its life, as its catalog says.
+"""The catalog has deprecated an installed operator, its channel or its version.
 
 Applies when a Subscription has the condition PackageDeprecated, ChannelDeprecated or BundleDeprecated with status True.
 
-Why it matters: nobody makes updates for it any more; a later release of the cluster may not run it.
+Why it matters: it gets no updates any more, and may not run on a later release of the cluster.
 
-Remedy: what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
+Remedy: follow the catalog's message, which names another channel or another operator. `oc get subscription -A -o yaml`
 shows the condition gone.
 
-Accepting it means to continue with what nobody maintains.
+Accepting it means that the cluster keeps an operator without maintenance.
 
 Source of the rule: operator-lifecycle-manager, deprecations of file-based catalogs (`olm.deprecations`).
 """

@@ -1,4 +1,4 @@
-"""An operator of the newer OLM is not installed as asked for, or its package is at its end.
+"""A ClusterExtension is not installed as specified, or its package is deprecated.
 
 Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
 Progressing with reason Retrying, Blocked, InvalidConfiguration or ProgressDeadlineExceeded for ten minutes or more: its

@@ -1,14 +1,16 @@
-"""An operator that OLM installed is not in order.
+"""An operator that OLM installed has failed.
 
 Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or has been in Pending,
 InstallReady or Installing for an hour or more (one without a phase is Unknown: OLM has not handled it); when an
-InstallPlan that was approved is in phase Failed and no later one for the same operator came to its end; or when a
+InstallPlan that was approved is in phase Failed and no later one for the same operator was completed; or when a
 Subscription has had one of the conditions ResolutionFailed, BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing
 for ten minutes or more: its operator is not updated then.
 
-Why it matters: an operator that fails before the update does not get better by it, and its webhooks may hold others up.
+Why it matters: the update does not fix an operator that fails before it, and the webhooks of the operator may block
+other components.
 
-Remedy: `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
+Remedy: `oc describe csv NAME -n NAMESPACE` names the missing requirements; once they are met, `oc get csv -A` shows
+phase Succeeded.
 
 Accepting it means that this operator stays as it is.
 

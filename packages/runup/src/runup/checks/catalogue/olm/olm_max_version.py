@@ -2,12 +2,12 @@
 
 Applies when a ClusterServiceVersion that OLM installed has the property `olm.maxOpenShiftVersion` below the target's
 minor version. Each is a separate risk. A value that is not a version is Unknown, and the finding names it. The target
-is evaluated, not the next minor version alone: an operator that allows the next does not hold back that one, but may a
-jump.
+counts, not the next minor version: an operator that allows the next one does not block an update to it, but may block
+an update over several.
 
 Why it matters: OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
 
-Remedy: update the operator first to a version that allows the target, if need be out of another channel; `oc get csv -n
+Remedy: update the operator first to a version that allows the target, if necessary from another channel; `oc get csv -n
 NAMESPACE` shows the new one Succeeded.
 
 Accepting it means that this operator may fail on the target.

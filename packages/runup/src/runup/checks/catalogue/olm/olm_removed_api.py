@@ -3,7 +3,8 @@
 Applies when a ClusterServiceVersion's `spec.nativeAPIs` names a version of a built-in group that is removed in the
 target's Kubernetes.
 
-Why it matters: OLM finds the requirement missing after the update and sets the operator to Pending; it is not run.
+Why it matters: after the update, OLM finds the requirement missing and sets the operator to Pending, so it does not
+run.
 
 Remedy: update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
 

@@ -2,18 +2,19 @@
 
 Applies when the package of a Subscription is not in the target's catalog, its channel is not, or nothing in that
 channel is or follows the installed version; and when the catalog says that one of them is at the end of its life. Each
-Subscription is a separate risk. Which image its CatalogSource will have then is said by the target's own manifests, by
-the annotation `olm.catalogImageTemplate` for the target's Kubernetes, and for the four catalogs of the platform's
-marketplace by their tag, which is the release's minor version: `redhat-operator-index:v4.17`. A catalog that none of
-these changes stays as it is, and takes no way away. In a cluster the target reads the image itself
+Subscription is a separate risk. The image of a CatalogSource after the update comes from the target's manifests, from
+the annotation `olm.catalogImageTemplate` for the target's Kubernetes, or, for the four catalogs of the platform's
+marketplace, from their tag, which is the release's minor version: `redhat-operator-index:v4.17`. All other catalogs
+stay as they are, and are not a reason for a finding. In a cluster the target reads the image itself
 ([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or uses
 `--target-catalog SOURCE=IMAGE`. An unreadable catalog is Unknown for its operators alone.
 
-Why it matters: once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
-them gets no update any more, and one whose channel is gone stays where it is without a word.
+Why it matters: once the cluster is updated, its catalogs are those of its new minor version: an operator that is not
+in them gets no updates, and neither does one whose channel was removed; no error is reported.
 
 Remedy: change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
-updated; `oc get packagemanifest NAME -o yaml` shows those of today, `oc get subscription NAME -o yaml` what it has.
+updated; `oc get packagemanifest NAME -o yaml` shows the present channels, and `oc get subscription NAME -o yaml` the
+selected one.
 
 Accepting it means that this operator stays at its version.
 

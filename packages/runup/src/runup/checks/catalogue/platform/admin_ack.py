@@ -1,16 +1,16 @@
-"""The release asks an administrator to acknowledge something before the next minor version, and nobody has.
+"""The release requires an acknowledgement by an administrator before the next minor version, and it is missing.
 
 Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a separate risk,
 under the name that the cluster-version operator gives it. A gate without a text, or with an invalid name, applies. A
-cluster without the ConfigMap `admin-gates` is Unknown, because the operator refuses the update then.
-Where the target's manifests are not known, only the cluster's own gates are looked at, as the operator itself does:
-Clear then says nothing of gates that only the target or a release between has.
+cluster without the ConfigMap `admin-gates` is Unknown, because the operator then refuses the update. Where the
+target's manifests are not known, only the gates of the cluster are checked, as the operator does. A clear result then
+does not cover gates of the target or of a release in between.
 
-Why it matters: the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
-breaks applications.
+Why it matters: the update to the next minor version is refused, and the changes that the gate describes (usually
+removed APIs) may break applications.
 
-Remedy: what the gate's text says, then acknowledge it: `oc -n openshift-config patch cm admin-acks --type=merge -p
+Remedy: follow the gate's text, then acknowledge it: `oc -n openshift-config patch cm admin-acks --type=merge -p
 '{"data":{"GATE":"true"}}'`.
 
 Accepting it does not acknowledge the gate: the operator refuses the update all the same.

@@ -1,4 +1,4 @@
-"""A certificate ends within days, and its controller has not renewed it.
+"""A certificate expires within days, and its controller has not renewed it.
 
 Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past or no
 renewal is scheduled, or is not Ready and ends within seven days; or when all certificates of one name that a machine
@@ -7,13 +7,13 @@ hour ago or more, when its owner renews it. The life of such a certificate is de
 certificate without one is not evaluated. Secrets are not read: the check uses what other objects report of the
 certificates in them.
 
-Why it matters: what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
-trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.
+Why it matters: the certificate may expire during the update: calls of webhooks fail, routes and internal connections
+break, and nodes cannot reach the API server.
 
-Remedy: `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); a
-certificate of the platform is renewed by its operator, and comes to the nodes of a pool that is not paused.
+Remedy: `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); an
+operator renews each certificate of the platform, and nodes get it if their pool is not paused.
 
-Accepting it is right where it is replaced before its end.
+Accepting it is right where the certificate is replaced before it expires.
 
 Source of the rule: cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAfter, renewalTime); openshift/api,
 `machineconfiguration/v1` (MachineConfigPoolStatus, certExpirys); openshift/library-go, `pkg/operator/certrotation`.

@@ -1,4 +1,4 @@
-"""Accounts at the cloud are made by hand, and the target's have not been made yet.
+"""Cloud credentials are managed manually, and those of the target do not exist yet.
 
 Applies when CloudCredential says credentialsMode Manual and its annotation
 `cloudcredential.openshift.io/upgradeable-to` names no version as new as the target. The target's CredentialsRequests
@@ -6,7 +6,7 @@ that the cluster does not have are named, where its manifests can be read.
 
 Why it matters: a component of the target that needs a new account, or a new right, does not start.
 
-Remedy: make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
+Remedy: create the accounts from the target's CredentialsRequests (`ccoctl`, `oc adm release extract
 --credentials-requests`), then set the annotation to the target's version.
 
 Accepting it is right where the target needs nothing new.

@@ -1,14 +1,13 @@
-"""Somebody keeps the operator's hands off parts of the release: `spec.overrides` of ClusterVersion has an entry with
-`unmanaged: true`.
+"""Parts of the release are not managed: `spec.overrides` of ClusterVersion has an entry with `unmanaged: true`.
 
 Applies when there is such an entry, to updates between minor and major versions. The cluster itself says so, too,
 without a preflight and under the same name.
 
-Why it matters: what is not managed is not updated, and nobody has tried the new release next to the old part.
+Why it matters: unmanaged parts are not updated, and the new release is not tested with the old parts.
 
 Remedy: `oc get clusterversion version -o jsonpath='{.spec.overrides}'`, then remove the entries.
 
-Accepting it leaves these parts at the old release.
+Accepting it means that these parts stay at the old release.
 
 Source of the rule: cluster-version-operator, `pkg/risk/overrides`.
 """

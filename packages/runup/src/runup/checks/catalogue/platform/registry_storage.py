@@ -1,13 +1,13 @@
-"""The cluster's image registry keeps its images where the next drain deletes them.
+"""The cluster's image registry stores its images in an emptyDir, which the next drain deletes.
 
 Applies when the registry's configuration says managementState Managed and storage emptyDir.
 
-Why it matters: its pod moves when its node is drained, and all images that were pushed to it are gone: what was built
-from source cannot be pulled any more.
+Why it matters: when its node is drained, the pod moves and all images that were pushed to it are lost, such as images
+that were built in the cluster.
 
 Remedy: give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io cluster`).
 
-Accepting it is right where nobody pushes images to it.
+Accepting it is right where no images are pushed to the registry.
 
 Source of the rule: openshift/cluster-image-registry-operator, documentation of `storage.emptyDir` (not for production).
 """

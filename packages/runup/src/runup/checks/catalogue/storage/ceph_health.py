@@ -1,14 +1,14 @@
-"""The cluster's own storage is not healthy, and the update takes nodes of it away one by one.
+"""The storage of the cluster is not healthy, and the update restarts its nodes one by one.
 
-Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or HEALTH_WARN, which is less grave. A
-warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not reported.
-A CephCluster that does not report its health is Unknown.
+Applies when a CephCluster (Rook, OpenShift Data Foundation) reports HEALTH_ERR or, with a lower severity, HEALTH_WARN.
+A warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not
+reported. A CephCluster that does not report its health is Unknown.
 
 Why it matters: each drained node takes its disks out of the storage. Where data is not yet complete on the others,
 Rook's budgets keep the next node from being drained, or volumes stop.
 
-Remedy: `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be, and
-HEALTH_OK is said.
+Remedy: `oc describe cephcluster NAME -n NAMESPACE` shows Ceph's message; wait until all data is replicated and the
+health is HEALTH_OK.
 
 Accepting it is right for warnings that are not about data.
 

@@ -1,16 +1,16 @@
-"""A pod has a volume that it would not get again.
+"""A pod has a volume that would be lost after an eviction.
 
 Applies when a pod that a drain would move has a PersistentVolumeClaim that is being deleted, that has lost its volume
 (phase Lost), or that is not there any more. All such claims are one risk. It is critical if a claim was seen in this
 state; a claim that is not there may have been made after claims were listed, and before pods were.
 
 Why it matters: a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
-reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.
+reclaim policy Delete its data. A claim that has lost its volume, or was deleted, blocks the next pod permanently.
 
-Remedy: save the data and make the claim again before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows who
-has it.
+Remedy: save the data and recreate the claim before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows the
+pods that use it.
 
-Accepting it means that these pods do not come back, and that their data may be gone.
+Accepting it means that these pods are not recreated, and that their data may be lost.
 
 Source of the rule: the Kubernetes documentation of persistent volumes (Storage Object in Use Protection, phases of
 claims).

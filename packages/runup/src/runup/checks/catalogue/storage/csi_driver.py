@@ -6,7 +6,7 @@ driver that is just being restarted is registered again within a minute, and the
 Why it matters: the kubelet needs the driver to take a volume from a pod: on that node a pod with it does not end, so
 that the node is never drained and the update stops.
 
-Remedy: fix the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.
+Remedy: fix the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows the registered drivers.
 
 Accepting it means that these nodes may not be drained.
 
@@ -55,7 +55,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
             NAME,
             f"{count(len(stuck), 'volume')} cannot be taken from a pod, for want of a driver on the node: {listing}.",
             stuck,
-            fix="Fix the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.",
+            fix="Fix the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows the registered drivers.",
         )
 
 

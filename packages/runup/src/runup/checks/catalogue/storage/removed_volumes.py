@@ -2,18 +2,17 @@
 
 Applies when a PersistentVolume, a volume in the template of a Deployment, StatefulSet, DaemonSet or CronJob, or a
 volume of another pod is of an in-tree plug-in that is removed in a minor version up to the target's, and that no CSI
-driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo is one from the update to 1.33 on, where it is
-off by default, and from the update to 1.36 on, where nobody can switch it on. It also applies when a CSI driver
-replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume that
-no claim has (Available, Released) is mounted by nobody, and a workload without replicas and a CronJob that is
-suspended have no pods. For a target that is newer than the table and its planned rows, volumes of other in-tree
-plug-ins are Unknown.
+driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo counts from the update to 1.33 on, which
+disables gitRepo by default, and from 1.36 on, which does not allow enabling it. It also applies when a CSI driver
+replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume without
+a claim (Available, Released), a workload without replicas and a suspended CronJob do not count. For a target that is
+newer than the table and its planned rows, volumes of other in-tree plug-ins are Unknown.
 
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
 
 Remedy: copy the data to a volume of a CSI driver, or install the driver that replaces the plug-in; `kubectl get pv` and
-`kubectl get csinodes` show what is left. An init container that clones the repository replaces gitRepo.
+`kubectl get csinodes` show the remaining volumes. An init container that clones the repository replaces gitRepo.
 
 Accepting it means that these volumes cannot be mounted on the target.
 

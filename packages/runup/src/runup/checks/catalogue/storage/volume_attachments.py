@@ -1,14 +1,14 @@
-"""Volumes cannot be attached to a node, or taken from one.
+"""Volumes cannot be attached to a node or detached from one.
 
 Applies when a VolumeAttachment has an error of attaching or detaching that is ten minutes old or more, or is neither
-attached nor detached after ten minutes, without an error: nobody answers for its driver.
+attached nor detached after ten minutes, without an error: its driver does not respond.
 
-Why it matters: a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
-every node in turn.
+Why it matters: a drained node's pods come back elsewhere with their volumes. If attaching fails today, it also fails
+for every node during the update.
 
-Remedy: `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
+Remedy: `oc describe volumeattachment NAME` shows the driver's message; check the pods of its controller.
 
-Accepting it means that pods with these volumes may not come back.
+Accepting it means that pods with these volumes may not start again.
 
 Source of the rule: storage.k8s.io/v1 (VolumeAttachment `status.attachError` and `detachError`).
 """

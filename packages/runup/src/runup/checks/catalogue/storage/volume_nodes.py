@@ -1,4 +1,4 @@
-"""A pod has a volume that no node could mount again.
+"""A pod has a volume that no node can mount again.
 
 Applies when a pod that a drain would move has a PersistentVolume whose CSI driver no node has registered any more
 (CSINode), or whose nodeAffinity no node satisfies. All such pods are one risk. If exactly one of several nodes has the
@@ -6,10 +6,10 @@ driver registered, the risk is for information: the pod has no other place while
 
 Why it matters: the pod runs on a volume that was mounted earlier; once evicted it stays Pending or ContainerCreating.
 
-Remedy: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume asks
-for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
+Remedy: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume
+requires. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
 
-Accepting it means that these pods do not come back.
+Accepting it means that these pods do not start again.
 
 Source of the rule: storage.k8s.io/v1 (CSINode `spec.drivers`); core/v1 (PersistentVolume `spec.nodeAffinity`);
 kubernetes, `pkg/scheduler/framework/plugins/volumebinding`.

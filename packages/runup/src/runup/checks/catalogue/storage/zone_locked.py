@@ -5,8 +5,8 @@ other node of that zone takes its pod: it does not exist, is cordoned, not ready
 that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of one node,
 are not reported.
 
-Why it matters: while that node is updated its pod has no place to go: it is down until the node is back, whatever a
-disruption budget of other pods promises.
+Why it matters: while that node is updated, no other node can run its pod. The pod is down until the node is back,
+regardless of disruption budgets of other pods.
 
 Remedy: add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows where
 the volume can be.

@@ -1,14 +1,14 @@
-"""An add-on runs that nobody maintains any more.
+"""An add-on runs that is no longer maintained.
 
-Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. The risk is for
-information: what runs continues running.
+Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. The risk is
+informational: the add-on continues to run.
 
-Why it matters: no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
-fixed. Each update of the cluster takes it further from what it was tested with.
+Why it matters: no version will be built or tested for the target's Kubernetes, and faults are not fixed.
 
-Remedy: move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
+Remedy: move to the replacement that the finding names, before or after this update; `oc get pods -A -o yaml` shows the
+image.
 
-Accepting it is right for as long as it works and is guarded otherwise.
+Accepting it is right as long as it works and is protected by other means.
 
 Source of the rule: <https://kubernetes.io/blog/2025/11/11/ingress-nginx-retirement/>, as `data/addons.yaml` has it.
 """

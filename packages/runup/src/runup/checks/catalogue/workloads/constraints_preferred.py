@@ -1,4 +1,4 @@
-"""SecurityContextConstraints that everybody may use are preferred for the platform's pods.
+"""SecurityContextConstraints that all users may use take precedence for pods of the platform.
 
 Applies when SecurityContextConstraints would admit the next pods of a workload of the platform before the constraints
 that its present pods have: the pods' account may use them, they come first by priority, restrictions or name, and they

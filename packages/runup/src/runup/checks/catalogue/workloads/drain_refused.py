@@ -1,12 +1,12 @@
-"""Nodes that a drain would not empty: which pods cannot leave which node.
+"""Pods cannot be evicted, so a drain of their nodes would not finish.
 
 Applies when a pod that a drain of its node would evict has no owner that brings it back, is under more than one
 PodDisruptionBudget, or is under one that never allows an eviction. Each node is evaluated with all its pods and budgets
 together. A cluster of one node is not drained. Each group of nodes that are updated together is one risk.
 
-Why it matters: `oc adm drain` refuses a pod without an owner unless it is given `--force`, and tries for ever where the
-API server refuses the eviction. The node is not updated until somebody decides, or until the time limit of a service
-is over, which then deletes the pod all the same.
+Why it matters: `oc adm drain` refuses a pod without an owner unless it is given `--force`, and retries without end if
+the API server refuses the eviction. The node is not updated until an administrator intervenes, or until a managed
+service reaches its time limit and deletes the pod.
 
 Remedy: for each pod that is named: give it a Deployment, StatefulSet or Job, or delete it; leave it one budget; let
 that budget allow one disruption. `oc adm drain NODE --dry-run=server` tries it.

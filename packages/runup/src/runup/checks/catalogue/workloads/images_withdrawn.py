@@ -1,13 +1,13 @@
 """Pods that an update evicts run images that their registries no longer have.
 
 Applies when a pod that a drain evicts, and that a controller recreates, has an image of the table
-`data/withdrawn-images.yaml`. Whether the node that it comes to has the image, or a mirror has it, is not known.
+`data/withdrawn-images.yaml`. The check does not know whether the pod's next node or a mirror has the image.
 
 Why it matters: a pod that is recreated on another node stays in ImagePullBackOff there.
 
 Remedy: change the image in the workload's template before the update.
 
-Accepting it is right where a mirror has the image, or every node.
+Accepting it is right where a mirror or every node has the image.
 
 Source of the rule: the announcements that the rows of the table cite.
 """

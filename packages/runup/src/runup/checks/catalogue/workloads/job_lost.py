@@ -4,7 +4,7 @@ Applies when a Job that runs has a pod that a drain would move, and the eviction
 is used up by it, and no rule of its podFailurePolicy spares evicted pods (action Ignore for the condition
 DisruptionTarget). A Job that a CronJob made does not count: another one follows. All such Jobs are one risk.
 
-Why it matters: the Job fails for good, and what it had done in its time is lost.
+Why it matters: the Job fails permanently, and its work so far is lost.
 
 Remedy: let it end before its node is drained, or give Jobs like it a podFailurePolicy that ignores the condition
 DisruptionTarget.

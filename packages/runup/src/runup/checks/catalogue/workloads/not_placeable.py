@@ -1,4 +1,4 @@
-"""Pods run that no node would take again.
+"""Pods run that no node would accept again.
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and no node is left for its template: none
 has the labels that its nodeSelector or its required affinity demands, or the extended resources (devices) that it asks
@@ -14,7 +14,7 @@ Why it matters: a pod that is evicted stays Pending, and the workload shrinks wi
 Remedy: give a node the label again (`oc label node`), add the toleration to the template, or change its selector; `oc
 get nodes --show-labels` and `oc describe node NAME` show both sides.
 
-Accepting it means that these pods do not come back.
+Accepting it means that these pods do not start again.
 
 Source of the rule: the Kubernetes documentation of assigning pods to nodes (IgnoredDuringExecution) and of taints and
 tolerations; the OpenShift documentation of nodes, Placing pods on specific nodes using node selectors.

@@ -1,11 +1,11 @@
-"""All pods of a workload are on one node, and are gone together when it is drained.
+"""All pods of a workload are on one node and are evicted together when it is drained.
 
 Applies when a ReplicaSet or StatefulSet has two pods or more, all of them are on one node, and no PodDisruptionBudget
 selects them: with one, a drain takes them one after the other. Of the platform's namespaces, those count whose pods
 serve users: routers, the image registry, the console, authentication and monitoring. All such workloads are one risk. A
 cluster of one node gets no finding.
 
-Why it matters: somebody asked for more than one pod so that one is always there; while that node is updated none is.
+Why it matters: the workload has several pods so that one is always available; while that node is updated, none is.
 
 Remedy: spread them (`topologySpreadConstraints` or anti-affinity by `kubernetes.io/hostname`), or give them a
 PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows where they are.

@@ -1,15 +1,15 @@
-"""A StatefulSet does not make its pods again, because one before them is not ready.
+"""A StatefulSet does not recreate its pods, because an earlier pod is not ready.
 
-Applies when a StatefulSet makes its pods in order (podManagementPolicy OrderedReady, which is the default), and a pod
+Applies when a StatefulSet creates its pods in order (podManagementPolicy OrderedReady, which is the default), and a pod
 that does not recover (CrashLoopBackOff, ImagePullBackOff, Unschedulable, ...) comes before others that a drain would
 move. All such StatefulSets are one risk.
 
-Why it matters: its controller makes no pod before all those with a smaller number are ready: each pod that is evicted
-is gone until the broken one is fixed.
+Why it matters: its controller creates no pod before all pods with a lower ordinal are ready, so an evicted pod is not
+recreated until the broken pod is fixed.
 
 Remedy: fix the pod that is named: `oc describe pod NAME -n NAMESPACE`.
 
-Accepting it means that these pods do not come back by themselves.
+Accepting it means that these pods are not recreated automatically.
 
 Source of the rule: the Kubernetes documentation of StatefulSets (Deployment and Scaling Guarantees, Forced rollback).
 """

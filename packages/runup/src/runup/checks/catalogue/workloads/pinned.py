@@ -1,4 +1,4 @@
-"""Pods that may run on no other node are down for as long as theirs is updated.
+"""Pods that can run on no other node are down while their node is updated.
 
 Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
 nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
@@ -12,8 +12,8 @@ that other workloads take are not compared. A cluster of one node gets no findin
 Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
 
-Remedy: let another node have what is demanded (`oc label node`), ask for fewer replicas, or plan for the time: `oc get
-pods -n NAMESPACE -o wide` shows the node.
+Remedy: give another node the required labels or devices (`oc label node`), reduce the replicas, or plan for the
+downtime: `oc get pods -n NAMESPACE -o wide` shows the node.
 
 Accepting it is right where these workloads may be down for as long as a node takes.
 

@@ -13,7 +13,7 @@ update; an operator that does not reach the API server applies nothing.
 Remedy: add a policy that allows the traffic: from the API server to the port of the pods, or from the operator to the
 API server. Or delete the policy that denies it: `oc get networkpolicies -n NAMESPACE` lists them.
 
-Accepting it means that the update cannot use what is cut off.
+Accepting it means that the update cannot reach these pods.
 
 Source of the rule: the Kubernetes documentation of network policies (policies that select a pod add up; one without
 rules denies); the OpenShift documentation of network policies (traffic of host-network pods).

@@ -1,4 +1,4 @@
-"""Pods run that their namespace would not admit again.
+"""Pods run that their namespace would not admit today.
 
 Applies when a namespace demands a level of the Pod Security Standards (label `pod-security.kubernetes.io/enforce`), and
 a pod that a drain would move, and that a controller would recreate, violates it: it was there before the label, or
@@ -6,13 +6,13 @@ before the label became stricter. The label `enforce-version` chooses the rules 
 evaluated as it was admitted, with the settings of security context constraints, and not its template. All such pods are
 one risk.
 
-Why it matters: such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
-somebody notices.
+Why it matters: such a pod keeps running until its node is drained. It then cannot be recreated, and the workload stays
+down.
 
 Remedy: `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the pods;
 change their template, or the level of the namespace.
 
-Accepting it means that these pods do not come back.
+Accepting it means that these pods do not start again.
 
 Source of the rule: the Kubernetes documentation of Pod Security Admission and of the Pod Security Standards; the
 OpenShift documentation of authentication, Understanding and managing pod security admission (OpenShift synchronizes

@@ -1,12 +1,12 @@
-"""A workload lacks pods that its controller may not make.
+"""A workload lacks pods that its controller is not allowed to create.
 
 Applies when a Deployment has the condition ReplicaFailure: an attempt to make one of its pods was refused, by a
 quota, by pod security admission, by security context constraints or by a webhook. All such Deployments are one risk.
 
-Why it matters: what is refused now is refused for every pod that a drain evicts: such a workload loses its pods node by
+Why it matters: the same refusal applies to every pod that a drain evicts, so such a workload loses its pods node by
 node. A Deployment of the platform does not get the target's pods.
 
-Remedy: `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; fix what it names.
+Remedy: `oc describe replicaset NAME -n NAMESPACE` shows the refusal in its events; remove its cause.
 
 Accepting it means that these workloads shrink with each node that is drained.
 

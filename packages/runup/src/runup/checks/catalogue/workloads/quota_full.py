@@ -1,7 +1,7 @@
-"""A quota leaves no room for the pod that must be there before another one goes.
+"""A quota leaves no room for a pod that must start before another one is removed.
 
 Applies when a ResourceQuota without scopes leaves less than one more pod needs (its number, or the cpu or memory that
-the pods of the namespace request), and the namespace has something that needs one pod too many for a time: a virtual
+the pods of the namespace request), and the namespace has a workload that needs one additional pod for a time: a virtual
 machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
 maxSurge. It also applies when a quota is used beyond its limit, which was lowered later, or when the quota controller
 reports no usage of what the quota limits: pods that are evicted are not recreated. Otherwise a full quota is not
@@ -14,7 +14,7 @@ without its new pods holds up the update.
 
 Remedy: raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
 
-Accepting it is right where the room is made in time.
+Accepting it is right where the quota is raised in time.
 
 Source of the rule: the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods
 that end still count); apiserver, `pkg/admission/plugin/resourcequota` (hasUsageStats); apps/v1

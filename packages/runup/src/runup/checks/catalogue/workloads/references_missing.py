@@ -1,4 +1,4 @@
-"""Pods run that would not be admitted again, because something that they need is not there any more.
+"""Pods run that would not be admitted again, because an object that they need was deleted.
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and its template names a PriorityClass, a
 RuntimeClass, a ServiceAccount or a NetworkAttachmentDefinition (annotation `k8s.v1.cni.cncf.io/networks`) that the
@@ -7,13 +7,13 @@ limit too high for its request); or when such a pod was admitted by security con
 `openshift.io/scc`) that are gone, and needs more than the strictest ones give. ConfigMaps and Secrets are
 not looked at. All such workloads are one risk.
 
-Why it matters: whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the
-pod is refused, and the workload shrinks.
+Why it matters: these objects are needed when a pod is created, not while it runs. After the drain of its node the pod
+is refused, and the workload shrinks.
 
 Remedy: recreate what is missing, or change the template; `oc rollout restart` of one such workload shows whether its
 pods are admitted.
 
-Accepting it means that these pods do not come back.
+Accepting it means that these pods do not start again.
 
 Source of the rule: kubernetes, the admission plug-ins Priority, RuntimeClass, ServiceAccount and LimitRanger; the
 OpenShift documentation of managing security context constraints; the Kubernetes Network Custom Resource Definition

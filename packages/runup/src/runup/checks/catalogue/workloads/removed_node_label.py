@@ -9,7 +9,7 @@ workload can be scheduled.
 
 Remedy: write `node-role.kubernetes.io/control-plane`, which these nodes have since 1.20.
 
-Accepting it is right where somebody sets the label again.
+Accepting it is right where the label is set again.
 
 Source of the rule: Kubernetes, CHANGELOG-1.24, Urgent Upgrade Notes (kubeadm: the label is removed, #107533).
 """

@@ -1,11 +1,11 @@
-"""Pods of the platform cannot run: no node takes them, they do not start, or their containers end again and again.
+"""Pods of the platform cannot run: they are not scheduled, do not start, or their containers restart repeatedly.
 
 Applies when a pod in a namespace of the platform (`openshift-*`, `kube-*`) has a container in CrashLoopBackOff,
 ImagePullBackOff or a state like it, or has been Pending for ten minutes or more: Unschedulable, ContainerCreating, or
-without a word. A pod that is held back by a scheduling gate does not count. All such pods are one risk.
+without a reason. A pod that is held back by a scheduling gate does not count. All such pods are one risk.
 
-Why it matters: an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
-be pulled then, and an operator without its pods does not finish.
+Why it matters: an update pulls hundreds of images and restarts all of these pods. An image that cannot be pulled today
+cannot be pulled during the update, and an operator without pods does not finish.
 
 Remedy: `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes, or
 the container's own log.

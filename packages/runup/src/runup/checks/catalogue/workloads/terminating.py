@@ -1,15 +1,14 @@
-"""Objects are being deleted and do not go.
+"""Objects are being deleted, and their deletion does not finish.
 
-Applies when a namespace has been on its way out for an hour or more and is one of the platform (`kube-*`), or has pods
-that a drain would move; or when a pod on a node has been on its way out for an hour longer than the time that it was
-given to end. On OpenShift namespaces `openshift-*` are of the platform, too.
+Applies when a namespace has been in deletion for an hour or more and is one of the platform (`kube-*`), or has pods
+that a drain would move; or when a pod on a node has been in deletion for an hour longer than its grace period. On
+OpenShift namespaces `openshift-*` are of the platform, too.
 
-Why it matters: a pod that does not go holds up the drain of its node. A namespace of the platform that does not go may
-be one that the update deletes or recreates; in any such namespace no pod can be made, so that those that are evicted do
-not come back.
+Why it matters: a pod whose deletion does not finish blocks the drain of its node. A namespace of the platform may be
+one that the update deletes or recreates; in a namespace that is being deleted, evicted pods cannot be recreated.
 
-Remedy: `oc get namespace NAME -o yaml` names the kinds and finalizers that are left; for a pod see whether its node is
-there, and a finalizer on it. `oc get namespaces` shows it gone.
+Remedy: `oc get namespace NAME -o yaml` names the remaining kinds and finalizers; for a pod, check its finalizers and
+whether its node exists. `oc get namespaces` then no longer shows the namespace.
 
 Accepting it means that a drain may wait for these pods.
 

@@ -1,8 +1,8 @@
 """Pods may take longer to end than a drain waits.
 
 Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour. After that time the
-machine-config operator reports the drain as failed, and continues to try. Other tools that update nodes wait as long or
-less.
+machine-config operator reports the drain as failed, and continues to try. Other tools that update nodes wait for at
+most that time.
 
 Why it matters: a node that such a pod is on can hold up its pool for hours.
 

@@ -1,14 +1,14 @@
-"""Pods that nothing brings back: a drain deletes them for good.
+"""Pods have no controller, and a drain deletes them permanently.
 
 Applies when a pod outside the platform's namespaces runs on a node and has no controller. Pods that have ended, and
 those of the node itself, do not count. All such pods are one risk.
 
-Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
-node. The machine-config operator drains with force.
+Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it together with its data on the node.
+The machine-config operator drains with force.
 
 Remedy: give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
 
-Accepting it is right where nobody needs these pods any more.
+Accepting it is right where these pods are no longer needed.
 
 Source of the rule: kubectl drain (pkg/drain, unmanaged pods); machine-config-operator, `pkg/controller/drain`
 (Force).

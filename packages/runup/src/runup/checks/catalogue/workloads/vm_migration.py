@@ -1,11 +1,11 @@
-"""Virtual machines that must move when their node is drained, and cannot.
+"""Virtual machines must move when their node is drained, and cannot.
 
 Applies when a VirtualMachineInstance that runs has the evictionStrategy LiveMigrate and the condition LiveMigratable is
 False. If it names no strategy, that of the KubeVirt object counts; without one there, KubeVirt shuts the machine down.
 The result is Unknown if the condition is missing or Unknown, or if there is no KubeVirt object to ask.
 
-Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
-and with it its pool, stops.
+Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node
+stops, and so does the update of its pool.
 
 Remedy: shut the machine down before its node is drained, or fix what the condition names (a volume that only one node
 can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
