@@ -143,7 +143,7 @@ Row = tuple[str, str, str, str, str]
 
 def argued() -> set[Row]:
     """The table of docs/explanation/security.md."""
-    section = (ROOT / "docs" / "explanation" / "security.md").read_text().partition("## What the operator may do")[2]
+    section = (ROOT / "docs" / "explanation" / "security.md").read_text().partition("## Rights of the operator")[2]
     rows = re.findall(r"^\| (cluster|own namespace) \| (.*) \|$", section, re.MULTILINE)
     found = set()
     for where, rest in rows:
