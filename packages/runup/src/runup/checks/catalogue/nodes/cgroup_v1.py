@@ -4,7 +4,8 @@ Applies when the nodes' configuration (nodes.config.openshift.io) says cgroupMod
 later, or its Kubernetes is 1.35 or later. The mode is configured for the cluster; a node does not report which mode it
 runs.
 
-Why it matters: the kubelet of such a node does not start any more.
+Why it matters: the machine-config operator of 4.18 refuses the update (Upgradeable is False). The kubelet of such a
+node does not start any more.
 
 Remedy: `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
 pools (`oc get mcp`); old Java and Node.js runtimes may need an update first.

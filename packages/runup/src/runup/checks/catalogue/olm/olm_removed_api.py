@@ -3,15 +3,16 @@
 Applies when a ClusterServiceVersion's `spec.nativeAPIs` names a version of a built-in group that is removed in the
 target's Kubernetes.
 
-Why it matters: after the update, OLM finds the requirement missing and sets the operator to Pending, so it does not
-run.
+Why it matters: after the update, OLM finds the requirement missing and sets the operator to Failed, then to Pending.
+Its pods continue to run, but OLM neither repairs nor updates it.
 
 Remedy: update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
 
-Accepting it means that the operator may not run on the target.
+Accepting it means that the operator may not work on the target.
 
-Source of the rule: operator-framework/api, `operators/v1alpha1` (NativeAPIs are requirements), and the deprecation
-guide.
+Source of the rule: operator-framework/api, `operators/v1alpha1` (NativeAPIs are requirements);
+operator-lifecycle-manager, `pkg/controller/operators/olm` (requirements of an operator in phase Succeeded); the
+deprecation guide of Kubernetes.
 """
 
 from __future__ import annotations

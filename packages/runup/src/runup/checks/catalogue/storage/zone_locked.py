@@ -16,8 +16,8 @@ volume in a separate zone, is drained one after the other where it has a budget.
 
 Accepting it means that these pods are down while their node is updated.
 
-Source of the rule: Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` ("node(s) had volume node affinity
-conflict"); core/v1 (PersistentVolume `spec.nodeAffinity`).
+Source of the rule: Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` (ErrReasonNodeConflict);
+core/v1 (PersistentVolume `spec.nodeAffinity`).
 """
 
 from __future__ import annotations
