@@ -13,6 +13,7 @@ ZONED = 'apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: n}\nspec: {schedu
 SCALED = "apiVersion: %s\nkind: %s\nmetadata: {name: n}\nspec: {%s: {apiVersion: %s, kind: Deployment, name: web}}\n"
 VOLUME = "{spec: {volumes: [{name: v, %s: {}}]}}"
 WORKLOAD = "apiVersion: apps/v1\nkind: %s\nmetadata: {name: n}\nspec: {template: " + VOLUME + "}\n"
+STORED = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {%s: {}}}"
 JOBS = (
     "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: n}\nspec: {jobTemplate: {spec: {template: "
     + VOLUME
@@ -60,6 +61,9 @@ SCHEDULER, KUBEADM, AUDIT = "kubescheduler.config.k8s.io", "kubeadm.k8s.io", "au
         pytest.param(WORKLOAD % ("DaemonSet", "cephfs"), "1.30", "", id="a volume, before it is gone"),
         pytest.param(JOBS % "gitRepo", "1.33", "CronJob-Volume", id="a repository"),
         pytest.param(JOBS % "gitRepo", "1.32", "", id="a repository, before it is off"),
+        pytest.param(STORED % "rbd", "1.31", "PersistentVolume-Volume", id="a volume of a plug-in that is gone"),
+        pytest.param(STORED % "rbd", "1.30", "", id="a volume of a plug-in, before it is gone"),
+        pytest.param(STORED % "nfs", "1.36", "", id="a volume of a plug-in that stays"),
         pytest.param(JOBS % "emptyDir", "1.36", "", id="another volume"),
         pytest.param(
             CONFIG % (f"{SCHEDULER}/v1beta3", "KubeSchedulerConfiguration"),

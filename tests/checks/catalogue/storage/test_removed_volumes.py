@@ -20,6 +20,13 @@ def template(plugin: str) -> JSON:
 def workload(kind: str, plugin: str = "rbd", **spec: object) -> JSON:
     """A workload with such a template."""
     meta = {"name": "web", "namespace": "shop"}
+    if kind == "Job":
+        return {
+            "apiVersion": "batch/v1",
+            "kind": kind,
+            "metadata": meta,
+            "spec": {"template": template(plugin), **spec},
+        }
     if kind == "CronJob":
         spec = {"jobTemplate": {"spec": {"template": template(plugin)}}, **spec}
         return {"apiVersion": "batch/v1", "kind": kind, "metadata": meta, "spec": spec}
@@ -55,7 +62,15 @@ def update(source: str, target: str) -> object:
         pytest.param(workload("CronJob", suspend=True), False, id="a CronJob that is suspended"),
         pytest.param(pod(), True, id="a pod without a controller"),
         pytest.param(pod("Job"), True, id="a pod of a Job"),
-        pytest.param(pod("ReplicaSet"), False, id="a pod of a Deployment, which is named itself"),
+        pytest.param(pod("ReplicaSet"), True, id="a pod of a ReplicaSet without a Deployment"),
+        pytest.param(pod("ReplicationController"), True, id="a pod of a ReplicationController"),
+        pytest.param(workload("Job"), True, id="a Job without pods"),
+        pytest.param(workload("Job", suspend=True), False, id="a Job that is suspended"),
+        pytest.param(
+            workload("Job") | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+            False,
+            id="a Job that has ended",
+        ),
         pytest.param(pod(phase="Succeeded"), False, id="a pod that has ended"),
         pytest.param(workload("DaemonSet", "configMap"), False, id="a volume that stays"),
     ],
@@ -64,6 +79,16 @@ def test_where_a_volume_is_found(obj: JSON, is_told: bool) -> None:
     """In whatever makes pods, and in pods that nothing makes."""
     shown = findings(NAME, obj, to=update("1.30.9", "1.31.0"))
     assert [name for name, *_ in shown] == [NAME] * is_told
+
+
+@pytest.mark.parametrize("owner", ["web-6d94", "web"])
+def test_names_a_workload_and_not_its_pods(owner: str) -> None:
+    """The Deployment controller names its ReplicaSets NAME-HASH; a Job has its pods itself."""
+    made_by = "ReplicaSet" if owner != "web" else "Job"
+    made = pod(made_by)
+    made["metadata"]["ownerReferences"][0]["name"] = owner
+    shown = findings(NAME, made, workload("Deployment" if owner != "web" else "Job"), to=update("1.30.9", "1.31.0"))
+    assert [name for name, *_ in shown] == [NAME]
 
 
 @pytest.mark.parametrize(

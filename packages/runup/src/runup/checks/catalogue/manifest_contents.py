@@ -29,7 +29,7 @@ _TARGETS = {
 }
 # The first minor version that refuses a time zone in a schedule (kubernetes, pkg/apis/batch/validation).
 _NO_ZONE = 29
-_TEMPLATES = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
+_TEMPLATES = {"Pod": "spec", "PodTemplate": "template.spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "ReplicationController")
 _CLUSTER = (
     ("apiServer.extraArgs", "kube-apiserver"),
@@ -120,7 +120,7 @@ def _scale_targets(manifests: Sequence[Manifest], target: int) -> Iterator[Findi
 
 
 def _volumes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
-    """Yields the findings about pod templates with a volume of a plug-in that the target does not have."""
+    """Yields the findings about volumes, and pod templates with one, of a plug-in that the target does not have."""
     removed = removed_plugins(target)
     by_kind: dict[str, list[tuple[Manifest, set[str]]]] = {}
     for manifest in manifests:
@@ -128,6 +128,8 @@ def _volumes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
         listed = _at(manifest.content, f"{path}.volumes") if path else None
         volumes = [volume for volume in listed if isinstance(volume, dict)] if isinstance(listed, list) else []
         plugins = {key for volume in volumes for key in volume}
+        if manifest.kind == "PersistentVolume":
+            plugins = {*(_at(manifest.content, "spec") or ())}
         if plugins & removed:
             by_kind.setdefault(manifest.kind, []).append((manifest, plugins & removed))
     for kind, found in by_kind.items():

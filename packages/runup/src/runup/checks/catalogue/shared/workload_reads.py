@@ -140,14 +140,11 @@ class Workload(Object, frozen=True, kw_only=True):
 def _slim_workload(workload: Workload) -> Workload:
     """Returns the workload without its metadata and conditions, except for what checks ask about."""
     failure, template = find(workload.status.conditions, "ReplicaFailure"), workload.spec.template
-    volumes: tuple[dict[str, Any], ...] = tuple(
-        {key: {}} for volume in template.spec.volumes for key in volume if key in IN_TREE
-    )
     # A selector cannot be compared in a set, and the labels are long.
     placement = Affinity(node_affinity=template.spec.affinity.node_affinity)
     slim = Template(
         metadata=TemplateMeta(annotations=template.metadata.annotations),
-        spec=replace(template.spec, volumes=volumes, affinity=placement),
+        spec=replace(template.spec, volumes=_in_tree_volumes(template), affinity=placement),
     )
     return Workload(
         metadata=slim_metadata(workload),
@@ -168,7 +165,12 @@ def _keeps_apart(workload: Workload) -> bool:
     )
 
 
-def inline_plugins(workload: Workload) -> frozenset[str]:
+def _in_tree_volumes(template: Template) -> tuple[dict[str, Any], ...]:
+    """Returns the volumes of a template that are of in-tree plug-ins, as their names alone."""
+    return tuple({key: {}} for volume in template.spec.volumes for key in volume if key in IN_TREE)
+
+
+def inline_plugins(workload: Workload | Job) -> frozenset[str]:
     """Returns the in-tree plug-ins of the volumes that the workload's template has itself."""
     return frozenset(key for volume in workload.spec.template.spec.volumes for key in volume)
 
@@ -236,6 +238,65 @@ CRON_JOBS = Slim(
     type=ScheduledWorkload,
     keep=_slim_scheduled,
 )
+
+
+class ConditionPattern(Wire, frozen=True):
+    """A condition of a failed pod."""
+
+    type: str = ""
+
+
+class FailureRule(Wire, frozen=True):
+    """A rule of a Job's `podFailurePolicy` for failed pods with one of the conditions."""
+
+    action: str = ""
+    on_pod_conditions: tuple[ConditionPattern, ...] = ()
+
+
+class FailurePolicy(Wire, frozen=True):
+    """A Job's rules for failed pods."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+
+class JobSpec(Wire, frozen=True):
+    """`spec` of a Job."""
+
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    suspend: bool = False
+    pod_failure_policy: FailurePolicy = FailurePolicy()
+    template: Template = Template()
+
+
+class JobStatus(Wire, frozen=True):
+    """`status` of a Job."""
+
+    active: int = 0
+    failed: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True, kw_only=True):
+    """Pods that run to their end."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+def _slim_job(job: Job) -> Job:
+    """Returns the Job; of its template only the in-tree plug-ins of its volumes are kept."""
+    template = Template(spec=TemplateSpec(volumes=_in_tree_volumes(job.spec.template)))
+    return replace(job, spec=replace(job.spec, template=template))
+
+
+def has_ended(job: Job) -> bool:
+    """Returns whether the Job is complete or has failed."""
+    conditions = (find(job.status.conditions, name) for name in ("Complete", "Failed"))
+    return any(condition is not None and condition.status == "True" for condition in conditions)
+
+
+JOBS = Slim(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True, type=Job, keep=_slim_job)
 
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:

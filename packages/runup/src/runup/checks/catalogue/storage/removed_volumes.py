@@ -1,12 +1,12 @@
 """Volumes of a kind that the target's Kubernetes cannot mount.
 
-Applies when a PersistentVolume, a volume in the template of a Deployment, StatefulSet, DaemonSet or CronJob, or a
+Applies when a PersistentVolume, a volume in the template of a Deployment, StatefulSet, DaemonSet, CronJob or Job, or a
 volume of another pod is of an in-tree plug-in that is removed in a minor version up to the target's, and that no CSI
 driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo counts from the update to 1.33 on, which
 disables gitRepo by default, and from 1.36 on, which does not allow enabling it. It also applies when a CSI driver
 replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume without
-a claim (Available, Released), a workload without replicas and a suspended CronJob do not count. For a target that is
-newer than the table and its planned rows, volumes of other in-tree plug-ins are Unknown.
+a claim (Available, Released), a workload without replicas and a suspended CronJob or Job do not count. For a target
+that is newer than the table and its planned rows, volumes of other in-tree plug-ins are Unknown.
 
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
@@ -24,6 +24,7 @@ default); csi-translation-lib, `plugins` (the driver of each plug-in).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
@@ -38,7 +39,9 @@ from runup.checks.catalogue.shared.workload_reads import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    JOBS,
     STATEFUL_SETS,
+    has_ended,
     inline_plugins,
 )
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
@@ -50,6 +53,7 @@ from runup.checks.writing import (
     Findings,
     Slim,
     Snapshot,
+    Unreadable,
     declared,
     full_name,
     resource_of,
@@ -79,21 +83,14 @@ _DRIVERS = {
     "vsphereVolume": ("csi.vsphere.vmware.com", 25),
     "portworxVolume": ("pxd.portworx.com", 31),
 }
-# Controllers whose templates are read. Pods of others, and those without any, are read themselves.
-_CONTROLLERS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet"})
-
-
-def _has_own_volumes(pod: PlacedPod) -> bool:
-    owner = controller_of(pod.metadata.owner_references)
-    return (owner is None or owner.kind not in _CONTROLLERS) and pod.status.phase not in ENDED
-
-
-_PODS_WITH_PLUGINS = select_pods(lambda pods: [pod for pod in pods if pod.demands.plugins and _has_own_volumes(pod)])
+_PODS_WITH_PLUGINS = select_pods(
+    lambda pods: [pod for pod in pods if pod.demands.plugins and pod.status.phase not in ENDED]
+)
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of volumes in use, and of templates, with a volume plug-in that the target lacks."""
-    kinds = (VOLUMES, *_TEMPLATES, PODS)
+    kinds = (VOLUMES, *_TEMPLATES, JOBS, PODS)
     yield from yield_from_all(*(partial(_findings_of_kind, kind, snapshot, context) for kind in kinds))
 
 
@@ -103,10 +100,36 @@ def _with_plugins(kind: Slim, snapshot: Snapshot) -> Iterator[tuple[Object, froz
         used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
         yield from ((volume, frozenset(volume.spec.keys())) for volume in used)
     elif kind is PODS:
-        yield from ((pod, frozenset(pod.demands.plugins)) for pod in _PODS_WITH_PLUGINS(snapshot.listed(PODS)))
+        pods = _PODS_WITH_PLUGINS(snapshot.listed(PODS))
+        makers = _makers(snapshot) if pods else frozenset()
+        yield from ((pod, frozenset(pod.demands.plugins)) for pod in pods if _maker_of(pod) not in makers)
+    elif kind is JOBS:
+        jobs = [job for job in snapshot.listed(JOBS) if not job.spec.suspend and not has_ended(job)]
+        by_hand = [job for job in jobs if controller_of(job.metadata.owner_references) is None]
+        yield from ((job, inline_plugins(job)) for job in by_hand)
     else:
         running = [controller for controller in snapshot.listed(kind) if controller.spec.replicas]
         yield from ((controller, inline_plugins(controller)) for controller in running)
+
+
+def _makers(snapshot: Snapshot) -> frozenset[tuple[str, str, str]]:
+    """Returns (kind, namespace, name) of the workloads whose templates are read; their pods need not be named."""
+    makers: set[tuple[str, str, str]] = set()
+    for kind in (*_TEMPLATES, JOBS):
+        # A kind that cannot be read leaves its pods to be named themselves.
+        with suppress(Unreadable):
+            makers |= {(kind.kind, each.metadata.namespace, each.metadata.name) for each in snapshot.listed(kind)}
+    return frozenset(makers)
+
+
+def _maker_of(pod: PlacedPod) -> tuple[str, str, str] | None:
+    """Returns (kind, namespace, name) of the pod's controller; of a ReplicaSet, of its Deployment."""
+    owner = controller_of(pod.metadata.owner_references)
+    if owner is None:
+        return None
+    if owner.kind == "ReplicaSet":
+        return "Deployment", pod.metadata.namespace, owner.name.rpartition("-")[0]
+    return owner.kind, pod.metadata.namespace, owner.name
 
 
 def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findings:
@@ -192,7 +215,7 @@ CHECK = declared(
     run,
     NAME,
     "cluster-storage-operator",
-    reads=(VOLUMES, *_TEMPLATES, PODS, resource_of(CSINode)),
+    reads=(VOLUMES, *_TEMPLATES, JOBS, PODS, resource_of(CSINode)),
     rank=630,
     severity="critical",
 )

@@ -17,11 +17,10 @@ disruptions (DisruptionTarget).
 
 from __future__ import annotations
 
-from kubekit.api.conditions import find
-from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.rules.owners import controller_of
 from runup.checks.catalogue.shared.pods import PODS, is_drained, pods_by_namespace
-from runup.checks.writing import Context, Findings, Slim, Snapshot, count, declared, full_name, names_of, risk
+from runup.checks.catalogue.shared.workload_reads import JOBS, Job, has_ended
+from runup.checks.writing import Context, Findings, Snapshot, count, declared, full_name, names_of, risk
 from runup.rules.platform_namespaces import is_system
 
 NAME = "JobLostByDrain"
@@ -40,50 +39,6 @@ status: {phase: Running}
 """
 
 
-class ConditionPattern(Wire, frozen=True):
-    """A condition of a failed pod."""
-
-    type: str = ""
-
-
-class FailureRule(Wire, frozen=True):
-    """A rule of a Job's `podFailurePolicy` for failed pods with one of the conditions."""
-
-    action: str = ""
-    on_pod_conditions: tuple[ConditionPattern, ...] = ()
-
-
-class FailurePolicy(Wire, frozen=True):
-    """A Job's rules for failed pods."""
-
-    rules: tuple[FailureRule, ...] = ()
-
-
-class JobSpec(Wire, frozen=True):
-    """`spec` of a Job."""
-
-    backoff_limit: int | None = None
-    backoff_limit_per_index: int | None = None
-    suspend: bool = False
-    pod_failure_policy: FailurePolicy = FailurePolicy()
-
-
-class JobStatus(Wire, frozen=True):
-    """`status` of a Job."""
-
-    active: int = 0
-    failed: int = 0
-    conditions: tuple[Condition, ...] = ()
-
-
-class Job(Object, frozen=True, kw_only=True):
-    """Pods that run to their end."""
-
-    spec: JobSpec = JobSpec()
-    status: JobStatus = JobStatus()
-
-
-JOBS = Slim(group="batch", version="v1", kind="Job", plural="jobs", namespaced=True, type=Job)
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
@@ -117,10 +72,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
 def _ends_with_its_pod(job: Job) -> bool:
     """Returns whether the Job runs, and does not outlive one more failed pod."""
     spec, status = job.spec, job.status
-    ended = any(
-        (condition := find(status.conditions, name)) and condition.status == "True" for name in ("Complete", "Failed")
-    )
-    if ended or spec.suspend or not status.active or is_system(job.metadata.namespace):
+    if has_ended(job) or spec.suspend or not status.active or is_system(job.metadata.namespace):
         return False
     if any(owner.kind == "CronJob" for owner in job.metadata.owner_references) or (
         any(
