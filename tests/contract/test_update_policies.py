@@ -117,8 +117,8 @@ def test_59_a_stolen_token_cannot_do_more(installed: Api, spec: JSON, message: s
     ("method", "path", "body"),
     [
         ("PATCH", "/apis/update.runup.dev/v1alpha1/updatepolicies/cluster", {"spec": {"paused": False}}),
-        ("DELETE", f"{RUNS}/a", None),
-        ("PATCH", f"{RUNS}/a", {"spec": {"control": "Run"}}),
+        ("DELETE", "/apis/update.runup.dev/v1alpha1/updatepolicies/cluster", None),
+        ("POST", "/apis/update.runup.dev/v1alpha1/updateapprovals", {"metadata": {"name": "a"}}),
         ("PATCH", f"{VERSION}/version/status", {"status": {"history": []}}),
         ("GET", "/api/v1/namespaces/openshift-monitoring/secrets", None),
         ("GET", "/api/v1/namespaces/runup-update/secrets", None),
@@ -185,6 +185,73 @@ def test_what_may_change_in_a_run(installed: Api, spec: JSON, refused: str) -> N
     answer = installed.merge(f"{RUNS}/{made['metadata']['name']}", {"spec": spec})
     assert (answer.code == 200) is (not refused), answer.body
     assert not refused or refused in answer.message
+
+
+LABEL = {"update.runup.dev/policy": "cluster"}
+
+
+def created_run(api: Api, labels: JSON | None = None, step: str = "", **spec: Any) -> str:
+    """Creates a run as this user, and returns its name."""
+    body = run_json(**spec)
+    name = str(
+        api.post(RUNS, {**body, "metadata": {**body["metadata"], "labels": labels or {}}}).ok()["metadata"]["name"]
+    )
+    if step:
+        status = {"status": {"step": step, "gates": [], "decisions": [], "conditions": []}}
+        api.merge(f"{RUNS}/{name}/status", status).ok()
+    return name
+
+
+@pytest.fixture(scope="module")
+def controller(installed: Api) -> Iterator[Api]:
+    """The controller, once the server enforces the admission policy on runs."""
+    name = created_run(installed)
+    controller = installed.impersonating(CONTROLLER)
+    eventually(lambda: controller.send("DELETE", f"{RUNS}/{name}", None).code == 422)
+    yield controller
+
+
+def test_59_the_controller_changes_no_spec_of_a_run(installed: Api, controller: Api) -> None:
+    """It may add its finalizer, but neither lift a hold nor change who requested the run."""
+    name = created_run(installed, control="Hold")
+    for spec in ({"control": "Run"}, {"permitUntil": "2099-01-01T00:00:00Z"}):
+        answer = controller.merge(f"{RUNS}/{name}", {"spec": spec})
+        assert answer.code == 422, answer.body
+        assert "must not change the spec of a run" in answer.message
+    assert controller.merge(f"{RUNS}/{name}", {"metadata": {"finalizers": ["update.runup.dev/run"]}}).code == 200
+    assert controller.merge(f"{RUNS}/{name}", {"metadata": {"finalizers": []}}).code == 200
+
+
+@pytest.mark.parametrize(
+    ("step", "code"), [("", 422), ("Waiting", 422), ("ControlPlane", 422), ("Done", 200), ("Aborted", 200)]
+)
+def test_59_the_controller_deletes_finished_runs_only(installed: Api, controller: Api, step: str, code: int) -> None:
+    """A stolen token cannot make a run that has begun disappear; a person may delete any run."""
+    name = created_run(installed, step=step)
+    answer = controller.send("DELETE", f"{RUNS}/{name}", None)
+    assert answer.code == code, answer.body
+    if code != 200:
+        assert installed.send("DELETE", f"{RUNS}/{name}", None).code == 200
+
+
+def test_58_only_the_controller_marks_runs_of_the_policy(installed: Api, controller: Api) -> None:
+    """A run with the label has its own gates alone, so nobody else may set it."""
+    body = run_json()
+    labelled = {**body, "metadata": {**body["metadata"], "labels": LABEL}}
+    assert "may set the label" in installed.post(RUNS, labelled).message
+    name = created_run(controller, LABEL)
+    assert installed.merge(f"{RUNS}/{name}", {"spec": {"control": "Hold"}}).code == 200
+    other = created_run(installed)
+    assert installed.merge(f"{RUNS}/{other}", {"metadata": {"labels": LABEL}}).code == 422
+
+
+def test_57_a_forged_requester(installed: Api, controller: Api) -> None:
+    """`requestedBy` is the user who creates the run, or empty; it does not change."""
+    assert "must be the user who creates the run" in installed.post(RUNS, run_json(requestedBy="jane")).message
+    name = created_run(controller, requestedBy=CONTROLLER)
+    assert "requestedBy is immutable" in installed.merge(f"{RUNS}/{name}", {"spec": {"requestedBy": "jane"}}).message
+    unnamed = created_run(installed)
+    assert "requestedBy is immutable" in installed.merge(f"{RUNS}/{unnamed}", {"spec": {"requestedBy": "x"}}).message
 
 
 APPROVALS = "/apis/update.runup.dev/v1alpha1/updateapprovals"

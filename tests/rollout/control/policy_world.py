@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,10 @@ class World:
         """A healthy cluster on 5.0.3 to which 5.1.0 is offered, with this policy and nothing of earlier tests."""
         for resource in (RUNS, POLICIES, CALENDARS):
             for each in self.client.send(calls.list_raw(resource)).items:
-                self.client.send(calls.delete(resource, each["metadata"]["name"]))
+                name = each["metadata"]["name"]
+                self.client.send(calls.merge_patch(resource, name, {"metadata": {"finalizers": None}}))
+                with suppress(NotFound):
+                    self.client.send(calls.delete(resource, name))
         self.create(CORE["Node"], "a", status={"conditions": conditions(self.since, Ready="True")})
         self.create(
             OPERATORS,

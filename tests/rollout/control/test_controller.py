@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.rollout.control.policy_world import NEW, OPEN_GATES, OTHER, RUNS, World, world
+from tests.rollout.control.policy_world import CALENDARS, NEW, OPEN_GATES, OTHER, POLICIES, RUNS, World, world
 
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
@@ -150,6 +150,67 @@ def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
     assert run("upgrade", "policy", "acknowledge", *kubeconfig).code == 1
     shared.passes()
     assert len(shared.client.send(calls.list_raw(RUNS)).items) == 2
+
+
+def test_61_a_deleted_run_ends_what_it_has_begun(shared: World) -> None:
+    """Before the start a deleted run goes at once; after it, the update ends first."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    name = shared.run().metadata.name
+    shared.client.send(calls.delete(RUNS, name))
+    shared.passes(3)
+    assert shared.desired() == {}
+    assert name not in {run["metadata"]["name"] for run in shared.client.send(calls.list_raw(RUNS)).items}
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report()
+    shared.passes(3)
+    shared.update("Partial")
+    shared.client.send(calls.delete(RUNS, shared.run().metadata.name))
+    shared.passes(2)
+    assert shared.run().status.step == "ControlPlane"
+    shared.update("Completed")
+    shared.passes(2)
+    assert not shared.client.send(calls.list_raw(RUNS)).items
+
+
+def test_61_a_deleted_policy_starts_nothing(shared: World) -> None:
+    """Its run waits, and continues once the policy is there again; an update that has begun ends."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    shared.report()
+    policy = shared.client.send(calls.get_raw(POLICIES, "cluster"))
+    shared.client.send(calls.delete(POLICIES, "cluster"))
+    shared.passes(3)
+    assert (shared.run().status.step, shared.reason()) == ("Waiting", "Held")
+    assert shared.desired()["mode"] == "Preflight"
+    shared.create(POLICIES, "cluster", spec=policy["spec"])
+    shared.passes(3)
+    assert shared.run().status.step == "ControlPlane"
+    shared.client.send(calls.delete(POLICIES, "cluster"))
+    shared.update("Completed")
+    shared.passes(3)
+    assert (shared.run().status.step, shared.reason("Done")) == ("Done", "Succeeded")
+
+
+def test_58_a_run_of_a_hub_passes_the_policys_gates(shared: World) -> None:
+    """Its own gates are open, and the policy's calendar keeps it from starting; Deny holds it."""
+    shared.begin(actuator="ClusterVersion", remote="Only", calendars=["nights"])
+    shared.create(CALENDARS, "nights", spec={"timeZone": "UTC", "windows": [{"opens": "0 0 29 2 *", "for": "15m"}]})
+    spec = {"target": {"version": "5.1.0", "image": NEW}, "calendars": ["Always"], "actuator": "ClusterVersion"}
+    shared.create(RUNS, "hub", spec={**spec, "gates": OPEN_GATES})
+    shared.passes(2)
+    assert shared.run().metadata.name == "hub"
+    shared.report()
+    shared.passes(3)
+    assert (shared.run().status.step, shared.reason()) == ("Waiting", "OutsideWindow")
+    shared.client.send(calls.merge_patch(POLICIES, "cluster", {"spec": {"remote": "Deny"}}))
+    shared.passes()
+    assert shared.reason() == "Held"
+    changed = {"spec": {"remote": "Within", "calendars": ["Always"]}}
+    shared.client.send(calls.merge_patch(POLICIES, "cluster", changed))
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
 
 
 def test_52_a_clock_that_jumps(shared: World) -> None:

@@ -104,7 +104,7 @@ def approval(run: str = "r", created: datetime | None = NOW) -> UpdateApproval:
 )
 def test_57_approvals_of_a_run(found: UpdateApproval, since: datetime, counts: bool) -> None:
     """An approval that is older than the policy may be forged, and does not count."""
-    assert bool(approvals_of("r", FoundApprovals(found=(found,), since=since)).given) is counts
+    assert bool(approvals_of(run_of(name="r"), FoundApprovals(found=(found,), since=since)).given) is counts
 
 
 def test_57_a_policy_that_was_changed_and_restored() -> None:
@@ -116,11 +116,19 @@ def test_57_a_policy_that_was_changed_and_restored() -> None:
     assert verified_since(policy, binding) == datetime(2027, 1, 3, tzinfo=UTC)
 
 
-def run_of(*names: str, **status: Any) -> UpdateRun:
+def run_of(*gates: str, name: str = "5.1.0-abc", requested_by: str = "", **status: Any) -> UpdateRun:
     """A run that needs these approvals."""
-    gates = PolicyGates(approvals=tuple(ApprovalGate(name=name) for name in names))
-    spec = UpdateRunSpec(target=Candidate(version="5.1.0", image=IMAGE), gates=gates)
-    return UpdateRun(metadata=ObjectMeta(name="5.1.0-abc"), spec=spec, status=UpdateRunStatus(**status))
+    approvals = PolicyGates(approvals=tuple(ApprovalGate(name=gate) for gate in gates))
+    target = Candidate(version="5.1.0", image=IMAGE)
+    spec = UpdateRunSpec(target=target, gates=approvals, requested_by=requested_by)
+    return UpdateRun(metadata=ObjectMeta(name=name), spec=spec, status=UpdateRunStatus(**status))
+
+
+def test_18_who_requested_a_run() -> None:
+    """The policy's runs are requested by the controller, others by the user whose name admission verified."""
+    found = FoundApprovals()
+    assert approvals_of(run_of("cab"), found).requested_by == CONTROLLER
+    assert approvals_of(run_of("cab", requested_by="jane"), found).requested_by == "jane"
 
 
 def wanted(gate: str = "cab", by: str = "jane", not_after: datetime | None = None) -> UpdateApprovalSpec:
@@ -141,6 +149,7 @@ def test_19_an_approval_has_the_digest_of_its_run() -> None:
         pytest.param(run_of(), wanted(), "its policy names no approvals", id="no approvals"),
         pytest.param(run_of("cab"), wanted(by=""), "must serve SelfSubjectReview", id="57: an unknown user"),
         pytest.param(run_of("cab"), wanted(by=CONTROLLER), "another user must give", id="18: by the requester"),
+        pytest.param(run_of("cab", requested_by="jane"), wanted(), "another user must give", id="18: by herself"),
         pytest.param(run_of("cab"), wanted(not_after=NOW), "must be later than", id="7: an end in the past"),
         pytest.param(run_of("cab", step="Superseded"), wanted(), "has no effect", id="28: superseded"),
         pytest.param(run_of("cab", step="ControlPlane", started=NOW), wanted(), "needs no approval", id="20: begun"),

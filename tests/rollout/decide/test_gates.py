@@ -79,6 +79,13 @@ def test_1_all_gates_are_open() -> None:
     assert verdict.until(NOW) == NOW + 59 * MINUTE
 
 
+def test_7_the_gate_is_open_until_an_acceptance_ends() -> None:
+    """The gate is evaluated again at the end of an acceptance that it needs, and not of others."""
+    ends = {"A": NOW + MINUTE, "B": NOW + timedelta(seconds=1), "C": NOW + timedelta(seconds=2)}
+    found = findings(risk("A", accepted=True), risk("B", applies="False", accepted=True))
+    assert gate_of(observed(findings=found, acceptance_ends=ends), "preflight").until == NOW + MINUTE
+
+
 def test_no_gates_are_not_open() -> None:
     """A verdict without gates lets nothing start."""
     assert (Verdict(()).open, Verdict(()).exit_code) == (False, 3)
@@ -112,6 +119,21 @@ def test_no_gates_are_not_open() -> None:
         pytest.param(with_findings(risk(accepted=True, grown=GROWN)), "Closed", "RiskGrew", id="6: has grown"),
         pytest.param(
             with_findings(risk(accepted=True, grown=GROWN, applies="False")), "Open", "Clear", id="6: but is gone"
+        ),
+        pytest.param(
+            observed(findings=findings(risk()), ended_acceptances=frozenset("A")),
+            "Closed",
+            "AcceptanceEnded",
+            id="7: its acceptance has ended",
+        ),
+        pytest.param(
+            observed(findings=findings(risk(), risk("B")), ended_acceptances=frozenset("A")),
+            "Closed",
+            "PreflightRisks",
+            id="7: one of two risks was never accepted",
+        ),
+        pytest.param(
+            observed(findings=findings(), ended_acceptances=frozenset("A")), "Open", "Clear", id="7: ended and gone"
         ),
         pytest.param(
             observed(findings=findings(risk(acceptable=False, severity="info")), gates=CRITICAL),
@@ -373,6 +395,7 @@ def test_two_approvals_of_one_person_count_once() -> None:
         pytest.param(Holds(paused_until=NOW + MINUTE), "Held", id="31: paused until later"),
         pytest.param(Holds(paused_until=NOW), "", id="31: the pause is over"),
         pytest.param(Holds(control="Hold"), "Held", id="41: held"),
+        pytest.param(Holds(denied=True), "Held", id="58: runs of a hub are denied"),
         pytest.param(Holds(no_policy=True), "Held", id="61: the policy was deleted"),
         pytest.param(Holds(control="Abort"), "Held", id="32: aborted"),
         pytest.param(Holds(permit_until=NOW), "PermitEnded", id="40: the permit has ended"),

@@ -77,6 +77,11 @@ def after(run: UpdateRun, *situations: Situation, now: Any = NOW) -> tuple[Updat
     return run, outcome
 
 
+def deleted(run: UpdateRun) -> UpdateRun:
+    """The run after `kubectl delete`, which its finalizer keeps."""
+    return replace(run, metadata=replace(run.metadata, deletion_timestamp=NOW))
+
+
 OURS = Update(version="5.1.0", image=IMAGE)
 REFUSED = Condition(type="ReleaseAccepted", status="False", last_transition_time=NOW - 2 * MINUTE)
 PREFLIGHT = replace(OURS, mode="Preflight")
@@ -191,6 +196,68 @@ def test_1_an_intent_is_stored_before_the_commit() -> None:
         ),
         pytest.param(run_of(control="Skip"), situation(), "Done", "Skipped", "", id="skipped"),
         pytest.param(run_of(control="Abort"), situation(), "Aborted", "Aborted", "", id="32: aborted before the start"),
+        pytest.param(
+            run_of(control="Abort"),
+            situation(cluster(desired=PREFLIGHT), owns_request=True),
+            "Waiting",
+            "",
+            "withdraw",
+            id="32: our check ends before the run does",
+        ),
+        pytest.param(
+            run_of(control="Abort"),
+            situation(cluster(desired=PREFLIGHT)),
+            "Aborted",
+            "Aborted",
+            "",
+            id="32: the check of somebody else stays",
+        ),
+        pytest.param(
+            run_of(),
+            situation(cluster(desired=PREFLIGHT), withdrawn, owns_request=True),
+            "Waiting",
+            "",
+            "withdraw",
+            id="29: our check of a withdrawn release ends",
+        ),
+        pytest.param(deleted(run_of()), situation(), "Aborted", "Aborted", "", id="61: deleted while Waiting"),
+        pytest.param(deleted(committing), situation(), "Aborted", "Aborted", "", id="61: deleted in Committing"),
+        pytest.param(
+            deleted(committing),
+            situation(cluster(desired=OURS, version="8"), owns_request=True),
+            "ControlPlane",
+            "Started",
+            "",
+            id="61: deleted after the request was stored",
+        ),
+        pytest.param(
+            deleted(updating),
+            situation(cluster(entry())),
+            "ControlPlane",
+            "Started",
+            "",
+            id="61: deleted while updating",
+        ),
+        pytest.param(
+            deleted(updating), situation(cluster(entry("Completed"))), "Aborted", "Aborted", "", id="61: then complete"
+        ),
+        pytest.param(deleted(soaking), situation(), "Aborted", "Aborted", "", id="61: deleted while Soaking"),
+        pytest.param(
+            replace(updating, spec=replace(updating.spec, control="Abort")),
+            situation(cluster(entry("Completed"))),
+            "Aborted",
+            "Aborted",
+            "",
+            id="32: aborted after the start, then complete",
+        ),
+        pytest.param(
+            replace(updating, spec=replace(updating.spec, control="Skip")),
+            situation(cluster(entry("Completed"))),
+            "Soaking",
+            "Completed",
+            "",
+            id="32: a run that has begun cannot be skipped",
+        ),
         pytest.param(
             replace(updating, spec=replace(updating.spec, control="Abort")),
             situation(cluster(entry(), desired=OURS)),

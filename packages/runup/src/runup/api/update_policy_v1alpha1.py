@@ -20,6 +20,7 @@ ALWAYS = "Always"
 Severity = Literal["info", "warning", "critical"]
 Follow = Literal["Patch", "Minor", "Exact"]
 Actuator = Literal["None", "ClusterVersion"]
+Remote = Literal["Within", "Only", "Deny"]
 Step = Literal["Waiting", "Committing", "ControlPlane", "Soaking", "Done", "Failed", "Superseded", "Aborted"]
 
 
@@ -54,11 +55,17 @@ class UpdateCalendar(Object, frozen=True, kw_only=True):
 
 
 class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The releases that a policy may update to."""
+    """The releases that a policy may update to.
+
+    `behind`: for Minor, how many minor versions the cluster stays behind the newest one. `min_age`: how long a release
+    must have been offered here.
+    """
 
     follow: Follow = "Patch"
+    behind: int = 0
     version: str = ""
     image: str = ""
+    min_age: str = "0s"
     block_versions: tuple[str, ...] = ()
 
 
@@ -103,7 +110,11 @@ class PolicyGates(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`spec` of UpdatePolicy. Without calendars no update starts."""
+    """`spec` of UpdatePolicy. Without calendars no update starts.
+
+    `remote`: whether runs that others create may start, and whether the policy creates runs. `keep_runs`: how many of
+    its finished runs are kept.
+    """
 
     paused: bool = False
     paused_until: datetime | None = None
@@ -114,6 +125,8 @@ class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     soak: str = "1h"
     deadline: str = "4h"
     actuator: Actuator = "None"
+    remote: Remote = "Within"
+    keep_runs: int = 10
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
@@ -123,9 +136,18 @@ class Candidate(Wire, frozen=True, kw_only=True):
     image: str
 
 
+class OfferedRelease(Wire, frozen=True, kw_only=True):
+    """A release that the policy follows, and since when it has been offered here."""
+
+    version: str
+    image: str
+    first_seen: datetime
+
+
 class UpdatePolicyStatus(Wire, frozen=True, kw_only=True):
     """`status` of UpdatePolicy."""
 
+    offered: tuple[OfferedRelease, ...] = ()
     candidate: Candidate | None = None
     active_run: str = ""
     next_opening: datetime | None = None
@@ -140,9 +162,10 @@ class UpdatePolicy(Object, frozen=True, kw_only=True):
 
 
 class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`spec` of UpdateRun; only `control` and `permit_until` may change."""
+    """`spec` of UpdateRun; only `control` and `permit_until` may change. Admission verifies `requested_by`."""
 
     target: Candidate
+    requested_by: str = ""
     control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
     permit_until: datetime | None = None
     block_versions: tuple[str, ...] = ()

@@ -55,8 +55,9 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     from runup.rollout.control import policy_files
     from runup.rollout.control.observe import read_cluster
     from runup.rollout.decide.assemble import observe
+    from runup.rollout.decide.candidate import choose
     from runup.rollout.decide.explain import explain as explain_policy
-    from runup.rollout.decide.policy import choose, failed_run
+    from runup.rollout.decide.policy import failed_run
 
     node_s = parse_node_minutes(node_minutes)
     given = policy_files.read(file) if file else None
@@ -66,10 +67,12 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     if len(policies) != 1:
         raise CommandError(f"{file or 'the cluster'} must have one UpdatePolicy; it has {len(policies)}")
     spec = policies[0].spec
-    choice = choose(spec.target, inputs.objects.cluster, inputs.now)
+    choice = choose(spec.target, inputs.objects.cluster, inputs.now, policies[0].status.offered)
     version = to or (choice.candidate.version if choice.candidate is not None else "")
     failed = failed_run(inputs.runs)
     stopped = f"Run {failed.metadata.name} failed and is not acknowledged." if failed is not None else ""
+    if spec.remote == "Only":
+        stopped = "Nothing will start by the policy itself: spec.remote is Only."
     if not version:
         stopped = f"No release is chosen: {choice.message}"
     calendars = given.calendars if given is not None else inputs.calendars

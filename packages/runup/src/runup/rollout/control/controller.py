@@ -8,6 +8,7 @@ another leader cannot start an update twice. Writes go through a client that ref
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError
+from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion, Update
@@ -27,9 +28,11 @@ from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
-from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, observe_run
+from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effective_run, observe_run
 from runup.rollout.decide import policy as policies
+from runup.rollout.decide.candidate import Choice, choose, offered_releases
 from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.policy import FINALIZER, needs_finalizer
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
@@ -71,25 +74,46 @@ class PolicyController:
         inputs = await in_thread(self._read, "observe the cluster")
         self._notice_clock(inputs.now)
         policy = inputs.policies[0] if inputs.policies else None
-        choice, new = policies.Choice(), None
+        choice, created = Choice(), False
         if policy is not None:
-            choice = policies.choose(policy.spec.target, inputs.objects.cluster, inputs.now)
-            new = policies.new_run(policy, choice, inputs.runs, inputs.now)
-        if new is not None:
-            await self._create_run(new)
+            choice, created = await self._follow(policy, inputs)
         acted = False
         active = policies.active_run(inputs.runs)
         for run in inputs.runs:
-            if run.status.step not in FINISHED:
-                acted = await self._advance(run, inputs, choice) or acted
-        if policy is not None:
-            status = policies.policy_status(policy, choice, inputs.runs, inputs.now, calendars=inputs.calendars)
-            await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
-        if new is not None or acted:
+            if needs_finalizer(run) != (FINALIZER in run.metadata.finalizers):
+                # The next pass continues on the version that this writes.
+                await self._write_finalizer(run)
+                acted = True
+            elif run.status.step not in FINISHED:
+                acted = await self._advance(effective_run(run, inputs), inputs, choice) or acted
+        if created or acted:
             return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
         return ACTIVE_S if active is not None else IDLE_S
 
-    async def _advance(self, run: UpdateRun, inputs: ClusterInputs, choice: policies.Choice) -> bool:
+    async def _follow(self, policy: UpdatePolicy, inputs: ClusterInputs) -> tuple[Choice, bool]:
+        """Creates and deletes the policy's runs, writes its status, and returns its choice, and if a run is new."""
+        cluster, runs, now = inputs.objects.cluster, inputs.runs, inputs.now
+        offered = offered_releases(policy, cluster, now)
+        choice = choose(policy.spec.target, cluster, now, offered)
+        new = policies.new_run(policy, choice, runs, now)
+        if new is not None:
+            await self._create_run(new)
+        for run in policies.surplus_runs(policy, choice, runs, offered=offered):
+            with suppress(NotFound, Conflict):
+                await self._client.send(calls.delete(RUNS, run.metadata.name, uid=run.metadata.uid))
+        status = policies.policy_status(policy, choice, runs, now, calendars=inputs.calendars, offered=offered)
+        await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
+        return choice, new is not None
+
+    async def _write_finalizer(self, run: UpdateRun) -> None:
+        """Adds the finalizer of a run, or removes it. A conflict is decided again in the next pass."""
+        others = [each for each in run.metadata.finalizers if each != FINALIZER]
+        finalizers = [*others, FINALIZER] if needs_finalizer(run) else others
+        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": run.metadata.resource_version}}
+        with suppress(NotFound, Conflict):
+            await self._client.send(calls.merge_patch(RUNS, run.metadata.name, patch, field_manager=FIELD_MANAGER))
+
+    async def _advance(self, run: UpdateRun, inputs: ClusterInputs, choice: Choice) -> bool:
         """Stores the next status of a run, and then carries out its act; returns whether anything was written."""
         observed = observe_run(run, inputs, self._skew_until)
         situation = Situation(

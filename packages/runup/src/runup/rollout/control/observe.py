@@ -21,7 +21,8 @@ from runup.rollout.control import policy_objects
 from runup.rollout.decide.approvals import FoundApprovals, approvals_of
 from runup.rollout.decide.assemble import ClusterObjects, observe
 from runup.rollout.decide.gates.observed import Holds, Observed
-from runup.rollout.decide.policy import active_run, is_of_policy
+from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
+from runup.rollout.decide.stricter import with_policy
 from runup.updatestatus.control import thanos
 
 if TYPE_CHECKING:
@@ -111,33 +112,40 @@ def forecast_or_reason(source: DrainSource, now: datetime, node_s: tuple[int, in
         return error.message
 
 
+def effective_run(run: UpdateRun, inputs: ClusterInputs) -> UpdateRun:
+    """Returns a run behind everything that counts for it: what the policy blocks, and for others' runs its gates."""
+    if not inputs.policies:
+        return run
+    policy = inputs.policies[0].spec
+    if not is_of_policy(run):
+        return with_policy(run, policy)
+    blocked = tuple(dict.fromkeys((*run.spec.block_versions, *policy.target.block_versions)))
+    return replace(run, spec=replace(run.spec, block_versions=blocked))
+
+
 def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetime | None = None) -> Observed:
-    """Returns what the gates of a run are evaluated on. Nothing is read."""
+    """Returns what the gates of an effective run are evaluated on. Nothing is read."""
+    policy = inputs.policies[0].spec if inputs.policies else UpdatePolicySpec()
     active = active_run(inputs.runs)
-    policy = inputs.policies[0].spec if inputs.policies else None
     older = "" if active is None or active.metadata.uid == run.metadata.uid else active.metadata.name
     holds = Holds(
         control=run.spec.control,
         permit_until=run.spec.permit_until,
         older_run=older,
         # Without its policy nobody can pause a run of the policy.
-        no_policy=policy is None and is_of_policy(run),
+        no_policy=not inputs.policies and is_of_policy(run),
+        denied=policy.remote == "Deny" and is_of_hub(run),
         clock_skew_until=clock_skew_until,
     )
+    # The policy's pauses count at once, in the run's own copy of everything else.
+    target = replace(policy.target, block_versions=run.spec.block_versions)
     return observe(
         inputs.objects,
-        _spec_of(run, policy or UpdatePolicySpec()),
+        replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars),
         inputs.calendars,
         inputs.now,
         version=run.spec.target.version,
         image=run.spec.target.image,
-        approvals=approvals_of(run.metadata.name, inputs.approvals),
+        approvals=approvals_of(run, inputs.approvals),
         holds=holds,
     )
-
-
-def _spec_of(run: UpdateRun, policy: UpdatePolicySpec) -> UpdatePolicySpec:
-    """Returns the policy with the run's own copies of gates and calendars. Pauses and blocks of the policy count."""
-    blocked = tuple(dict.fromkeys((*run.spec.block_versions, *policy.target.block_versions)))
-    target = replace(policy.target, block_versions=blocked)
-    return replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars)

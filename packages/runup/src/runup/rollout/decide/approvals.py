@@ -84,8 +84,13 @@ class FoundApprovals(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime = datetime.min.replace(tzinfo=UTC)
 
 
-def approvals_of(run: str, approvals: FoundApprovals) -> Approvals:
-    """Returns the approvals of one run whose author is known. The policy's runs are requested by the controller."""
+def requester_of(run: UpdateRun) -> str:
+    """Returns who requested a run: the user that admission verified, else the controller."""
+    return run.spec.requested_by or CONTROLLER
+
+
+def approvals_of(run: UpdateRun, approvals: FoundApprovals) -> Approvals:
+    """Returns the approvals of one run whose author is known."""
     given = tuple(
         Approval(
             gate=each.spec.gate,
@@ -96,11 +101,11 @@ def approvals_of(run: str, approvals: FoundApprovals) -> Approvals:
             reason=each.spec.reason,
         )
         for each in approvals.found
-        if each.spec.run == run
+        if each.spec.run == run.metadata.name
         and each.metadata.creation_timestamp is not None
         and each.metadata.creation_timestamp > approvals.since
     )
-    return Approvals(given=given, requested_by=CONTROLLER, unverified=approvals.unverified)
+    return Approvals(given=given, requested_by=requester_of(run), unverified=approvals.unverified)
 
 
 def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> UpdateApprovalSpec:
@@ -117,7 +122,7 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
         raise InputError(f"run {name} has no approval {wanted.gate!r}: {known}")
     if not wanted.approved_by:
         raise InputError("the server did not return your user name: it must serve SelfSubjectReview")
-    if settings[wanted.gate].four_eyes and wanted.approved_by == CONTROLLER:
+    if settings[wanted.gate].four_eyes and wanted.approved_by == requester_of(run):
         raise InputError(f"{wanted.approved_by} requested run {name}: another user must give approval {wanted.gate}")
     if wanted.not_after is not None and wanted.not_after <= now:
         raise InputError(

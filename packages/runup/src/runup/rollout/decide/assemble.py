@@ -12,7 +12,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.error_types import InputError
 from kubekit.lang.oc_pull_spec import is_same_image
-from runup.advice.decide.acceptance import Accepted
+from runup.advice.decide.acceptance import Accepted, accepted_names, accepted_without_records
 from runup.advice.decide.update_in_progress import pending_update
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
@@ -106,12 +106,16 @@ def observe(
     if objects.unreadable:
         health = "; ".join(objects.unreadable)
     pending = pending_update(cluster)
+    accepted = objects.accepted if objects.accepted is not None else accepted_without_records(cluster)
     return Observed(
         wanted=Wanted(version=version, image=image, source=source),
         gates=policy.gates,
         target=policy.target,
         offer=offer,
         findings=findings if findings.known else None,
+        # A name without a record counts, so the names that are missing have ended.
+        ended_acceptances=accepted_names(cluster) - set(accepted),
+        acceptance_ends={name: each.until for name, each in accepted.items() if each.until is not None},
         report_image=report.target_image if report is not None else "",
         health=health,
         alerts=objects.alerts,

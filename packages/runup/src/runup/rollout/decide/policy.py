@@ -1,4 +1,4 @@
-"""Decides what a policy does: which release it chooses, which run is created, and the policy's conditions. Pure."""
+"""Decides what a policy does: which run is created, which runs are deleted, and the policy's conditions. Pure."""
 
 from __future__ import annotations
 
@@ -6,86 +6,44 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus, ObjectMeta
 from kubekit.lang.oc_pull_spec import is_same_image
-from kubekit.lang.version import parse
-from runup.api.config_v1 import ClusterVersion
 from runup.api.update_policy_v1alpha1 import (
     ALWAYS,
     API_VERSION,
-    Candidate,
-    PolicyTarget,
+    OfferedRelease,
     UpdateCalendar,
     UpdatePolicy,
     UpdatePolicyStatus,
     UpdateRun,
     UpdateRunSpec,
 )
-from runup.rollout.decide.assemble import offer_of, read_calendars
+from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.calendar import next_opening
-from runup.rollout.decide.gates.cluster import is_blocked
+from runup.rollout.decide.candidate import Choice
 from runup.rollout.decide.run_steps import FINISHED
 
 POLICY_LABEL = "update.runup.dev/policy"
 ACKNOWLEDGED = "update.runup.dev/acknowledged"
-
-
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The release that a policy chose, or the reason why it chose none; `unknown` if that could not be determined."""
-
-    candidate: Candidate | None = None
-    reason: str = ""
-    message: str = ""
-    unknown: bool = False
-
-
-def choose(target: PolicyTarget, cluster: ClusterVersion, now: datetime) -> Choice:
-    """Returns the newest offered release that the policy follows. A release without a digest is never chosen."""
-    running = parse(cluster.status.desired.version)
-    if target.follow == "Exact":
-        offer = offer_of(cluster, target.version, now)
-        image = target.image or offer.image
-        newest = cluster.status.history[0] if cluster.status.history else None
-        if newest is not None and newest.state == "Completed" and target.version == newest.version:
-            return Choice(reason="UpToDate", message=f"The cluster runs {target.version}.")
-        wanted = parse(target.version)
-        if wanted is None or running is None or wanted < running:
-            text = f"{target.version} must be newer than {cluster.status.desired.version}."
-            return Choice(reason="NoPath", message=text)
-        if is_blocked(target.version, target.block_versions):
-            return Choice(reason="Blocked", message=f"spec.target.blockVersions contains {target.version}.")
-        if "@sha256:" not in image:
-            why = offer.why_unknown or f"{target.version} is not offered"
-            return Choice(reason="NoPath", message=f"No image is known: {why}.", unknown=bool(offer.why_unknown))
-        return Choice(candidate=Candidate(version=target.version, image=image))
-    if running is None:
-        return Choice(reason="GraphNotAnswering", message="The running version is not known.", unknown=True)
-    if (offer := offer_of(cluster, "", now)).why_unknown:
-        return Choice(reason="GraphNotAnswering", message=f"{offer.why_unknown}.", unknown=True)
-    minor = running.minor + (1 if target.follow == "Minor" else 0)
-    offered = [
-        (version, release)
-        for release in cluster.status.listed_updates()
-        if (version := parse(release.version)) is not None
-        and (version.major, version.minor) == (running.major, minor)
-        and version > running
-        and "@sha256:" in release.image
-    ]
-    allowed = [(version, each) for version, each in offered if not is_blocked(each.version, target.block_versions)]
-    if not allowed:
-        if offered:
-            return Choice(reason="Blocked", message="spec.target.blockVersions contains every offered release.")
-        return Choice(reason="UpToDate", message=f"No newer release of {running.major}.{minor} is offered.")
-    newest_release = max(allowed, key=lambda pair: pair[0])[1]
-    return Choice(candidate=Candidate(version=newest_release.version, image=newest_release.image))
+# Lets an update that has begun end before its deleted run is removed.
+FINALIZER = "update.runup.dev/run"
 
 
 def is_of_policy(run: UpdateRun) -> bool:
     """Reports whether the policy created the run."""
     return POLICY_LABEL in run.metadata.labels
+
+
+def is_of_hub(run: UpdateRun) -> bool:
+    """Reports whether a hub created the run: neither the policy nor a person whose name admission verified."""
+    return not is_of_policy(run) and not run.spec.requested_by
+
+
+def needs_finalizer(run: UpdateRun) -> bool:
+    """Reports whether a run must not be removed yet: it is not finished. None is added to a run that is deleted."""
+    is_kept = run.metadata.deletion_timestamp is None or FINALIZER in run.metadata.finalizers
+    return run.status.step not in FINISHED and is_kept
 
 
 def active_run(runs: Sequence[UpdateRun]) -> UpdateRun | None:
@@ -105,7 +63,13 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
     """Returns the run to create, or None. A release whose run a person ended is not started again."""
     spec, candidate = policy.spec, choice.candidate
     paused = spec.paused or (spec.paused_until is not None and now < spec.paused_until)
-    if candidate is None or paused or active_run(runs) is not None or failed_run(runs) is not None:
+    if (
+        candidate is None
+        or paused
+        or spec.remote == "Only"
+        or active_run(runs) is not None
+        or failed_run(runs) is not None
+    ):
         return None
     earlier = [run for run in runs if is_same_image(run.spec.target.image, candidate.image)]
     if any(run.status.step in ("Aborted", "Done") for run in earlier):
@@ -117,6 +81,7 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
         metadata=ObjectMeta(
             name=f"{candidate.version.lower().replace('+', '-')}-{suffix}",
             labels={POLICY_LABEL: policy.metadata.name},
+            finalizers=(FINALIZER,),
         ),
         spec=UpdateRunSpec(
             target=candidate,
@@ -130,6 +95,25 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
     )
 
 
+def surplus_runs(
+    policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], *, offered: Sequence[OfferedRelease]
+) -> tuple[UpdateRun, ...]:
+    """Returns the oldest finished runs of the policy beyond `keepRuns`.
+
+    Runs to offered releases stay: without them a release whose run a person ended would be started again.
+    """
+    finished = [run for run in runs if is_of_policy(run) and run.status.step in FINISHED]
+    surplus = finished[: max(len(finished) - policy.spec.keep_runs, 0)]
+    images = [each.image for each in offered]
+    images += [choice.candidate.image] if choice.candidate is not None else []
+    return tuple(
+        run
+        for run in surplus
+        if run.metadata.deletion_timestamp is None
+        and not any(is_same_image(run.spec.target.image, image) for image in images)
+    )
+
+
 def policy_status(
     policy: UpdatePolicy,
     choice: Choice,
@@ -137,6 +121,7 @@ def policy_status(
     now: datetime,
     *,
     calendars: Sequence[UpdateCalendar],
+    offered: Sequence[OfferedRelease] = (),
 ) -> UpdatePolicyStatus:
     """Returns the status of the policy: its candidate, its run, the next opening, and why nothing will start."""
     spec, active = policy.spec, active_run(runs)
@@ -167,6 +152,7 @@ def policy_status(
         condition = Condition(type=type_, status=status, reason=reason, message=message)
         conditions = with_condition(conditions, condition, now=now)
     return UpdatePolicyStatus(
+        offered=tuple(offered),
         candidate=choice.candidate,
         active_run=active.metadata.name if active is not None else "",
         next_opening=opening,

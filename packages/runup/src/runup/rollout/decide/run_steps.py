@@ -38,6 +38,7 @@ UNHEALTHY_FOR = timedelta(minutes=30)
 REFUSED_FOR = timedelta(minutes=2)
 MAX_DECISIONS = 50
 MAX_MESSAGE = 1024
+_ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
 GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
 
 Act = Literal["", "preflight", "commit", "withdraw"]
@@ -88,7 +89,7 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
         # With an intent the update began and ended between two passes.
         if status.intent is None and not was_open(status):
             return Outcome(status=_step(status, "Done", "AlreadyThere", now))
-        return Outcome(status=_complete(_begin(status, now, gated=True), now))
+        return Outcome(status=_complete(run, _begin(status, now, gated=True), now))
     if is_updating_to(cluster, target):
         gated = status.intent is not None or (run.spec.actuator == "None" and was_open(status))
         return Outcome(status=_begin(status, now, gated=gated))
@@ -98,12 +99,18 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
             return Outcome(status=_step(dropped, "Waiting", "NotAccepted", now), act="withdraw")
         # An answer that came late may have lost its intent.
         return Outcome(status=_begin(status, now, gated=status.intent is not None))
-    if run.spec.control in ("Abort", "Skip") or run.metadata.deletion_timestamp is not None:
-        reason: tuple[Step, str] = ("Done", "Skipped") if run.spec.control == "Skip" else ("Aborted", "Aborted")
-        return Outcome(status=_step(replace(status, intent=None), *reason, now))
-    newer, closed = situation.candidate, {gate.reason for gate in verdict.gates if gate.state == "Closed"}
-    if closed & {"TargetWithdrawn", "TargetBlocked"}:
-        return Outcome(status=_step(replace(status, intent=None), "Superseded", "WithdrawnBefore", now))
+    closed = {gate.reason for gate in verdict.gates if gate.state == "Closed"}
+    end: tuple[Step, str] | None = None
+    if is_aborted(run) or run.spec.control == "Skip":
+        end = ("Aborted", "Aborted") if is_aborted(run) else ("Done", "Skipped")
+    elif closed & {"TargetWithdrawn", "TargetBlocked"}:
+        end = ("Superseded", "WithdrawnBefore")
+    if end is not None:
+        if situation.owns_request and _is_checked(cluster, target):
+            # The check ends before the run does: a run that has ended is not looked at again.
+            return Outcome(status=replace(status, intent=None), act="withdraw")
+        return Outcome(status=_step(replace(status, intent=None), *end, now))
+    newer = situation.candidate
     if newer is not None and newer.version != target.version:
         return Outcome(
             status=_step(replace(status, intent=None), "Superseded", "NewerRelease", now, message=newer.version)
@@ -151,7 +158,7 @@ def _while_updating(run: UpdateRun, status: UpdateRunStatus, cluster: ClusterVer
     """Decides while the control plane is updated. The update is observed, never stopped."""
     target = run.spec.target
     if is_completed(cluster, target):
-        return _complete(status, now)
+        return _complete(run, status, now)
     newest = cluster.status.history[0] if cluster.status.history else None
     other = newest is not None and newest.state == "Partial" and not is_same_image(newest.image, target.image)
     if other and newest is not None:
@@ -163,6 +170,8 @@ def _while_updating(run: UpdateRun, status: UpdateRunStatus, cluster: ClusterVer
 
 def _while_soaking(run: UpdateRun, status: UpdateRunStatus, health: Health | str, now: datetime) -> UpdateRunStatus:
     """Decides after the update: the cluster must be healthy for the whole soak. Unknown is not healthy."""
+    if is_aborted(run):
+        return _step(status, "Aborted", "Aborted", now, message=_ABORTED_LATE)
     healthy = not isinstance(health, str) and not health.problems and not health.unknown
     if not healthy:
         since = status.unhealthy_since or now
@@ -209,6 +218,17 @@ def is_requested(cluster: ClusterVersion, target: Candidate) -> bool:
     return desired is not None and not desired.mode and is_same_image(desired.image, target.image)
 
 
+def is_aborted(run: UpdateRun) -> bool:
+    """Reports whether somebody ended the run: by `spec.control`, or by deleting it."""
+    return run.spec.control == "Abort" or run.metadata.deletion_timestamp is not None
+
+
+def _is_checked(cluster: ClusterVersion, target: Candidate) -> bool:
+    """Reports whether ClusterVersion requests a preflight of the target's image."""
+    desired = cluster.spec.desired_update
+    return desired is not None and bool(desired.mode) and is_same_image(desired.image, target.image)
+
+
 def was_open(status: UpdateRunStatus) -> bool:
     """Reports whether all gates were open in the pass before."""
     condition = find(status.conditions, GATES_OPEN)
@@ -227,8 +247,11 @@ def _begin(status: UpdateRunStatus, now: datetime, *, gated: bool) -> UpdateRunS
     return replace(begun, started=now, gated=gated)
 
 
-def _complete(status: UpdateRunStatus, now: datetime) -> UpdateRunStatus:
-    return replace(_step(status, "Soaking", "Completed", now), completed=now, healthy_since=None, unhealthy_since=None)
+def _complete(run: UpdateRun, status: UpdateRunStatus, now: datetime) -> UpdateRunStatus:
+    completed = replace(status, completed=now, healthy_since=None, unhealthy_since=None)
+    if is_aborted(run):
+        return _step(completed, "Aborted", "Aborted", now, message=_ABORTED_LATE)
+    return _step(completed, "Soaking", "Completed", now)
 
 
 def _step(

@@ -70,6 +70,7 @@ class Holds(msgspec.Struct, frozen=True, kw_only=True):
     control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
     permit_until: datetime | None = None
     no_policy: bool = False
+    denied: bool = False
     older_run: str = ""
     other_request: str = ""
     clock_skew_until: datetime | None = None
@@ -79,8 +80,9 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the gates of one update are evaluated on.
 
     `findings` is None if there is no preflight of the release. `report_image` is the image that the stored report is
-    about. `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names`
-    are those of the policy, `calendar_errors` says why some of them cannot be used.
+    about. `ended_acceptances` are accepted names whose acceptance is over, `acceptance_ends` the ends of the others.
+    `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names` are
+    those of the policy, `calendar_errors` says why some of them cannot be used.
     """
 
     wanted: Wanted
@@ -89,6 +91,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     findings: Findings | None = None
     report_image: str = ""
+    ended_acceptances: frozenset[str] = frozenset()
+    acceptance_ends: dict[str, datetime] = {}
     health: Health | str
     alerts: tuple[Alert, ...] | Unreadable
     forecast: Forecast | str

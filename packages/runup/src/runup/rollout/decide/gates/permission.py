@@ -70,6 +70,8 @@ def evaluate_holds(observed: Observed, now: datetime) -> Gate:
         reason, why = "PermitEnded", f"The permit ended at {timestamp(holds.permit_until)}."
     elif holds.no_policy:
         reason, why = "Held", "The UpdatePolicy of the run does not exist any more."
+    elif holds.denied:
+        reason, why = "Held", "spec.remote of the policy is Deny: a run of a hub does not start."
     elif holds.paused or (holds.paused_until is not None and now < holds.paused_until):
         # `paused` has no end, whatever `pausedUntil` says.
         until = None if holds.paused else holds.paused_until

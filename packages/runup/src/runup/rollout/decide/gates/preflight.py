@@ -44,7 +44,7 @@ def evaluate(observed: Observed, now: datetime) -> Gate:
         text = f"The report is dated {timestamp(findings.observed)}, which is in the future."
         return _gate(UNKNOWN, "PreflightOld", text)
     if _is_watched(findings):
-        return replace(_of_findings(findings, observed, expires), until=None)
+        return _of_findings(findings, observed, None)
     if now > expires:
         text = f"The report is of {timestamp(findings.observed)}, older than {settings.max_age}."
         return _gate(UNKNOWN, "PreflightOld", text)
@@ -58,8 +58,8 @@ def _is_watched(findings: Findings) -> bool:
     return findings.phase is Phase.LIVE and watching and not findings.lapse
 
 
-def _of_findings(findings: Findings, observed: Observed, expires: datetime) -> Gate:
-    """Returns the gate from the findings of a report that counts."""
+def _of_findings(findings: Findings, observed: Observed, expires: datetime | None) -> Gate:
+    """Returns the gate from the findings of a report that counts until `expires`."""
     evidence = {"reportImage": observed.report_image, "observed": timestamp(findings.observed)}
     if findings.waived:
         text = f"The signature of {observed.wanted.version} was not verified."
@@ -71,6 +71,10 @@ def _of_findings(findings: Findings, observed: Observed, expires: datetime) -> G
         return _gate(UNKNOWN, "PreflightOld", f"The preflight is {findings.result.text}.", evidence)
     blocking = [risk for risk in findings.risks if _closes(risk, observed)]
     refusals = [risk for risk in findings.refusals if risk not in blocking]
+    ended = [risk for risk in blocking if risk.name in observed.ended_acceptances]
+    if ended and len(ended) == len(blocking) and not refusals:
+        text = f"The acceptance has ended, and {_risks_text(ended, 'apply', 'applies')}"
+        return _gate(CLOSED, "AcceptanceEnded", text, evidence)
     if blocking or refusals:
         return _gate(CLOSED, "PreflightRisks", _risks_text([*blocking, *refusals], "apply", "applies"), evidence)
     grown = [risk for risk in findings.risks if risk.accepted and risk.grown and risk.applies != "False"]
@@ -84,8 +88,10 @@ def _of_findings(findings: Findings, observed: Observed, expires: datetime) -> G
     text = f"The preflight of {timestamp(findings.observed)} has no open risk of severity "
     severity = observed.gates.preflight.fail_on
     gate = _gate(OPEN, "Clear", f"{text}{severity} or higher.", evidence)
-    # A report that becomes too old closes the gate without any other change.
-    return replace(gate, until=expires)
+    # A report that becomes too old, or an acceptance that ends, closes the gate without any other change.
+    needed = [risk.name for risk in findings.risks if risk.accepted and risk.applies != "False"]
+    ends = [observed.acceptance_ends[name] for name in needed if name in observed.acceptance_ends]
+    return replace(gate, until=min([*ends, *([expires] if expires else [])], default=None))
 
 
 def _closes(risk: Risk, observed: Observed) -> bool:

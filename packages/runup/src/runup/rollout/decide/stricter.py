@@ -1,0 +1,79 @@
+"""Combines the gates of a run of a hub or a person with those of the policy: the stricter value counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from runup.api.update_policy_v1alpha1 import (
+    ALWAYS,
+    AlertGate,
+    ApprovalGate,
+    HealthGate,
+    PolicyGates,
+    PreflightGate,
+    UpdatePolicySpec,
+    UpdateRun,
+)
+from runup.report.report import severity_rank
+from runup.rollout.decide.durations import parse
+
+_FORECASTS = ("Fits", "NotTooLong", "Ignore")
+
+
+def with_policy(run: UpdateRun, policy: UpdatePolicySpec) -> UpdateRun:
+    """Returns a run behind the policy's gates, calendars, soak and blocked versions as well as its own."""
+    spec = run.spec
+    names = _union(policy.calendars, spec.calendars)
+    return replace(
+        run,
+        spec=replace(
+            spec,
+            gates=stricter(spec.gates, policy.gates),
+            calendars=tuple(name for name in names if name != ALWAYS) or names,
+            soak=max(spec.soak, policy.soak, key=_length),
+            block_versions=_union(spec.block_versions, policy.target.block_versions),
+        ),
+    )
+
+
+def stricter(first: PolicyGates, second: PolicyGates) -> PolicyGates:
+    """Returns gates that are open only if those of both are."""
+    return PolicyGates(
+        preflight=PreflightGate(
+            max_age=min(first.preflight.max_age, second.preflight.max_age, key=_length),
+            # The lowest severity has the highest rank.
+            fail_on=max(first.preflight.fail_on, second.preflight.fail_on, key=severity_rank),
+        ),
+        forecast=min(first.forecast, second.forecast, key=_FORECASTS.index),
+        health=HealthGate(settle=max(first.health.settle, second.health.settle, key=_length)),
+        alerts=AlertGate(
+            severities=_union(first.alerts.severities, second.alerts.severities),
+            except_=tuple(name for name in first.alerts.except_ if name in second.alerts.except_),
+            for_=min(first.alerts.for_, second.alerts.for_, key=_length),
+        ),
+        approvals=_approvals(first, second),
+    )
+
+
+def _approvals(first: PolicyGates, second: PolicyGates) -> tuple[ApprovalGate, ...]:
+    """Returns the approvals of both; one that both name needs the greater count and ends earlier."""
+    combined = {each.name: each for each in first.approvals}
+    for each in second.approvals:
+        other = combined.get(each.name, each)
+        combined[each.name] = ApprovalGate(
+            name=each.name,
+            count=max(each.count, other.count),
+            expires=min(each.expires, other.expires, key=_length),
+            four_eyes=each.four_eyes or other.four_eyes,
+        )
+    return tuple(combined.values())
+
+
+def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _length(text: str) -> float:
+    return parse(text, "the duration of a gate").total_seconds()
