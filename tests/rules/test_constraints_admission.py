@@ -243,6 +243,57 @@ def test_the_order_of_admission() -> None:
     assert sorted([*expected[2:], *expected[:2]], key=admission_order) == expected
 
 
+def admitting(asked: JSON, *found: SecurityContextConstraints) -> str:
+    """The constraints that admission takes for a new pod, "" if it refuses the pod."""
+    ordered = sorted(found, key=admission_order)
+    return next((each.metadata.name for each in ordered if admits(each, asked, NAMESPACE)), "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        pytest.param(pod(), "restrictive", id="nothing: those with the highest priority"),
+        pytest.param(pod({"runAsUser": 5}), "matchingPrioritySCCOne", id="user 5: the more restrictive ones"),
+        pytest.param(pod({"runAsUser": 6}), "matchingPriorityAndScoreSCCOne", id="user 6: the first by name"),
+        pytest.param(pod({"runAsUser": 7}), "", id="user 7: none"),
+    ],
+)
+def test_the_constraints_that_admit_a_new_pod(asked: JSON, name: str) -> None:
+    """The requests of TestAdmitWithPrioritizedSCC."""
+    at_five = {"type": "MustRunAsRange", "uidRangeMin": 5, "uidRangeMax": 5}
+    exact = {**LAX, "runAsUser": {"type": "MustRunAs", "uid": 6}}
+    found = admitting(
+        asked,
+        constraints(exact, "matchingPriorityAndScoreSCCTwo", priority=1),
+        constraints(exact, "matchingPriorityAndScoreSCCOne", priority=1),
+        constraints({**LAX, "runAsUser": at_five}, "matchingPrioritySCCTwo", priority=5),
+        constraints({**LAX, "runAsUser": {"type": "MustRunAs", "uid": 5}}, "matchingPrioritySCCOne", priority=5),
+        constraints(EXACT, "restrictive", priority=100),
+    )
+    assert found == name
+
+
+def test_the_most_restrictive_ones_are_taken_even_if_they_change_the_pod() -> None:
+    """As TestAdmitPreferNonmutatingWhenPossible has it for a pod that is created."""
+    without_ports = constraints(LAX, "restrictive-non-mutating-scc", allowHostPorts=False)
+    found = admitting(pod(), without_ports, constraints(EXACT, "mutating-scc"), constraints(LAX, "non-mutating-scc"))
+    assert found == "mutating-scc"
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(pod({"allowPrivilegeEscalation": True}), [True, False], id="escalation"),
+        pytest.param(pod({"privileged": True}), [False, False], id="privileged"),
+        pytest.param(pod(), [True, True], id="nothing"),
+    ],
+)
+def test_restricted_and_its_second_version(asked: JSON, expected: list[bool]) -> None:
+    """The pods of TestRestrictedMessage."""
+    second = constraints(EXACT, "restricted-v2", allowPrivilegeEscalation=False)
+    assert [admits(each, asked, NAMESPACE) for each in (constraints(EXACT, "restricted"), second)] == expected
+
+
 @pytest.mark.parametrize(
     ("fields", "points"),
     [

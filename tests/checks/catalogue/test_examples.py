@@ -2168,6 +2168,20 @@ ROWS = (
         ),
         ("PodReferencesMissing",),
     ),
+    *(
+        Row(
+            f"gone: required constraints {name}",
+            "PodReferencesMissing",
+            (
+                (
+                    "{spec: {priorityClassName: important}}",
+                    f"{{metadata: {{annotations: {{openshift.io/required-scc: {name}}}}}, spec: {{}}}}",
+                ),
+            ),
+            ("PodReferencesMissing",) * found,
+        )
+        for name, found in (("does-not-exist", 1), ("restricted-v2", 0))
+    ),
     Row(
         "gone: less than the minimum",
         "PodReferencesMissing",

@@ -95,9 +95,10 @@ class TemplateSpec(Wire, frozen=True, kw_only=True):
 
 
 class TemplateAnnotations(Wire, frozen=True):
-    """The annotation that names the additional networks of a pod, as JSON or as names with commas between them."""
+    """Annotations of a pod: its additional networks, as JSON or as names with commas between them, and constraints."""
 
     networks: str = msgspec.field(default="", name="k8s.v1.cni.cncf.io/networks")
+    required_scc: str = msgspec.field(default="", name="openshift.io/required-scc")
 
 
 class TemplateMeta(Wire, frozen=True):

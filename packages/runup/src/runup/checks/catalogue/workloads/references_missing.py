@@ -1,11 +1,11 @@
 """Pods run that would not be admitted again, because an object that they need was deleted.
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and its template names a PriorityClass, a
-RuntimeClass, a ServiceAccount or a NetworkAttachmentDefinition (annotation `k8s.v1.cni.cncf.io/networks`) that the
-cluster does not have, or a LimitRange of its namespace refuses its pods (above the maximum, below the minimum, or a
-limit too high for its request); or when such a pod was admitted by security context constraints (annotation
-`openshift.io/scc`) that are gone, and needs more than the strictest ones give. ConfigMaps and Secrets are
-not looked at. All such workloads are one risk.
+RuntimeClass, a ServiceAccount, a NetworkAttachmentDefinition (annotation `k8s.v1.cni.cncf.io/networks`) or security
+context constraints (annotation `openshift.io/required-scc`) that the cluster does not have. It also applies when a
+LimitRange of its namespace refuses its pods: above the maximum, below the minimum, or a limit too high for its request;
+or when such a pod was admitted by security context constraints (annotation `openshift.io/scc`) that are gone, and needs
+more than the strictest ones give. ConfigMaps and Secrets are not looked at. All such workloads are one risk.
 
 Why it matters: these objects are needed when a pod is created, not while it runs. After the drain of its node the pod
 is refused, and the workload shrinks.
@@ -125,8 +125,10 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         references = [(workload, name, kind) for workload, _, kind in moving for name in names_of(workload)]
         if not references:
             return
-        optional = referred is NETWORKS
+        optional = referred in (NETWORKS, CONSTRAINTS)
         existing = snapshot.listed_or_none(referred) if optional else snapshot.listed(referred)
+        if referred is CONSTRAINTS and not existing:
+            return  # no OpenShift, whose admission alone reads the annotation
         existing_names = {full_name(obj) for obj in existing}
         for workload, name, kind in references:
             namespace = workload.metadata.namespace if referred.namespaced else ""
@@ -149,6 +151,9 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
                 # Each namespace has a ServiceAccount called default, which its controller recreates.
                 partial(missing, ACCOUNTS, of_template("service_account_name", ("default",))),
                 partial(missing, NETWORKS, _additional_networks),
+                partial(
+                    missing, CONSTRAINTS, lambda each: {each.spec.template.metadata.annotations.required_scc} - {""}
+                ),
                 partial(_over_limit_ranges, snapshot, moving),
                 partial(_missing_constraints, snapshot, moving),
             )
