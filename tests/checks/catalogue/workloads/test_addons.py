@@ -42,6 +42,7 @@ def outcome(name: str, target: str, *objects: Object, now: datetime | None = Non
     return run_check(BY_NAME[name], snapshot(*objects, **states), with_fields(update, now=now or update.now))  # type: ignore[arg-type]
 
 
+CILIUM = "AddonIncompatible-Cilium info"
 CERT_MANAGER = "quay.io/jetstack/cert-manager-controller"
 ADDONS = {
     "nothing runs": ((), "1.35", []),
@@ -96,6 +97,30 @@ ADDONS = {
     ),
     "a flat mirror": (("registry.local/istio-pilot:1.26.3",), "1.35", ["AddonIncompatible-Istio warning"]),
     "Bitnami's build": (("bitnami/argo-cd:3.1.4-debian-12-r0",), "1.36", ["AddonIncompatible-ArgoCD info"]),
+    "Bitnami's build where it went": (
+        ("docker.io/bitnamilegacy/cert-manager:1.12.3",),
+        "1.35",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "the build of another publisher": (("quay.io/isovalent/cilium:v1.15.3-cee.1",), "1.35", [CILIUM]),
+    "Kyverno": (("reg.kyverno.io/kyverno/kyverno:v1.14.4",), "1.33", ["AddonIncompatible-Kyverno info"]),
+    "Kyverno in its range": (("ghcr.io/kyverno/kyverno:v1.15.1",), "1.33", []),
+    "Kyverno's other images": (("ghcr.io/kyverno/kyvernopre:v1.14.4",), "1.35", []),
+    "KEDA": (("ghcr.io/kedacore/keda:2.18.1",), "1.35", ["AddonIncompatible-KEDA info"]),
+    "KEDA in its range": (("ghcr.io/kedacore/keda:2.20.0",), "1.35", []),
+    "Gatekeeper, beyond what is known": (
+        ("openpolicyagent/gatekeeper:v3.18.2",),
+        "1.35",
+        ["AddonIncompatibleUnknown warning"],
+    ),
+    "Gatekeeper": (("openpolicyagent/gatekeeper:v3.14.0",), "1.31", ["AddonIncompatible-Gatekeeper info"]),
+    "Strimzi, which does not read the version of 1.33": (
+        ("quay.io/strimzi/operator:0.43.0",),
+        "1.34",
+        ["AddonIncompatible-Strimzi warning"],
+    ),
+    "Strimzi before 1.33": (("quay.io/strimzi/operator:0.43.0",), "1.32", []),
+    "a Strimzi that reads it": (("quay.io/strimzi/operator:0.47.0",), "1.35", []),
     "another program with the name of an add-on": (("rancher/hardened-cluster-autoscaler:v1.9.0",), "1.35", []),
     "another project's image whose path ends alike": (("quay.io/example/my-calico/node:v3.1.0",), "1.35", []),
     "newer than the table": ((f"{CERT_MANAGER}:v1.30.0",), "1.35", ["AddonIncompatibleUnknown warning"]),

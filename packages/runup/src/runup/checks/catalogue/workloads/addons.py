@@ -1,12 +1,12 @@
 """An add-on runs in a version that its project does not support on the target's Kubernetes.
 
-Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server or
-cluster-autoscaler in a version that, by the project's own table, does not support the target, while another version
-does. Images in other registries and mirrors count, too. A version between two that the table has counts as the older
-one, and a version older than all of them supports no later Kubernetes than the oldest one. Each finding names the
-table and its date. An add-on that is merely not the newest gets no finding; a combination that its project calls
-untested is reported as untested. A version that is newer than the table, and a target that is newer than all its
-ranges, are Unknown. Each add-on is a separate risk.
+Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server, Kyverno,
+KEDA, Gatekeeper, Strimzi or cluster-autoscaler in a version that, by the project's own table, does not support the
+target, while another version does. Images in other registries and mirrors count, too. A version between two that the
+table has counts as the older one, and a version older than all of them supports no later Kubernetes than the oldest
+one. Each finding names the table and its date. An add-on that is merely not the newest gets no finding; a combination
+that its project calls untested is reported as untested. A version that is newer than the table, and a target that is
+newer than all its ranges, are Unknown. Each add-on is a separate risk.
 
 Why it matters: a controller that uses removed API versions, or does not know new ones, stops. Depending on the add-on,
 there are then no certificates, routes, nodes or pods.
