@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.servers import Server
+from tests.documents import document
+from tests.servers import Server, eventually
 
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
+from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun
 from runup.install.control import installing, sets
 from runup.install.control.installing import Manner
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome
-from runup.install.decide.component import KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Certificates, Options, Platform
+from runup.install.decide.component import (
+    KERNEL_MODULES,
+    OPERATOR,
+    UPDATE_POLICY,
+    UPDATE_STATUS,
+    Certificates,
+    Options,
+    Platform,
+)
 from runup.install.decide.inventory import Inventory, inventory_of
 from runup.install.decide.refusals import CLUSTER_VERSION, Cluster, Workload
 from runup.release.decide.manifest import Identity
@@ -40,6 +51,7 @@ VERSIONS = Resource(
 )
 PART_OF = "applyset.kubernetes.io/part-of"
 NUMBERS = count()
+DEPLOYED = Path(__file__).parents[3] / "deploy"
 
 
 def made(resource: Resource, name: str, namespace: str = "", **content: Any) -> JSON:
@@ -588,6 +600,43 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamesp
         lambda done: installing.uninstall(space.sets, OPERATOR, space.namespace, done, definitions=False, dry_run=False)
     )
     assert removed == {"ConfigMap a": "deleted", "ClusterRole cluster-version-operator-preflight": "deleted"}
+
+
+def test_61_runs_of_update_policies_do_not_hold_their_definition(space: OwnNamespace) -> None:
+    """The controller is removed as well, so the uninstallation removes its finalizer, and no other one."""
+    file = DEPLOYED / "update-policy" / "01_updateruns.crd.yaml"
+    space.apply(document(file), component="update-policy")
+    runs = resource_of(UpdateRun)
+    target = {"version": "5.1.0", "image": "example.com/release@sha256:" + "5" * 64}
+    names = [f"{space.namespace}-{each}" for each in "ab"]
+    for name, finalizers in zip(names, ([FINALIZER], [FINALIZER, "example.com/other"]), strict=True):
+        body = made(runs, name, spec={"target": target})
+        eventually(lambda body=body: was_created(space, runs, body), "the kind is served")
+        space.client.send(calls.merge_patch(runs, name, {"metadata": {"finalizers": finalizers}}))
+
+    def uninstall(**choices: bool) -> dict[str, str]:
+        chosen = {"definitions": True, "dry_run": False, **choices}
+        return space.results_of(
+            lambda done: installing.uninstall(space.sets, UPDATE_POLICY, space.namespace, done, **chosen)
+        )
+
+    uninstall(dry_run=True)
+    assert space.client.send(calls.get_raw(runs, names[0]))["metadata"]["finalizers"] == [FINALIZER]
+    with pytest.raises(InstallError, match="does not go"):
+        uninstall()
+    assert not space.exists(runs, names[0])
+    assert space.client.send(calls.get_raw(runs, names[1]))["metadata"]["finalizers"] == ["example.com/other"]
+    space.client.send(calls.merge_patch(runs, names[1], {"metadata": {"finalizers": None}}))
+    uninstall()
+
+
+def was_created(space: OwnNamespace, resource: Resource, body: JSON) -> bool:
+    """Whether an object was created: its kind may not be served yet."""
+    try:
+        space.client.send(calls.create(resource, body))
+    except NotFound:
+        return False
+    return True
 
 
 def test_which_installation_is_meant(space: OwnNamespace) -> None:

@@ -10,6 +10,7 @@ from tests.rollout.observed_cluster import IMAGE, NOW, OTHER_IMAGE
 
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.api.update_policy_v1alpha1 import (
+    FINALIZER,
     Candidate,
     OfferedRelease,
     UpdatePolicy,
@@ -21,7 +22,6 @@ from runup.api.update_policy_v1alpha1 import (
 from runup.rollout.decide.candidate import Choice
 from runup.rollout.decide.policy import (
     ACKNOWLEDGED,
-    FINALIZER,
     POLICY_LABEL,
     is_of_hub,
     needs_finalizer,

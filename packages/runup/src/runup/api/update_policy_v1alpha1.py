@@ -14,6 +14,8 @@ from kubekit.api.meta_v1 import Condition, Object, Wire
 GROUP = "update.runup.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 POLICY_NAME = "cluster"
+# Lets an update that has begun end before its deleted run is removed.
+FINALIZER = f"{GROUP}/run"
 # The name in `spec.calendars` that means no restriction.
 ALWAYS = "Always"
 

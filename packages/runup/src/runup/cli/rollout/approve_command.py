@@ -53,7 +53,7 @@ def approve(ctx: click.Context, /, run: str, gate: str, reason: str, until: str)
         notes = []
         try:
             if unverified := policy_objects.why_unverified(client):
-                way_out = "`kubectl apply -f deploy/update-policy/05_approvals.yaml` installs both"
+                way_out = "`runup install update-policy` installs both"
                 raise CommandError(f"no approval counts on this cluster: {unverified}; {way_out}")
         except Forbidden as error:
             notes = [err(f"warning: could not determine whether approvals count on this cluster: {error.message}\n")]

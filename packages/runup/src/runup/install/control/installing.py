@@ -24,16 +24,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 import runup
 from kubekit.api import codec
 from kubekit.api.conditions import find
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import api_errors, calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
+from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun
 from runup.applying.decide import health, progress
 from runup.applying.decide.task import Task
 from runup.install.control.sets import Done, InstallError, ObjectSets, OnDone, Outcome
 from runup.install.decide import component_objects as serving_certificates
-from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
+from runup.install.decide.component import OPERATOR, UPDATE_POLICY, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import PART_OF, Inventory, inventory_of, set_id, without_those_of_others
 from runup.install.decide.objects import Objects, definition, identity_of
 from runup.install.decide.refusals import CLUSTER_VERSION, OPERATOR_PLACE, VALIDATIONS, Cluster, Workload, refusals
@@ -329,7 +330,11 @@ def uninstall(
         for kind in kinds:
             yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
 
-    sets.remove_set(inventory, on_done, definitions=definitions, dry_run=dry_run, besides=left_behind)
+    def release() -> None:
+        if component == UPDATE_POLICY and definitions:
+            sets.remove_finalizer(resource_of(UpdateRun), FINALIZER)
+
+    sets.remove_set(inventory, on_done, definitions=definitions, dry_run=dry_run, besides=left_behind, release=release)
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:

@@ -131,17 +131,23 @@ class ObjectSets:
         definitions: bool,
         dry_run: bool = False,
         besides: Callable[[], Iterable[Identity]] = tuple,
+        release: Callable[[], None] = lambda: None,
     ) -> None:
         """Removes the members of the set, each with what depends on it, then its parent; waits until they are gone.
 
-        `besides` is asked for objects that its members left, when these are gone. Raises InstallError and KubeError. An
-        interrupted removal can be started again: the parent goes last, alone or with its namespace.
+        `release` is called before that wait, for finalizers of a controller that is one of the members. `besides` is
+        asked for objects that its members left, when these are gone. Raises InstallError and KubeError. An interrupted
+        removal can be started again: the parent goes last, alone or with its namespace.
         """
         members = inventories.removal_order(self.members(inventory), definitions=definitions)
         # With its namespace the parent goes, too.
         namespaces = [member for member in members if (member.group, member.kind) == _NAMESPACE]
         self._remove_members(
-            [member for member in members if member not in namespaces], inventory, on_done, dry_run=dry_run
+            [member for member in members if member not in namespaces],
+            inventory,
+            on_done,
+            dry_run=dry_run,
+            release=release,
         )
         for identity in besides():
             self.delete(identity, dry_run=dry_run)
@@ -152,14 +158,32 @@ class ObjectSets:
                 self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
     def _remove_members(
-        self, members: Iterable[Identity], inventory: Inventory, on_done: OnDone, *, dry_run: bool
+        self,
+        members: Iterable[Identity],
+        inventory: Inventory,
+        on_done: OnDone,
+        *,
+        dry_run: bool,
+        release: Callable[[], None] = lambda: None,
     ) -> None:
         """Deletes the objects, reports each, and waits until all are gone, unless it is a dry run."""
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
             on_done(Done(identity, Outcome.DELETED))
+        if not dry_run:
+            release()
         for identity in () if dry_run else members:
             self._await_gone(identity)
+
+    def remove_finalizer(self, resource: Resource, finalizer: str) -> None:
+        """Removes a finalizer of a controller that is gone from all objects of a kind. Raises KubeError."""
+        with suppress(NotFound):
+            for item in self._client.listing_raw(resource).items:
+                held = item["metadata"].get("finalizers") or []
+                if finalizer in held:
+                    patch = {"metadata": {"finalizers": [each for each in held if each != finalizer]}}
+                    with suppress(NotFound):
+                        self._client.send(calls.merge_patch(resource, item["metadata"]["name"], patch))
 
     def members(self, inventory: Inventory) -> Iterator[Identity]:
         """Yields the identity of each object that has the label of the set. Raises KubeError."""

@@ -23,7 +23,7 @@ from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced,
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion, Update
-from runup.api.update_policy_v1alpha1 import UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import FINALIZER, UpdatePolicy, UpdateRun
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
@@ -32,7 +32,6 @@ from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effectiv
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.candidate import Choice, choose, offered_releases
 from runup.rollout.decide.gates.all_gates import evaluate
-from runup.rollout.decide.policy import FINALIZER, needs_finalizer
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
@@ -80,7 +79,7 @@ class PolicyController:
         acted = False
         active = policies.active_run(inputs.runs)
         for run in inputs.runs:
-            if needs_finalizer(run) != (FINALIZER in run.metadata.finalizers):
+            if policies.needs_finalizer(run) != (FINALIZER in run.metadata.finalizers):
                 # The next pass continues on the version that this writes.
                 await self._write_finalizer(run)
                 acted = True
@@ -108,7 +107,7 @@ class PolicyController:
     async def _write_finalizer(self, run: UpdateRun) -> None:
         """Adds the finalizer of a run, or removes it. A conflict is decided again in the next pass."""
         others = [each for each in run.metadata.finalizers if each != FINALIZER]
-        finalizers = [*others, FINALIZER] if needs_finalizer(run) else others
+        finalizers = [*others, FINALIZER] if policies.needs_finalizer(run) else others
         patch = {"metadata": {"finalizers": finalizers, "resourceVersion": run.metadata.resource_version}}
         with suppress(NotFound, Conflict):
             await self._client.send(calls.merge_patch(RUNS, run.metadata.name, patch, field_manager=FIELD_MANAGER))

@@ -12,6 +12,7 @@ from kubekit.lang.oc_pull_spec import is_same_image
 from runup.api.update_policy_v1alpha1 import (
     ALWAYS,
     API_VERSION,
+    FINALIZER,
     OfferedRelease,
     UpdateCalendar,
     UpdatePolicy,
@@ -26,8 +27,6 @@ from runup.rollout.decide.run_steps import FINISHED
 
 POLICY_LABEL = "update.runup.dev/policy"
 ACKNOWLEDGED = "update.runup.dev/acknowledged"
-# Lets an update that has begun end before its deleted run is removed.
-FINALIZER = "update.runup.dev/run"
 
 
 def is_of_policy(run: UpdateRun) -> bool:
