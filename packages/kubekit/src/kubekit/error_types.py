@@ -1,4 +1,4 @@
-"""The base errors: an error's type says what happens next, its `reason` is already that of a condition.
+"""The base errors: the type of an error determines the reaction, and its `reason` is used in conditions.
 
 Terminal: only an edit of the spec helps. Waiting: something else must come first. The errors of the
 API server and the transport (Conflict, Transient) are in `kubekit.kube.api_errors`. An exception that nobody expects is

@@ -29,7 +29,8 @@ _CONFIGURATIONS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookServing:
-    """Where webhooks are served: `host`, `port`, and `cert_dir` with tls.crt, tls.key and ca.crt, as envtest has it."""
+    """The address at which webhooks are served: `host`, `port`, and `cert_dir` with tls.crt, tls.key and ca.crt, as
+    envtest has it."""
 
     host: str
     port: int

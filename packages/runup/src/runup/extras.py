@@ -1,4 +1,4 @@
-"""What a message says about a package that only an extra of the distribution kube-runup brings."""
+"""Messages about packages that are part of an extra of the distribution kube-runup."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class SELinuxOptions(Wire, frozen=True):
 
 
 class SecurityContext(Wire, frozen=True, kw_only=True):
-    """The part of a pod's or container's `securityContext` with its SELinux label and what is asked of pod security."""
+    """The fields of `securityContext` that concern the SELinux label and pod security."""
 
     privileged: bool = False
     allow_privilege_escalation: bool = True
@@ -242,7 +242,7 @@ class ListedPodMeta(Wire, frozen=True, kw_only=True):
 
 
 class PodTraits(Wire, frozen=True):
-    """What the `metadata` of pods of one workload have in common."""
+    """The common `metadata` of the pods of one workload."""
 
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
@@ -293,7 +293,7 @@ class Violation(Wire, frozen=True, kw_only=True):
 
 
 class PodDemands(Wire, frozen=True, kw_only=True):
-    """What a Pod demands: the requests of its containers together, and what of its spec needs more than a node.
+    """The demands of a Pod: the sum of its containers' requests, and the fields that depend on more than one node.
 
     `violations` are of the Pod Security Standards; `claims` are the names of its PersistentVolumeClaims, `plugins` the
     in-tree plug-ins of its other volumes, and `addons` the images of its containers that belong to known add-ons.

@@ -81,7 +81,7 @@ class ResourceRequirements(Wire, frozen=True):
 
 
 class HostPort(Wire, frozen=True):
-    """A port of a container; `host_port` is one of its node, 0 for none."""
+    """A port of a container; `host_port` is its port on the node, or 0."""
 
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")

@@ -26,7 +26,7 @@ class KubeError(Exception):
 
 
 class ConfigError(KubeError):
-    """The kubeconfig, or what it names (a file, a credential plugin), cannot be used; a retry does not help."""
+    """Error raised if the kubeconfig, or a file or credential plugin that it names, cannot be used."""
 
     def __init__(self, message: str, *, reason: str = "InvalidConfiguration") -> None:
         super().__init__(message, reason=reason)

@@ -1,4 +1,4 @@
-"""The objects of one kind in a cluster, kept in memory by a watch. Reading never awaits and never asks the server.
+"""The objects of one kind in a cluster, kept in memory by a watch. Reading neither waits nor sends requests.
 
 A `Reflector` writes; controllers and checks read. An unread kind is not an empty kind: readers check `ready` (or
 `synced` and `error`) before they trust an empty answer, and `undecoded` and `incomplete` before they conclude that an

@@ -1,4 +1,4 @@
-"""What both transports share: retries, headers, the error of an unreachable server, the server's time, the TLS context.
+"""Common code of both transports: retries, headers, the error of an unreachable server, server time, TLS context.
 
 The retry policy prevents common mistakes: sending again before the time that the server asked for, sending a create
 twice, and giving up on a token that was renewed a second ago.
@@ -111,7 +111,7 @@ _SAME_TIME = timedelta(seconds=2)
 
 
 class ServerTime:
-    """By how much a server's time is ahead of `clock` (negative: behind); nothing until an answer says so."""
+    """The difference between a server's time and `clock` (negative if behind), unknown before the first answer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

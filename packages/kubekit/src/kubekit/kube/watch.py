@@ -55,7 +55,7 @@ _ALWAYS_SERVED = "apps/v1"
 
 
 class FirstReads:
-    """The order of the first requests for anybody who waits for all of these kinds, and for no change of them yet.
+    """Orders the first requests for these kinds for callers who wait until all of them were read.
 
     Each connection costs a TLS handshake, which takes milliseconds of processor time on both sides, and a watch needs
     one to itself. So lists take turns on `at_once` connections. Watches begin when `begin_watches` is called, those
@@ -127,7 +127,7 @@ class FirstReads:
 
 
 class _Once:
-    """A call that is made once, however often it is asked for."""
+    """A call that is made at most once, regardless of the number of requests for it."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call: Callable[[], None] | None = call
@@ -355,7 +355,7 @@ def _api_name(resource: Resource) -> str:
 
 
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:
-    """Returns what is missing, for a person to supply: the RBAC rule, the API, the credentials, or the server."""
+    """Returns what the user must provide: the RBAC rule, the API, the credentials, or the server."""
     scope = f' in namespace "{namespace}"' if namespace else ""
     match error:
         case Forbidden():

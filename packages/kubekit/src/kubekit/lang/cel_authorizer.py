@@ -17,7 +17,7 @@ from kubekit.lang.cel_functions import Function, Kind, Tagged
 
 
 class Decision(NamedTuple):
-    """The answer of an authorizer; `error` is what kept it from a decision."""
+    """The answer of an authorizer; `error` is the reason why it could not decide."""
 
     allowed: bool
     reason: str = ""

@@ -503,7 +503,7 @@ class _Estimate:
         return 1
 
     def _comprehension_cost(self, node: Node) -> int:
-        """Returns the cost of a loop: that of one turn, times the greatest size of what it ranges over."""
+        """Returns the cost of a loop: the cost of one iteration times the maximum number of iterations."""
         over, init, condition, step, result = (node.child(number) for number in (2, 4, 5, 6, 7))
         once = sum(self._cost_of(part) for part in (over, init, result) if part is not None)
         computed = [node.text(1)] if over is not None and over.kind == COMPREHENSION else []

@@ -163,7 +163,7 @@ _TOGETHER = 1000
 
 
 class _Stuck(OSError):
-    """Raised if nothing of a folder can be removed any more."""
+    """Error raised if no further entry of a folder can be removed."""
 
 
 def remove_tree(path: Path, most: int = MAX_ENTRIES) -> str:
@@ -246,7 +246,7 @@ class _Removal:
         raise _Stuck(f"{name} cannot be moved")
 
     def _do_step(self, step: Callable[..., None], name: str, folder: int) -> None:
-        """Does one step, and counts it; an error is kept, because other entries can go all the same."""
+        """Does and counts one step; an error is stored, because other entries may still be removable."""
         try:
             step(name, dir_fd=folder)
         except FileNotFoundError:

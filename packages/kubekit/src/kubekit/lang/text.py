@@ -186,7 +186,7 @@ def count(number: int, noun: str) -> str:
 
 
 def last_words(text: str, most: int) -> str:
-    """Returns `text` on one line; of a longer one the end, about `most` characters from the beginning of a word on."""
+    """Returns `text` on one line; of a long text, the last words with about `most` characters."""
     text = " ".join(text.split())
     if len(text) <= most:
         return text

@@ -365,7 +365,7 @@ def _is_item(content: str) -> bool:
 
 
 def _opened(text: str) -> int:
-    """Returns how many more brackets open than close, those between quotes included: then nothing can be read."""
+    """Returns the number of unclosed brackets, including those between quotes."""
     return text.count("[") + text.count("{") - text.count("]") - text.count("}")
 
 

@@ -136,7 +136,7 @@ class Search:
 
     @property
     def unread(self) -> Mapping[str, tuple[str, str]]:
-        """The links in the folder whose targets were not looked at, by path: key and target; none of a found name."""
+        """Unread links of the folder by path, each with key and target; none of a found name."""
         links = self._unread | {
             path: (key, real)
             for real, (path, key) in self._awaited.items()
@@ -205,7 +205,7 @@ class Search:
             self._others.add(path)
 
     def _unread_target(self, entry: Entry) -> str:
-        """Returns the target of a hard link if it matters what is in it and it was not looked at, else ""."""
+        """Returns the target of a hard link if its content matters and was not read, else ""."""
         if self._sought.fault is None or not entry.islnk():
             return ""
         target = _from_root(entry.linkname)

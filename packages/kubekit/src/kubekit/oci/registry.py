@@ -77,7 +77,7 @@ class RegistryClient:
     def search(self, reference: Reference, sought: FileQuery, *, architecture: str = "amd64") -> SearchResult:
         """Searches the image for files, the uppermost layer first, and stops once they are found.
 
-        A layer that was read to its end matches its digest; for one that was left early that is not known. An error
+        A layer that was read completely matches its digest; a partly read one is not verified. An error
         about a layer, as opposed to the manifest, has its digest in `layer`. Without an `architecture` any will do.
         """
         return self._from_any(reference, lambda source: self._search_in(source, sought, architecture))

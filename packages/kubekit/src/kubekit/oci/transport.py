@@ -417,7 +417,7 @@ def connection_error(request: RegistryRequest, host: str, reason: Any) -> Except
 
 
 def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
-    """Returns what is wrong with a certificate and what helps (X509_STORE_CTX_get_error(3))."""
+    """Returns the fault of a certificate and its remedy (X509_STORE_CTX_get_error(3))."""
     reason = error.verify_message
     if error.verify_code == _EXPIRED:
         return f"the certificate of {host} has expired ({reason}); renew it"

@@ -82,7 +82,7 @@ def names_demanded(affinity: NodeSelector | None) -> frozenset[str]:
 
 
 def matches_term(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -> bool:
-    """Returns whether the node `name` has what the term demands; an empty term demands what no node has."""
+    """Returns whether the node `name` matches the term; an empty term matches no node."""
     if not term.match_expressions and not term.match_fields:
         return False
     return all(_satisfies(labels, expression) for expression in term.match_expressions) and all(

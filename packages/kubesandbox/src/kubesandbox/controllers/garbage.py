@@ -108,7 +108,7 @@ class GarbageCollector:
         graph.listen(self._on_change)
 
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Queues what a change may make garbage: the object itself, or the dependents of one that goes."""
+        """Queues the possible garbage of a change: the object itself, or the dependents of a deleted object."""
         obj = new or old
         if obj is None or IMPORTED in obj.metadata.labels:  # its owners are those of another cluster
             return
@@ -173,7 +173,7 @@ class GarbageCollector:
                     await self._client.send(call)
 
     async def _owner_state(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
-        """Returns whether an owner is gone, waits for its dependents, or keeps the object.
+        """Returns whether an owner was deleted, waits for its dependents, or keeps the object.
 
         Raises Unsettled and ForeignOwner.
         """

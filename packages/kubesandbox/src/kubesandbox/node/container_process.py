@@ -195,12 +195,12 @@ class ContainerLog:
         return output.writing_end, errors.writing_end
 
     def started(self) -> None:
-        """Begins to read; the container has the writing ends now."""
+        """Starts to read; called once the container has the write ends of the pipes."""
         for stream in self._streams:
             stream.started()
 
     def close(self) -> None:
-        """Writes what is left in the pipes, and closes them: a process that outlives its container writes no more."""
+        """Writes the remaining data of the pipes and closes them; an orphaned process cannot write any more."""
         for stream in self._streams:
             stream.close()
         self._file.close()
@@ -220,7 +220,7 @@ class _Stream:
         asyncio.get_running_loop().add_reader(self._reading_end, self._read_once)
 
     def close(self) -> None:
-        """Writes the rest; it is bounded, since a process that lives on may write for ever."""
+        """Writes the remaining output up to a limit, because a process that is still running may write forever."""
         self._close_writing_end()
         for _ in range(_MAX_LINE_BYTES // _READ_BYTES):
             if self._reading_end < 0 or not self._read_once():

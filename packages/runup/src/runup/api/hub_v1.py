@@ -16,7 +16,7 @@ class ManagedClusterSpec(Wire, frozen=True):
 
 
 class ClusterClaim(Wire, frozen=True):
-    """What a cluster says about itself by a ClusterClaim, such as its ID."""
+    """A property of a cluster that it reports in a ClusterClaim, such as its ID."""
 
     name: str = ""
     value: str = ""

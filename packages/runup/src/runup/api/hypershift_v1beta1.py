@@ -52,7 +52,7 @@ class HostedCluster(Object, frozen=True, kw_only=True):
 
 
 class NodePoolManagement(Wire, frozen=True):
-    """How the nodes of a pool are updated: `Replace` makes new machines, `InPlace` changes those that exist."""
+    """The method to update the nodes of a pool: `Replace` creates new machines, `InPlace` changes the existing ones."""
 
     upgrade_type: str = ""
 

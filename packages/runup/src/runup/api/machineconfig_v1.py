@@ -111,6 +111,6 @@ class MachineConfigNodeStatus(Wire, frozen=True):
 
 
 class MachineConfigNode(Object, frozen=True):
-    """How far the update of the node of that name is; releases before 4.20 may not have it."""
+    """The progress of the update of the node with that name; releases before 4.20 may not have it."""
 
     status: MachineConfigNodeStatus = MachineConfigNodeStatus()

@@ -185,7 +185,7 @@ class DefaultNetwork(Wire, frozen=True):
 
 
 class OperatorNetworkSpec(Wire, frozen=True):
-    """`spec` of the network operator's Network; `migration` is what an administrator asked to be changed."""
+    """`spec` of the network operator's Network; `migration` is the change that an administrator requested."""
 
     migration: dict[str, Any] | None = None
     default_network: DefaultNetwork = DefaultNetwork()

@@ -454,7 +454,7 @@ class EC2NodeClassSpec(Wire, frozen=True):
 
 
 class EC2NodeClass(Object, frozen=True):
-    """From which images Karpenter makes nodes on AWS (karpenter.k8s.aws/v1)."""
+    """A class of nodes on AWS with the images that Karpenter uses (karpenter.k8s.aws/v1)."""
 
     spec: EC2NodeClassSpec = EC2NodeClassSpec()
 

@@ -75,7 +75,7 @@ class NodeClaim(Object, frozen=True, kw_only=True):
 
 
 class DisruptionBudget(Wire, frozen=True, kw_only=True):
-    """How many nodes of a NodePool Karpenter may replace at once: a number or a share, always or at `schedule`."""
+    """The number or share of a NodePool's nodes that Karpenter may replace at once, always or at `schedule`."""
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class DisruptionBudget(Wire, frozen=True, kw_only=True):
 
 
 class Disruption(Wire, frozen=True):
-    """When Karpenter may replace the nodes of a NodePool."""
+    """The rules for the replacement of a NodePool's nodes by Karpenter."""
 
     budgets: tuple[DisruptionBudget, ...] = ()
 

@@ -72,14 +72,14 @@ class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PreflightGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How old a preflight may be, and which severity of a risk that applies closes the gate. Unknown always does."""
+    """The maximum age of a preflight, and the severity that closes the gate. Unknown results always close it."""
 
     max_age: str = "1h"
     fail_on: Severity = "warning"
 
 
 class HealthGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long the cluster must have been healthy before a start."""
+    """The time for which the cluster must have been healthy before a start."""
 
     settle: str = "10m"
 

@@ -1,1 +1,1 @@
-"""The command line: the table of commands, and what all of them share."""
+"""The command line: the table of commands and their common code."""

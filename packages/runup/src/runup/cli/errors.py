@@ -14,7 +14,7 @@ from runup.process.error_texts import file_text, kube_text, with_prefix
 
 
 class CommandError(InputError):
-    """An error that ends the command with an exit code; `message` says what is wrong and the way out."""
+    """An error that ends the command with an exit code; `message` names the problem and a solution."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)

@@ -54,7 +54,7 @@ def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 def typed_version(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 (click's signature)
-    """Returns the version that was typed, without a `v` before it; the command itself refuses what is none."""
+    """Returns the typed version without a leading `v`; the command itself refuses invalid versions."""
     if not value:
         return value
     # Only now: semantic versions take time to import, and most commands are started without one.

@@ -37,7 +37,7 @@ class ResultPrinter:
         self.say(*output)
 
     def done(self, patch: JSON | None, **more: Any) -> None:
-        """Prints the object, if one is requested; `patch` is what was sent, None if nothing had to be changed."""
+        """Prints the object, if requested; `patch` is the sent patch, None if no change was needed."""
         if self._form:
             result = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
             sys.stdout.write(machine(result | more, self._form))

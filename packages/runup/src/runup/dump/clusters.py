@@ -53,7 +53,7 @@ def why_several(name: str, sightings: Iterable[Sighting]) -> str:
 
 
 def _is_same(first: Sighting, other: Sighting) -> bool:
-    """Compares by the first mark that both have; without any, what is in one place is one cluster."""
+    """Compares the first identifier that both have; without any, one place is one cluster."""
     for mark, yours in zip(_identifying_marks(first.obj), _identifying_marks(other.obj), strict=True):
         if mark and yours:
             return mark == yours
@@ -125,7 +125,7 @@ def is_version_file(file: Path) -> bool:
 
 
 def evidence_of_openshift(objects: Iterable[JSON]) -> str:
-    """Returns what shows that the cluster is one of OpenShift, in words, or an empty string."""
+    """Returns a text with the evidence that the cluster runs OpenShift, or an empty string."""
     for obj in objects:
         group, kind, _namespace, name = identity(obj)
         if group in _OPENSHIFT_GROUPS:

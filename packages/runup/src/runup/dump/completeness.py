@@ -69,7 +69,7 @@ class CompleteKinds:
         return resource in self.whole or (namespace != "" and namespace in self.namespaces.get(resource, ()))
 
     def why_partly(self, resource: Resource) -> str:
-        """Returns what the dump has of a kind that is known in part, and what is not known because of that."""
+        """Returns a text about the known part of an incomplete kind, and the resulting unknowns."""
         plural, namespaces = resource[1], sorted(self.namespaces.get(resource, ()))
         if not namespaces:
             return f"the dump has only a part of the {plural}: whether there were others is not known"
@@ -261,7 +261,7 @@ _GATHERERS: dict[str, tuple[Resource, str]] = {
 
 
 def place_of(file: Path, layout: Layout, has_namespaces: Callable[[Path], bool]) -> str | None:
-    """Returns the namespace that the path of a file is about: empty for what is in none, ALL, or None if it is open.
+    """Returns the namespace of a file by its path: empty for cluster-scoped objects, ALL, or None if unknown.
 
     `has_namespaces` returns whether a folder has a folder for each namespace.
     """

@@ -208,7 +208,7 @@ def kind_beside(file: Path) -> bool:
 
 
 def place_of(file: Path, root: Path) -> str | None:
-    """Returns the namespace that a file is about, empty for what is in none; None if it is no answer of a server."""
+    """Returns the namespace of a file, empty for cluster-scoped objects, None if a server did not write it."""
     parts = file.relative_to(root).parts
     if parts[0] == TROUBLESHOOT:
         below = parts[2:] if parts[1] == _CUSTOM else parts[1:]

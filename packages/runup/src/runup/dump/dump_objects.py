@@ -73,7 +73,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a file. `problems` name the file and what was left out."""
+    """The contents of a file. `problems` name the file and the omitted objects."""
 
     objects: tuple[JSON, ...] = ()
     lists: tuple[Listed, ...] = ()

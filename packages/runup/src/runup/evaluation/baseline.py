@@ -41,7 +41,7 @@ class KnownRisk(Wire, frozen=True, kw_only=True):
 
 
 class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster of a baseline: its risks by name, for the update to `target`; what is not known is empty."""
+    """A cluster of a baseline: its risks by name, for the update to `target`; unknown fields are empty."""
 
     name: str
     risks: Mapping[str, KnownRisk]
@@ -58,9 +58,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Since(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of the risks of a cluster since a baseline, by their names.
+    """The changes of a cluster's risks since a baseline, by their names.
 
-    `untold` are those of the baseline that are not found, and whose check could not tell. `part` are the risks of
+    `untold` are those of the baseline that are not found, and whose check is Unknown. `part` are the risks of
     `same` of which only the number of objects could be compared. `same` also has risks that no acceptance lifts.
     """
 

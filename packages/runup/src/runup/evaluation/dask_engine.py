@@ -46,7 +46,7 @@ class NoEngine(Terminal):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a worker made of an item: a result, or why it is missing; `of_worker`: another one may have a result."""
+    """The answer of a worker for an item: a result, or an error; with `of_worker`, another worker may succeed."""
 
     result: Any = None
     why: str = ""

@@ -1,4 +1,4 @@
-"""Evaluates what is known about a cluster for one update: facts and checks in, one report out. Pure.
+"""Evaluates the facts about a cluster for one update, and returns one report. Pure.
 
 Every form of a preflight calls `evaluate`: of a dump, a live cluster, manifests, a fleet, the target's process. The
 checks, their names and the report are the same everywhere (docs/decisions/0072 D13).

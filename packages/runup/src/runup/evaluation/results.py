@@ -1,4 +1,4 @@
-"""Interprets evaluated clusters: findings with what is accepted, suppressed, or known from a baseline."""
+"""Interprets evaluated clusters: findings that are accepted, suppressed, or known from a baseline."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NAMES = 5
 
 
 class Evaluated(Protocol):
-    """What came of one cluster: its report, or the reason for its absence, and for a dump the time."""
+    """The result of one cluster: its report, or the reason why there is none, and the time of a dump."""
 
     @property
     def report(self) -> Report | None: ...
@@ -105,7 +105,7 @@ def _read_baseline(path: str, decode: Callable[[bytes], Any]) -> Baseline:
 
 
 class ReportKeeper:
-    """Keeps the report of each cluster in a store, from one time on; `problems` says what went wrong.
+    """Stores the report of each cluster under one time; `problems` are the errors.
 
     A report that has no room costs the others nothing; a store that cannot be written is tried once. A cluster that
     could not be evaluated has a report, too: of a dump at the time of the dump, and none if nobody knows that time.
@@ -117,7 +117,7 @@ class ReportKeeper:
         self._without_time: list[str] = []
 
     def keep(self, name: str, evaluated: Evaluated, *, of_dump: bool) -> None:
-        """Adds the report of the cluster `name`; escapes what is no UTF-8, such as the bytes of a folder's name."""
+        """Adds the report of the cluster `name`; escapes bytes that are not UTF-8, such as those of a folder's name."""
         if self._store is None:
             return
         from runup.preflight.control import report_store
@@ -174,13 +174,13 @@ def with_accepted(
     *,
     fail_on: str = "unknown",
 ) -> tuple[list[ClusterResult], list[str]]:
-    """Returns the results with what is accepted, as AcceptedMarker marks them; and warnings."""
+    """Returns the results with accepted risks marked by AcceptedMarker, and warnings."""
     marker = AcceptedMarker(rules, baseline, now, fail_on=fail_on)
     return [marker.mark(result) for result in results], marker.notes()
 
 
 class AcceptedMarker:
-    """Marks what is suppressed, or known from a baseline, as accepted, one result after the other.
+    """Marks risks that are suppressed or known from a baseline as accepted, result by result.
 
     A refusal stays open. `fail_on` is what makes the exit codes not 0.
     """

@@ -90,7 +90,7 @@ class Retried(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What a worker sends for an item: its result, or `lost`.
+    """The message of a worker about an item: its result, or `lost`.
 
     `again`: another try may help. `is_last`: the worker takes no further item.
     """

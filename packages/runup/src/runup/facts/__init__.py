@@ -1,1 +1,1 @@
-"""What is known about a cluster before it is evaluated: from a dump, from a live cluster, or collected into a dump."""
+"""The facts about a cluster before its evaluation: from a dump, from a live cluster, or collected into a dump."""

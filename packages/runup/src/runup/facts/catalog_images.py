@@ -1,4 +1,4 @@
-"""Reads the target's operator catalogs in the background and holds what is known about them.
+"""Reads the target's operator catalogs in the background and stores the results.
 
 In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
 read again only if its tag points to another digest, or a package was installed that the last read did not look for.
@@ -85,7 +85,7 @@ class CatalogImages:
         self._began_at: float | None = None
 
     def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
-        """Returns what is known about the catalogs for the update in `context`, and starts to read what is not."""
+        """Returns the known results for the update in `context`, and starts to read the missing catalogs."""
         images = self._images_wanted(snapshot, context)
         # Answers about images that are no longer needed are dropped.
         self._known = {image: catalog for image, catalog in self._known.items() if image in images}
@@ -106,7 +106,7 @@ class CatalogImages:
         return catalogs
 
     def awaited(self, check: str) -> bool:
-        """Returns whether a first report should wait for what is being read for `check`."""
+        """Returns whether a first report should wait for pending reads of `check`."""
         if check != olm_target_catalog.NAME or self._reading is None or self._began_at is None:
             return False
         return self._clock.monotonic() - self._began_at < FIRST_S

@@ -40,7 +40,7 @@ COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedKind:
-    """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all.
+    """A kind and its result. `lists` has a list for each requested namespace, or one for all.
 
     `fields` are those that the objects have, empty if they are whole.
     """

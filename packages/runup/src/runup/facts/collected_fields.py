@@ -1,4 +1,4 @@
-"""Which fields of an object a collected dump has, and whether they suffice for a read. Pure.
+"""Decides which fields of an object a collected dump has, and whether they suffice for a read. Pure.
 
 Arguments, variables, parameters of volumes and annotations of other tools hold passwords, and dumps are sent around. So
 a dump has the fields that hold no secrets (`rules/data/shown-fields.txt`), and those that runup reads, each named with

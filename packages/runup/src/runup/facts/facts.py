@@ -1,4 +1,4 @@
-"""What is known about a cluster at one time: its objects, and the answers of others about it."""
+"""The facts about a cluster at one time: its objects, and the answers of other servers about it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ModuleImages:
         self._lookup_task: asyncio.Task[None] | None = None
 
     def seen(self, snapshot: Snapshot) -> PreflightResults:
-        """Returns what is known now, and starts to look up the rest; `changed` is called when answers arrive."""
+        """Returns the known answers, and starts to look up the others; `changed` is called when answers arrive."""
         modules, nodes = snapshot.objects.get(MODULES), snapshot.objects.get(NODES)
         if not modules:
             return PreflightResults()

@@ -15,7 +15,7 @@ async def server_version(client: Client) -> str:
 
 
 async def read_metrics_check(client: Client) -> Check:
-    """Returns the check of what this server was asked for; behind a load balancer others may have been asked, too."""
+    """Returns the check of the requests to this server; behind a load balancer, other servers may have had more."""
     try:
         answer = await client.send(calls.get_path("/metrics"))
     except ApiError as error:

@@ -140,7 +140,7 @@ class WatchedKinds:
         return dict(self._news)
 
     def snapshot(self) -> Snapshot:
-        """Returns what is known now; later changes do not reach it.
+        """Returns a snapshot of the current objects.
 
         An object's resourceVersion may be an earlier one.
         """

@@ -1,1 +1,1 @@
-"""Installs what runup keeps on a cluster, upgrades it in place, and removes it without a trace."""
+"""Installs, upgrades and removes the components of runup on a cluster."""

@@ -52,7 +52,7 @@ _FIELDS = ("httpProxy", "httpsProxy", "noProxy")
 
 
 async def read_egress(client: Client, notes: list[str]) -> Egress:
-    """Returns how servers are reached; what could not be read is noted, and the environment counts for it."""
+    """Returns how servers are reached; the environment replaces settings that could not be read."""
     proxy: dict[str, Any] | None = None
     bundle: dict[str, str] = {}
     try:

@@ -232,7 +232,7 @@ class MetricsAuthorizer:
         return Refusal(403, f'{identity.user.username} may not get the non-resource URL "{path}"')
 
     def _keep_answer(self, key: tuple[bytes, str], refusal: Refusal | None) -> None:
-        """Keeps a review's answer for a while; of more than `MAX_CACHED` the oldest goes."""
+        """Caches the answer of a review; removes the oldest one above `MAX_CACHED` answers."""
         lasts_s = ALLOWED_FOR_S if refusal is None else REFUSED_FOR_S
         self._kept[key] = (self._clock.monotonic() + lasts_s, refusal)
         self._kept.move_to_end(key)

@@ -90,7 +90,7 @@ def is_same_server(location: str, url: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _context_of(egress: Egress) -> ssl.SSLContext:
-    """Returns the context with the authorities of `egress`, which takes long to make."""
+    """Returns the context with the authorities of `egress`, which is expensive to create."""
     return egress.context()
 
 

@@ -1,4 +1,4 @@
-"""Decides from a controller's Lease whether somebody still keeps what the controller writes. Pure.
+"""Decides from a controller's Lease whether the objects of the controller are still maintained. Pure.
 
 A controller that is gone, suspended or cut off renews nothing, while what it wrote says the same for ever. Times are
 those that the API server noted: no clock of a controller counts (docs/decisions/0077).
@@ -42,7 +42,7 @@ class LeaseRecord(Wire, frozen=True):
 
     @property
     def renewed_at(self) -> datetime | None:
-        """When the Lease was renewed or given back, by the server's clock if it noted that; None without a time."""
+        """The time when the Lease was renewed or released, by the server's clock if recorded; None if unknown."""
         times = [
             entry.time
             for entry in self.metadata.managed_fields
@@ -58,7 +58,7 @@ class LeaseRecord(Wire, frozen=True):
 
 
 def lapse(lease: LeaseRecord, now: datetime, place: str) -> str:
-    """Returns a clause that says since when nobody holds the Lease at `place`; empty if somebody may hold it.
+    """Returns a clause about the time since the Lease at `place` has expired, or an empty string.
 
     `now` must be the API server's time.
     """

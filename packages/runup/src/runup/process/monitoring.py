@@ -25,10 +25,9 @@ FAILURES = (aiohttp.ClientError, KubeError, OSError, TimeoutError)
 
 
 class Monitoring:
-    """A client of the server at `url`, which has no path and is empty if there is no server.
+    """A client of the server at `url`, which has no path; an empty `url` means that there is no server.
 
-    `auth` provides the credential, `ca_file` the authorities for its certificate instead of those
-    of `egress`; `asker` is the user agent's name.
+    `auth` provides the credential; `ca_file` replaces the authorities of `egress`; `asker` is the user agent.
     """
 
     def __init__(

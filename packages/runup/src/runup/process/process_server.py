@@ -184,11 +184,11 @@ class Readiness:
         self._unanswered = ""
 
     async def why_not(self) -> str:
-        """Returns what is missing, as text for the reader of a probe; empty if nothing is."""
+        """Returns a text for a probe about why the process is not ready; empty if it is ready."""
         return self.known() or await self._why_unanswered()
 
     def known(self) -> str:
-        """Returns what is missing as far as that is known without a request; empty if nothing is."""
+        """Returns the missing parts that are known without a request; empty if there are none."""
         return self._lacking() or self._why_stale()
 
     def _why_stale(self) -> str:
@@ -214,7 +214,7 @@ LOOK_EVERY_S = 1.0
 
 
 async def log_while_not_ready(readiness: Readiness, clock: Clock) -> None:
-    """Logs what the process lacks: the first time, and then once a minute; and that nothing is missing any more."""
+    """Logs why the process is not ready, at first and then once a minute, and when it has become ready."""
     lines, is_logged = Allowance(1, WAIT_LOGGED_EVERY_S), False
     while True:
         await clock.sleep(LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""Reports what came since an earlier report: new risks, and known risks with further objects. Pure.
+"""Computes the changes since an earlier report: new risks, and known risks with further objects. Pure.
 
 Baselines, acceptances, schedules and histories all compare by these functions.
 """

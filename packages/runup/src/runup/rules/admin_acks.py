@@ -19,7 +19,7 @@ _KEY = re.compile(PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class OpenGate:
-    """A gate that keeps the cluster at its minor version. `error` says what is wrong with the gate itself, if anything.
+    """A gate that keeps the cluster at its minor version. `error` is the fault of an invalid gate.
 
     The acknowledgement of a gate with an error has no effect.
     """

@@ -185,7 +185,7 @@ def troubles_of(node: Node) -> list[UnavailableReason]:
 
 
 def availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
-    """Returns what is wrong with a node, and whether that makes it unavailable to its pool."""
+    """Returns the problem of a node, and whether it makes the node unavailable to its pool."""
     annotations = node.metadata.annotations
     troubles = troubles_of(node)
     if not troubles:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
-    """What refused a write: its kind and name in words, the verb phrase, and the kind to look at."""
+    """The cause of a refused write: its kind and name as text, the verb phrase, and the kind to inspect."""
 
     who: str
     does: str

@@ -1,4 +1,4 @@
-"""Which fields of an object are shown: those that hold no secrets. Pure.
+"""Selects the fields of an object that hold no secrets and may be shown. Pure.
 
 A list of hidden fields is never complete: annotations of other tools hold whole manifests, and arguments, headers,
 parameters of volumes and custom resources hold passwords. So the table `data/shown-fields.txt` lists what is shown.

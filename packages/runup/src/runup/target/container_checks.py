@@ -274,7 +274,7 @@ def _why_ended(check: Check, pod: Pod) -> str:
 
 
 def _why_not(report: Report, context: Context, preflight_id: str) -> Iterator[str]:
-    """Yields the reasons why a report does not answer what was asked."""
+    """Yields the reasons why a report does not answer the request."""
     # A container need not repeat the id of the preflight.
     if report.target_version != str(context.target) or report.preflight_id not in ("", preflight_id):
         yield f"its container's report is of another preflight, for {report.target_version}"

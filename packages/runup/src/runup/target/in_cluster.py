@@ -125,7 +125,7 @@ def read_stored_history(client: SyncClient) -> History:
 
 
 def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
-    """Returns the newest kept result, or that of a version. Raises InputError if it does not exist."""
+    """Returns the newest stored result, or the result for a version. Raises InputError if it does not exist."""
     reports = [report for report in read_stored_history(client).reports if not version or is_of(report, version)]
     if not reports:
         of = f" of {version}" if version else ""
@@ -170,7 +170,7 @@ def _target_of(image: str, access: Access) -> Target:
 
 
 def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:
-    """Runs the Job and returns its report, with what could not be kept or removed."""
+    """Runs the Job and returns its report, with the objects that could not be stored or removed."""
     clock = SystemClock()
     notes = list(cluster_runs.sweep(client))
     running = ClusterRun(client, run, clock, _tell_user)

@@ -50,7 +50,7 @@ class _Quiet:
 
 
 def evaluate_cluster(config: ClusterConfig, requested: RequestedUpdate) -> EvaluatedCluster:
-    """Evaluates a live cluster once. Raises what the client raises, Terminal and InputError."""
+    """Evaluates a live cluster once. Raises the errors of the client, Terminal and InputError."""
     return asyncio.run(_evaluate_cluster(config, requested))
 
 

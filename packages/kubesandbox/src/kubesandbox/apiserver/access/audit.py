@@ -130,7 +130,7 @@ class AuditLog:
 
 
 def _allocate(file: IO[bytes], count: int) -> None:
-    """Reserves `count` bytes behind the end of a file, which keeps its size. Raises OSError if they do not fit."""
+    """Reserves `count` bytes after the end of a file without changing its size. Raises OSError if they do not fit."""
     function = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
     if function is None:  # not Linux
         return

@@ -52,7 +52,7 @@ _MAX_WARNINGS, _MAX_CUT_WARNING = 4096, 256
 
 
 class Warnings(list[str]):
-    """The warnings of an answer, each once; what has no room in its headers is neither kept nor asked for."""
+    """The distinct warnings of an answer. Warnings that do not fit into its headers are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class Response:
 
 
 def encode_json(value: Any) -> bytes:
-    """Returns `value` as JSON; a text that is not UTF-8 has question marks in place of what cannot be encoded."""
+    """Returns `value` as JSON; characters that cannot be encoded as UTF-8 are replaced with question marks."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -163,7 +163,7 @@ def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], .
 
 
 def indented(request: Request, response: Response) -> Response:
-    """Returns a response with an object as people read it, where they ask for it or use a browser, curl or wget.
+    """Returns a response with indented JSON if it was requested, or if the client is a browser, curl or wget.
 
     As isPrettyPrint in k8s.io/apiserver/pkg/endpoints/handlers/negotiation. A document that does not end with a newline
     was written by something else than Go's encoder of objects.

@@ -200,7 +200,7 @@ def check_key(kind: Kind, namespace: str, name: str) -> None:
 
 
 def read_listing(request: Request, target: Target, kind: Kind) -> tuple[ListOptions, Selector, Accepted]:
-    """Returns what a list, watch or deletecollection asks for. Raises ApiError 400, 406, 422 or 500.
+    """Returns the parsed options of a list, watch or deletecollection. Raises ApiError 400, 406, 422 or 500.
 
     Faults are found in the order of k8s.io/apiserver/pkg/endpoints/handlers/get.go, ListResource.
     """
@@ -355,7 +355,7 @@ def _go_type(kind: Kind) -> str:
 
 
 def render_unstored(response: Response, accepted: Accepted) -> Response:
-    """Returns the answer to what is never stored in the accepted form: as it is, or its metadata alone."""
+    """Returns an object that is never stored in the accepted form: complete, or only its metadata."""
     if accepted.form is not Form.PARTIAL or response.body is None:
         return response
     return replace(response, body=orjson.dumps(_partial_metadata(orjson.loads(response.body), accepted.version)))

@@ -15,7 +15,8 @@ _FIRST, _LAST = 30_000, 32_767
 
 
 def allocate_node_ports(store: Store, service: JSON, old: JSON | None) -> None:
-    """Gives each port of a Service that needs one a node port; an update keeps those that it leaves out.
+    """Assigns a node port to each port of a Service that needs one; an update without node ports keeps the present
+    ones.
 
     Raises ApiError 422 for a port that another Service has, or that is out of the range.
     """

@@ -1,4 +1,4 @@
-"""The strategies of kube-apiserver's registries: how kinds differ in what a write fills in, keeps and clears.
+"""The strategies of kube-apiserver's registries: the fields that a write of each kind sets, keeps and clears.
 
 In: a kind or resource, and objects with the defaults of their types (`schema/go_defaults.py`). Out: the fields that a
 registry sets (selectors, finalizers, first statuses), what a write through a subresource may change, which kinds answer

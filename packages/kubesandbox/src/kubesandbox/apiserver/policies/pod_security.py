@@ -128,7 +128,7 @@ def _app_armor(pod: Pod) -> Found:
 
 
 def _added(pod: Pod, allowed: frozenset[str]) -> str:
-    """Returns who adds capabilities that are not allowed, and which; "" for nobody."""
+    """Returns a text about the containers that add forbidden capabilities, or ""."""
     added = {
         name: {*((context.get("capabilities") or {}).get("add") or ())} - allowed for name, context in pod.contexts()
     }

@@ -192,7 +192,7 @@ _MOST_TYPES = 10  # maxTypesToCheck
 
 
 def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> JSON:
-    """Returns the status of a policy: what was looked at, and its warnings for the kinds whose schema is known."""
+    """Returns the status of a policy: the checked generation, and type warnings for the kinds whose schema is known."""
     spec, known = policy["spec"], tuple(kinds)
     types = {
         kind: cel_declarations.served_type(schema)

@@ -71,7 +71,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """What webhooks add to the answer and to the audit log."""
+    """The additions of webhooks to the answer and to the audit log."""
 
     warnings: list[str]
     annotations: dict[str, str]
@@ -281,7 +281,7 @@ def _kind_of(write: evaluation.Write) -> Kind:
 
 
 class _Rounds:
-    """Which mutating webhooks are called a second time (reinvocationcontext.go)."""
+    """The mutating webhooks that are called a second time (reinvocationcontext.go)."""
 
     def __init__(self) -> None:
         self.is_changed = False

@@ -184,7 +184,7 @@ def resources_counting(resource: str, names: Iterable[str]) -> list[str]:
 
 
 def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
-    """Returns what an object uses; a pod that has ended or is long past its deletion only itself as an object."""
+    """Returns the usage of an object; a pod that has ended or is long past its deletion only counts as an object."""
     if resource == PODS:
         used, metadata, spec = {"count/pods": "1"}, obj["metadata"], obj.get("spec") or {}
         if (obj.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
@@ -260,7 +260,7 @@ class Changing(Protocol):
 
 
 class QuotaAdmission:
-    """The quotas of a server; one instance for the whole of it. `kind` is that of ResourceQuota."""
+    """The quotas of a server, as one instance. `kind` is the kind ResourceQuota."""
 
     def __init__(self, store: Store, kind: Kind, change: Changing, clock: Clock) -> None:
         self._store, self._kind, self._change, self._clock = store, kind, change, clock
@@ -287,7 +287,7 @@ class QuotaAdmission:
         return quota if used is None else {**quota, "status": {**quota["status"], "used": used}}
 
     def _used_after(self, quota: JSON, write: Write) -> dict[str, str] | None:
-        """Returns what is used of a quota after a write, None if that is as before. Raises ApiError 403."""
+        """Returns the usage of a quota after a write, or None if it does not change. Raises ApiError 403."""
         obj, resource = write.obj, write.kind.resource
         assert obj is not None
         status = quota.get("status") or {}

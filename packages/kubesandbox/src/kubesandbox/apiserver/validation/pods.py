@@ -18,7 +18,7 @@ _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate"
 
 
 def whole_spec(spec: JSON) -> common.Faults:
-    """Yields the faults of a pod's spec; a template may also have what only a pod may not."""
+    """Yields the faults of a pod's spec; a template allows more than a pod."""
     yield from pod_spec(spec, "spec")
     # A projected token needs a ServiceAccount.
     for index, volume in enumerate(spec.get("volumes") or () if not spec.get("serviceAccountName") else ()):

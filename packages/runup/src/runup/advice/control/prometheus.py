@@ -106,7 +106,7 @@ class Prometheus:
                 task.cancel()
 
     async def _run_query(self, query: str, slots: asyncio.Semaphore) -> None:
-        """Sends one query and keeps its answer; the empty query asks for alerts."""
+        """Sends one query and stores its answer; the empty query requests the alerts."""
         async with slots:
             if query:
                 answer = await self._evaluate(query)

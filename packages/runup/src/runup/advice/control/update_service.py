@@ -1,4 +1,4 @@
-"""Queries the update service for a graph, one query at a time; `state` holds what is known.
+"""Queries the update service for a graph, one query at a time; `state` is the latest answer.
 
 A failed query keeps the last graph of the same query: `runup.advice.decide` decides for how long it counts.
 """

@@ -88,7 +88,7 @@ class Growth(NamedTuple):
 
     @property
     def listed(self) -> str:
-        """The first of the added objects, and how many more there are."""
+        """The first of the added objects, and the number of the others."""
         shown_objects = list(self.added[:_MAX_SHOWN_OBJECTS])
         omitted_count = len(self.added) - len(shown_objects) + self.more
         omitted_text = f"{omitted_count} more" if shown_objects else f"{omitted_count} objects"

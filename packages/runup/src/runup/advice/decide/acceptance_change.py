@@ -32,7 +32,7 @@ Data = dict[str, str | None]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The requested change; `remove` only without `replace`."""
+    """The requested change; `remove` and `replace` exclude each other."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()

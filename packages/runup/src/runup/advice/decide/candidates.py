@@ -228,7 +228,7 @@ def not_acceptable(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _combined_reason(old: str, new: str) -> str:
-    """Returns the reason for two parts together: that of both, that of the graver part, or MultipleReasons."""
+    """Returns the common reason of two parts, the reason of the more severe part, or MultipleReasons."""
     if old == new or new == NOT_EXPOSED:
         return old
     if old in (NOT_EXPOSED, ACCEPTED) or (old == REPAIRS and new != ACCEPTED):

@@ -1,4 +1,4 @@
-"""Whether a risk applies, by the answers of Prometheus to its matching rules, and how long each answer counts. Pure.
+"""Decides from answers of Prometheus whether a risk applies, and how long each answer is valid. Pure.
 
 The rules are evaluated in order; the first that can be evaluated decides. If Prometheus has not answered, or not
 recently, the risk is Unknown with that reason, and not "does not apply".

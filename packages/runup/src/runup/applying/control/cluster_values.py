@@ -51,7 +51,7 @@ class ClusterValuesWatcher:
         self._tasks: list[asyncio.Task[None]] = []
 
     def wanted(self, tasks: Sequence[Task], owner_uid: str) -> None:
-        """Starts to watch what `tasks` ask for."""
+        """Starts to watch the objects that `tasks` need."""
         self._owner_uid = owner_uid
         for resource in resources_for(tasks, self._operator):
             if resource not in self._caches:
@@ -97,7 +97,7 @@ class ClusterValuesWatcher:
             self._changed()
 
     def _now(self) -> ClusterValues:
-        """Returns the values that the caches have now; what is not configured is empty."""
+        """Returns the current values of the caches, empty if not configured."""
         proxy = self._cluster_object(PROXY)
         status = proxy.status if proxy is not None else {}
         host, port = self._internal_api_server()

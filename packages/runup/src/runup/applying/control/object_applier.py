@@ -74,7 +74,7 @@ class ObjectDeleter:
         self._pending.clear()
 
     async def _until_gone(self, identity: Identity, resource: Resource) -> None:
-        """Waits until the object is not there any more, by a separate watch.
+        """Waits with a separate watch until the object is deleted.
 
         Waits for ever if a finalizer never goes.
         """
@@ -374,7 +374,7 @@ def _applied_state(digest: str, obj: Owned) -> AppliedState:
 
 
 def short_digest(fields: bytes) -> bytes:
-    """Returns what is remembered of the fields of an object instead of the fields themselves."""
+    """Returns a short digest of an object's fields, which is stored instead of the fields."""
     return hashlib.sha256(fields).digest()
 
 

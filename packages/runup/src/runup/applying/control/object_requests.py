@@ -147,7 +147,7 @@ async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
 
 
 def reduce_for_memory(obj: Owned, kind: tuple[str, str]) -> Owned:
-    """Returns `obj`, which is of that group and kind, reduced to what is kept in memory."""
+    """Returns `obj`, which is of that group and kind, reduced to the fields that are cached."""
     return without_others(obj, merging.MANAGER, rendering.LABEL, merge_rules.writes_of_others(kind, obj.metadata))
 
 

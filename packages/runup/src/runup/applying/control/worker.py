@@ -104,7 +104,7 @@ class Worker:
         operators.add_state_listener(self._operators_listed)
 
     def want(self, work: Work) -> None:
-        """Applies `work` from now on; does nothing if it is what is being applied already."""
+        """Applies `work` from now on; does nothing if it is already being applied."""
         if self.work is not None and self.work.wanted == work.wanted:
             return
         state = work.state if self.work is None else self._state_after(work.state)
@@ -117,7 +117,7 @@ class Worker:
         self._new.set()
 
     async def run(self) -> None:
-        """Applies what is wanted until cancelled."""
+        """Applies the requested work until cancelled."""
         publishing = asyncio.create_task(self.publish())
         if self.work is not None:
             self._new.set()
@@ -159,7 +159,7 @@ class Worker:
         await self._new.wait()
 
     async def _apply(self, work: Work) -> None:
-        """Applies `work` and keeps it applied until cancelled; ends if other work was asked for meanwhile."""
+        """Applies `work` and keeps it applied until cancelled; ends if other work was requested."""
         manifests, release_hash = await in_thread(lambda: chosen_manifests(work), "choose manifests")
         tasks = tasks_of(manifests)
         self._since.clear()

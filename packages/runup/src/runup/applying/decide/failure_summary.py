@@ -113,7 +113,7 @@ def _next_overdue(problem: Problem, limit: Callable[[str], timedelta], now: date
 
 
 def _merge_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Merges what is the same problem of several objects, and drops other duplicates; sorted by reason."""
+    """Merges equal problems of several objects, and drops duplicates; sorted by reason."""
     by_key: dict[object, list[Problem]] = {}
     for problem in problems:
         key: object = (problem.reason, problem.message)

@@ -176,7 +176,7 @@ _OTHER_KINDS = merging.Struct({})
 
 
 def merge_objects(kind: Kind, manifest: merging.JSON, live: merging.JSON) -> merging.JSON:
-    """Returns the object that an update makes of `live`: the manifest's fields, and what the kind's rules leave."""
+    """Returns the updated object: the fields of the manifest, and the fields of `live` that the kind's rules keep."""
     result: merging.JSON = _RULES.get(kind, _OTHER_KINDS).merge(manifest, live)
     return result
 

@@ -133,7 +133,7 @@ class IfGiven:
     rule: Rule
 
     def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the live value if the manifest has no such field, else what `rule` makes of it."""
+        """Returns the live value if the manifest has no such field, else the result of `rule`."""
         return live if manifest is None else self.rule.merge(manifest, live)
 
     def concerns(self, foreign_fields: Owned) -> bool:
@@ -143,13 +143,13 @@ class IfGiven:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """A field that is merged by `rule`; `finish` makes the value of that and of the live one."""
+    """A field that is merged by `rule`; `finish` computes its value from the result and the live value."""
 
     rule: Rule
     finish: Callable[[Any, Any], Any]
 
     def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns what `finish` makes of the merged and the live value."""
+        """Returns the result of `finish` for the merged and the live value."""
         return self.finish(self.rule.merge(manifest, live), live)
 
     def concerns(self, foreign_fields: Owned) -> bool:
@@ -183,7 +183,7 @@ class Items:
 
 
 def only_others(other_fields: Owned, own_fields: Owned) -> JSON:
-    """Returns what of `other_fields` is not in `own_fields`; a field that both own has the value that we applied."""
+    """Returns the part of `other_fields` that is not in `own_fields`; shared fields have the value that we applied."""
     exclusive_fields: JSON = {}
     for name, tree in other_fields.items():
         if name not in own_fields:

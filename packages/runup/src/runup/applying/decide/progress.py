@@ -1,4 +1,4 @@
-"""What the reconciler knows about applying a release: its progress and its problems, as values."""
+"""The reconciler's view of applying a release: its progress and its problems, as values."""
 
 from __future__ import annotations
 

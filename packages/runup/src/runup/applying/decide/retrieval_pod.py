@@ -111,7 +111,7 @@ def pod_end(pod_object: JSON) -> Ended | None:
 
 
 def waiting_text(pod_object: JSON) -> str:
-    """Returns what a Pod that has not ended waits for, in words."""
+    """Returns a text about what a running Pod is waiting for."""
     status = pod_object.get("status") or {}
     conditions = [c for c in status.get("conditions") or () if c.get("status") == "False" and c.get("message")]
     reasons = _container_states_text(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)

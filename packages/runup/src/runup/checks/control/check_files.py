@@ -33,7 +33,7 @@ class CheckFile:
 
 
 def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
-    """Returns what the files and folders named by `words` hold.
+    """Returns the content of the files and folders in `words`.
 
     Raises InputError if one does not exist or is empty.
     """
@@ -95,7 +95,7 @@ def _read(path: Path) -> CheckFile:
 
 
 def _notes(document: dict[str, Any], check: Check) -> Iterator[str]:
-    """Yields notes about what is allowed and likely a mistake."""
+    """Yields notes about likely mistakes that are allowed."""
     spec = document.get("spec") or {}
     risk = spec.get("risk") or {}
     if not risk.get("remediation"):

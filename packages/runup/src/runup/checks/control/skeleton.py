@@ -1,6 +1,6 @@
-"""Generates the skeleton of a check and of its cases: names in, two texts out.
+"""Generates the skeleton of a check and of its cases as two texts.
 
-The cases contain a word that no case may contain, so that an unchanged skeleton does not pass.
+The cases contain a forbidden word, so that an unchanged skeleton does not pass.
 """
 
 from __future__ import annotations

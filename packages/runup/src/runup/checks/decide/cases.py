@@ -34,7 +34,7 @@ class BadCases(ValueError):
 
 
 class Case(Wire, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One cluster and what is expected. `lacking` are resources (`pods`, `routes.route.openshift.io`) not readable.
+    """One cluster and the expected result. `lacking` are unreadable resources (`pods`, `routes.route.openshift.io`).
 
     `prometheus` are the values of the samples that the check's query returns, none where no query is sent. `message`,
     if given, is a part of what the risk says; `resources` are the names of all objects that it is about.
@@ -106,7 +106,7 @@ def missing_kinds(check: Check, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _case_problem(check: Check, case: Case) -> str:
-    """Returns how the check's result differs from what the case expects, or an empty string if it does not."""
+    """Returns how the check's result differs from the expected one, or an empty string."""
     if UNCHANGED_MARK in msgspec.json.encode(case).decode():
         return f"the skeleton is unchanged: replace {UNCHANGED_MARK}"
     try:

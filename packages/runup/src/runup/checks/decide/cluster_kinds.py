@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 
 
 class ClusterKind(Enum):
-    """A kind of cluster; its value is what reports say."""
+    """A kind of cluster; its value is used in reports."""
 
     OPENSHIFT = "OpenShift"
     KUBERNETES = "Kubernetes"

@@ -1,8 +1,8 @@
-"""Plans the way of a cluster without a ClusterVersion to a minor version of Kubernetes, and finds each step's risks.
+"""Plans the steps of a cluster without a ClusterVersion to a minor version of Kubernetes, with the risks of each.
 
 The control plane goes one minor version at a time; kubelets may stay behind, up to three minor versions, and are
 updated when the next step of the control plane would leave them further behind, and at the end
-(https://kubernetes.io/releases/version-skew-policy/). The way back, to the minor version before, takes the nodes first:
+(https://kubernetes.io/releases/version-skew-policy/). A rollback to the previous minor version starts with the nodes:
 no kubelet is newer than its API server.
 """
 

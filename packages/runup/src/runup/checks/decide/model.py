@@ -58,7 +58,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """Error raised if a kind could not be listed. `lacking` says what is missing: the RBAC rule or the API."""
+    """Error raised if a kind could not be listed. `lacking` is the missing RBAC rule or API."""
 
     def __init__(self, resource: Resource, lacking: str, message: str = "") -> None:
         super().__init__(message or f"{resource} could not be listed: {lacking}")
@@ -126,7 +126,7 @@ class Snapshot:
         return cast("tuple[K, ...]", self.listed_or_none(resource_of(kind)))
 
     def listed_or_none(self, resource: Resource) -> tuple[Any, ...]:
-        """Returns every object of `resource`; none if no definition makes such a kind, in any version.
+        """Returns every object of `resource`, or none if no definition has such a kind in any version.
 
         A kind that was not found need not be one that the cluster lacks: a dump may simply not have it. So the check
         must read the DEFINITIONS, too. They do not have the kinds that are built into Kubernetes: a dump's reader

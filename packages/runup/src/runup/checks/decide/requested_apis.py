@@ -55,7 +55,7 @@ def requested_versions(metrics: str) -> tuple[RequestedVersion, ...]:
 
 
 def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> Check:
-    """Returns the check of what was asked for; `problem` says why that is not known."""
+    """Returns the check of the requested versions; `problem` says why they are unknown."""
     versions = tuple(requested)
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:

@@ -91,7 +91,7 @@ class Manifests(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What was read, in words: `3 objects in 2 texts (1 ConfigMap, 2 Secrets)`."""
+        """A text about what was read: `3 objects in 2 texts (1 ConfigMap, 2 Secrets)`."""
         kinds = Counter(manifest.kind for manifest in self.objects)
         of_kinds = f" ({', '.join(count(number, kind) for kind, number in sorted(kinds.items()))})" if kinds else ""
         return f"{count(len(self.objects), 'object')} in {count(self.texts, 'text')}{of_kinds}"

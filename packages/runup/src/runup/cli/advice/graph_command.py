@@ -53,7 +53,7 @@ def build(
     output: str | None,
     **registry: Any,
 ) -> None:
-    """Make a graph out of a folder of graph data, and say what it comes to.
+    """Build a graph from a folder of graph data, and print a summary.
 
     \b
       runup graph build graph-data/ --releases releases.json --to graph.json

@@ -38,7 +38,7 @@ def _write_out(text: str) -> None:
 
 
 def _read_check_files(words: tuple[str, ...]) -> tuple[CheckFile, ...]:
-    """Returns what the files and folders named by `words` hold. Raises CommandError."""
+    """Returns the content of the files and folders in `words`. Raises CommandError."""
     from runup.checks.control import check_files
 
     return check_files.read(words)
@@ -48,7 +48,7 @@ def _read_check_files(words: tuple[str, ...]) -> tuple[CheckFile, ...]:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--strict", is_flag=True, help="A likely mistake counts as a mistake.")
 def lint(paths: tuple[str, ...], strict: bool) -> int:
-    """Read PreflightChecks and say what is wrong with them, by file, line and field.
+    """Report the errors in PreflightChecks by file, line and field.
 
     \b
       runup checks lint preflight-checks

@@ -38,7 +38,7 @@ class ConsolePages:
         self._site = site
 
     def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
-        """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
+        """Returns the current results of each cluster with suppressions applied, and warnings about suppressions."""
         results = [
             ClusterResult(name=name, findings=findings_now(board, name, now, self._max_age), tried=now)
             for name in names
@@ -80,7 +80,7 @@ class ConsolePages:
         return cluster_pages.way_page(name, way, now, self._site)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
-        """Returns the page of what came and went, of one cluster if it is named."""
+        """Returns the page of new and gone risks, of one cluster if it is named."""
         if not self._stored:
             return fleet_pages.no_store_page(now, board.notes, self._site)
         entries = [board.entries[name]] if name else list(board.entries.values())

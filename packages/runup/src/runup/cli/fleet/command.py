@@ -330,7 +330,7 @@ def status(
     outputs: tuple[tuple[Target, ...], ...],
     **members: Any,
 ) -> int:
-    """How the updates of many clusters go, and what needs attention.
+    """Show the progress of the updates of many clusters, and their issues.
 
     Exit code 1 if a cluster could not be read, or what a hub has of it is old.
 
@@ -370,7 +370,7 @@ def recommend(
     output: str | None,
     **members: Any,
 ) -> int:
-    """Which updates many clusters are offered, those with the same answer together.
+    """Show the available updates of many clusters, grouped by equal answers.
 
     Exit code 1 if a cluster could not be read, what a hub has of it is old or, with --version, it has an issue that is
     not accepted.

@@ -1,4 +1,4 @@
-"""The command `runup fleet history`: what came and went, out of the reports that `--store` has kept."""
+"""The command `runup fleet history`: new and gone risks of the reports in a `--store`."""
 
 from __future__ import annotations
 

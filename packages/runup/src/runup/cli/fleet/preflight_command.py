@@ -159,7 +159,7 @@ class _Arrivals:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be kept or written."""
+        """The outputs and reports that could not be written."""
         return [*self._keeper.problems, *self._lines.problems]
 
 
@@ -183,7 +183,7 @@ def _preflights(
 
 
 def _with_doubts(result: results.ClusterResult, doubts: Sequence[Doubt]) -> results.ClusterResult:
-    """Returns the result with what makes it doubtful, as risks that nobody can tell, and that nothing accepts."""
+    """Returns the result with its doubts as Unknown risks that cannot be accepted."""
     unknown = tuple(
         Risk(
             name=doubt.risk,

@@ -1,4 +1,4 @@
-"""What the commands of a fleet write to stderr: how many clusters are done, and warnings."""
+"""Output of the fleet commands on stderr: the number of finished clusters, and warnings."""
 
 from __future__ import annotations
 

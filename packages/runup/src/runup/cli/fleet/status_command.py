@@ -1,4 +1,4 @@
-"""The command `runup fleet status`: how the update of each cluster goes, and what needs attention."""
+"""The command `runup fleet status`: the progress of each cluster's update, and its issues."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _objects(component: Component, options: Options) -> Objects:
 
 
 def _line_printer(*, dry_run: bool) -> OnDone:
-    """Returns a function that prints what was done with an object, as `kubectl apply` does."""
+    """Returns a function that prints the action on an object, as `kubectl apply` does."""
     suffix = " (server dry run)" if dry_run else ""
 
     def print_line(progress: Done) -> None:

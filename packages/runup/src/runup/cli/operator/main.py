@@ -81,7 +81,7 @@ def operator() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code. An error is one line on stderr; a bug of ours keeps its traceback."""
+    """Runs a command and returns its exit code. An error is one line on stderr; a bug in runup shows a traceback."""
     with printable_streams():
         from kubekit.error_types import RunupError
         from runup.cli.errors import describe

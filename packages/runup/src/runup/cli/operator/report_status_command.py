@@ -17,7 +17,7 @@ AGENT = f"runup-status/{__version__}"
 @click.option("--kubeconfig", default=None, help="Cluster to read, by default the one this runs in.")
 @click.option("--context", default=None, help="Context of the kubeconfig.")
 def report_status(kubeconfig: str | None, context: str | None) -> int:
-    """Put how the update goes, and which updates there are, where an agent takes it to a hub.
+    """Store the progress of the update and the available updates where the agent of a hub reads them.
 
     Unreadable data is named in its place; exit code 1 if nothing could be written.
     """

@@ -203,7 +203,7 @@ def manager_options(flags: Mapping[str, Any]) -> manager.Options:
     "--mock-now", default="", metavar="TIME", hidden=True, help="The time of a cluster that was imported from a dump."
 )
 def update_status_controller(**flags: Any) -> None:
-    """Keep the object UpdateStatus up to date: how the update goes, and what needs the administrator."""
+    """Keep the object UpdateStatus up to date: the progress of the update and its issues."""
     import uvloop
 
     with quick_imports():

@@ -65,7 +65,7 @@ def preflight() -> None:
 
 
 def _read_stored(ctx: click.Context) -> tuple[Kept, datetime]:
-    """Returns the ClusterVersion, what is stored of preflights, and what is accepted; and the cluster's time."""
+    """Returns the ClusterVersion, the stored preflights, the accepted risks, and the cluster's time."""
     from runup.process.clusterversion_client import namespace
     from runup.target import in_cluster as job_runs
 
@@ -250,7 +250,7 @@ def compare(
 def _compare_kept(
     ctx: click.Context, words: tuple[str, str], store: str, cluster: str, to: str, output: str | None
 ) -> None:
-    """Prints what came and went between two reports that are not on the cluster."""
+    """Prints the differences between two reports that are not on the cluster."""
     from runup.cli.preflight.render import history_tables as rendered
     from runup.evaluation import compared as places
 
@@ -478,7 +478,7 @@ def schedule(
     output: str | None,
     inner_registry: tuple[str, ...],
 ) -> int:
-    """Let the cluster check itself again and again, and say what is scheduled and how the last run ended.
+    """Let the cluster check itself periodically, and show the schedule and the result of the last run.
 
     \b
       runup preflight schedule --every 24h

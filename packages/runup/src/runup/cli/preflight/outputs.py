@@ -199,7 +199,7 @@ def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
 
 
 def write_files(targets: Sequence[Target], shown: Shown) -> list[str]:
-    """Writes each output that has a file, all of it or nothing; returns what went wrong.
+    """Writes each output that has a file, completely or not at all; returns the errors.
 
     What was found is still to be printed then: it may have taken an hour.
     """
@@ -224,7 +224,7 @@ class LineOutputs:
                     raise CommandError(f"-o: {path} cannot be written: {error.strerror or error}") from error
 
     def write(self, shown: Shown, clear_line: Callable[[], None]) -> None:
-        """Writes the results to each output; `clear_line` clears what is drawn on the terminal."""
+        """Writes the results to each output; `clear_line` clears the progress line of the terminal."""
         if not self._to_stdout and not self._files:
             return
         text = "".join(map(str, render(LINES, shown)))
@@ -247,7 +247,7 @@ class LineOutputs:
 
 
 def write_machine_files(targets: Sequence[Target], value: Any) -> list[str]:
-    """Writes a value for programs to each file, as JSON or YAML; returns what went wrong."""
+    """Writes a value to each file as JSON or YAML; returns the errors."""
     from runup.cli.render.text import machine
 
     return _write_files(targets, lambda form: machine(value, form))

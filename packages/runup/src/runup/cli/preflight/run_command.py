@@ -170,7 +170,7 @@ def _print(
     problems: Sequence[str] = (),
     baseline: Baseline | None = None,
 ) -> None:
-    """Writes each output to its file, and prints what is for the terminal: the text, if no other form is.
+    """Writes each output to its file, and prints those for the terminal, by default the text.
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """

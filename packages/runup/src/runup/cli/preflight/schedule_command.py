@@ -189,7 +189,7 @@ def _cron_job(client: SyncClient) -> CronJob | None:
 
 
 def _schedule_text(cron_job: CronJob, last_run: LastScheduled | None, failed: str) -> str:
-    """Returns when preflights run, when the last one did, and what is new in it."""
+    """Returns a text about the schedule, the last run, and its new risks."""
     annotations = cron_job.metadata.annotations
     every, target = annotations.get(schedule.EVERY_ANNOTATION, "?"), annotations.get(schedule.TARGET_ANNOTATION, "?")
     lines = [f"Scheduled: every {every} ({cron_job.spec.schedule} UTC), target {target}"]

@@ -68,7 +68,7 @@ def drain(
     output: str | None,
     verbose: bool,
 ) -> int:
-    """Simulate the drains of an update: what blocks, what finds no place, what is down, how long it takes.
+    """Simulate the drains of an update: blocked evictions, unschedulable pods, downtimes, and the duration.
 
     Pods are placed as kube-scheduler's filters say, and evicted as budgets allow. Nothing is changed.
 
@@ -133,7 +133,7 @@ def parse_times(text: str, option: str, zone: str = "") -> tuple[time, time] | N
 
 
 def read_source(connection: Connection, dump: str) -> DrainSource:
-    """Returns what is known about the dump, or without one of the cluster. Raises CommandError for a bad dump."""
+    """Returns the facts about the dump or, without one, the cluster. Raises CommandError for a bad dump."""
     from runup.dump.dump_files import BadDump
     from runup.rehearse.control import drain_source
 
@@ -155,7 +155,7 @@ _MAX_RIVALS = 3
 
 
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
-    """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
+    """Returns the text: timeline by pool, blocked evictions, unschedulable pods, outages, critical path, unknowns."""
     from runup.rehearse.decide.drains.drain_result import without_help
 
     summary = "No node is drained.\n"

@@ -38,7 +38,7 @@ _MOST_MINUTES = 24 * 60
 @connection_options
 @click.pass_context
 def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_minutes: str, output: str | None) -> int:
-    """How long an update takes, by what earlier ones took and by simulated drains of the nodes; nothing is changed.
+    """Estimate the duration of an update from earlier updates and simulated drains; nothing is changed.
 
     \b
       runup upgrade forecast
@@ -121,7 +121,7 @@ _MINUTE_S = 60
 def forecast_text(
     result: Forecast, fit: WindowFit | None = None, zone: str = "UTC", control_plane: WindowFit | None = None
 ) -> str:
-    """Returns the text: in all, whether that fits, each part with what it rests on, and what is not known."""
+    """Returns the text: the total, whether it fits, each part with its source, and unknown facts."""
     from runup.rehearse.decide.drains.drain_result import without_help
 
     lines = [f"An update takes {range_text(result.total)}."]

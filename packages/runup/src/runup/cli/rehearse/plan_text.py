@@ -20,7 +20,7 @@ _ORDER = {outcome.Action.DELETE: 0, outcome.Action.UPDATE: 1, outcome.Action.CRE
 
 
 def account_text(copied: outcome.CopyAccount) -> str:
-    """Returns the text about the copy: how many objects it has of each kind, and what was left out."""
+    """Returns the text about the copy: the number of objects of each kind, and omitted kinds."""
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _MAX_KINDS)
     requests_text = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
     lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{requests_text}: {kinds}."]

@@ -241,7 +241,7 @@ def _change_data(change: Change) -> JSON:
 @connection_options
 @click.pass_context
 def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str | None, **registry: Any) -> int:
-    """What changes between two releases: images, manifests, checks, feature gates, and who may do what.
+    """Show the differences between two releases: images, manifests, checks, feature gates, and permissions.
 
     With --live, what TO would change on the cluster. Each manifest that the cluster gets is sent as the operator would
     send it, as a dry run; nothing is written. Without FROM, the release that the cluster runs shows what TO lacks.
@@ -297,7 +297,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 def explain(
     ctx: click.Context, /, kind: str, name: str, namespace: str, image: str, output: str | None, **registry: Any
 ) -> int:
-    """Which rule lets a manifest into this cluster, or keeps it out: sets, gates, profile, capabilities, overrides.
+    """Show the rule that includes or excludes a manifest: sets, gates, profile, capabilities, overrides.
 
     Exit codes: 0 it is known, 3 something that decides could not be read, 1 there is no such manifest.
 

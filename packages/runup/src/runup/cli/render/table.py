@@ -251,7 +251,7 @@ class _Layout:
 
 
 def _console(screen: Screen, width: int) -> Console:
-    """Returns rich's console for a screen; what is printed there is kept and not shown."""
+    """Returns a console of rich that records its output instead of printing it."""
     import io
 
     from rich.console import Console

@@ -97,7 +97,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
 @sandbox.command()
 @DATA
 def stop(data: str | None) -> int:
-    """End it; what is in it stays for the next start.
+    """Stop the sandbox; its content stays for the next start.
 
     \b
       runup sandbox stop
@@ -237,7 +237,7 @@ def print_start(folder: Path, steps: Iterator[Progress]) -> int:
 
 
 def run_guarded(run: Callable[[], int]) -> int:
-    """Runs a command; a sandbox's error becomes one line that names the way out."""
+    """Runs a command; an error of the sandbox is printed as one line that names a solution."""
     from kubekit.error_types import Terminal
     from runup.cli.errors import CommandError
 
@@ -280,7 +280,7 @@ def how_to_use(folder: Path, ready: Ready) -> str:
 
 
 def print_log(file: Path, *, follow: bool, clock: Any) -> None:
-    """Prints a log file; with `follow`, prints what is written to it until interrupted."""
+    """Prints a log file; with `follow`, also prints new lines until interrupted."""
     with file.open(encoding="utf-8", errors="replace") as log:
         while True:
             text = log.read()

@@ -198,7 +198,7 @@ class Demo:
         self._runup("upgrade")
 
     def clear_up(self) -> bool:
-        """Stops the sandbox if it was started; returns whether nothing of it is running any more."""
+        """Stops the sandbox if it was started; returns whether all of its processes have ended."""
         if not self.started:
             return True
         # A terminal sends Ctrl-C to the command below too, which inherits the mask. Ignoring the signals would be racy.

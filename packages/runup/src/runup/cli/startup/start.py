@@ -35,7 +35,7 @@ def plugin() -> int:
 
 
 def _command(prog: str) -> int:
-    """Runs `runup` with what makes its start quick, and returns the exit code."""
+    """Runs `runup` with a fast start, and returns the exit code."""
     # A standard stream that the caller has closed (`>&-`) reads or writes nothing. Otherwise the first file that is
     # opened gets its number: what is meant for the terminal would be written there.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -410,7 +410,7 @@ class ClusterVersionController:
             self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=is_own_release))
 
     def _report_seen(self, preflight_id: str, settings: preflight_deployment.PodSettings) -> outcome.ReportSeen | None:
-        """Returns what was read of the attempt's report, from its ConfigMap or its folder; None while there is none."""
+        """Returns the attempt's report from its ConfigMap or folder, or None while there is no report."""
         if settings.report_sink == "configmap":
             key = NamespacedName(settings.namespace, preflight_deployment.report_map(preflight_id))
             self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))

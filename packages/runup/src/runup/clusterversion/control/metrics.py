@@ -193,7 +193,7 @@ class ClusterMetricsCollector(Collector):
         self._installer = (kind, version, invoker)
 
     def collect(self) -> Iterator[Metric]:
-        """Yields all families, also those without a value, so that users see what is measured on any cluster."""
+        """Yields all families, including those without a value, so that users see every metric on any cluster."""
         values = self._values | ({INSTALLER: {self._installer: 1.0}} if self._installer is not None else {})
         values |= {ERRORS: {(version,): float(count) for version, count in self.failed_attempts.items()}}
         for family in (*metric_samples.FAMILIES, TRANSITIONS, ERRORS, INSTALLER):

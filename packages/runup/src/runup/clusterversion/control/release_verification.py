@@ -93,13 +93,13 @@ class ReleaseChecks:
             self._start_task(self._read_images(image), f"read images of {image}")
 
     async def close(self) -> None:
-        """Cancels what is under way."""
+        """Cancels the running verification."""
         for task in self._tasks:
             task.cancel()
         await self.settled()
 
     async def settled(self) -> None:
-        """Waits until nothing is read or kept any more."""
+        """Waits until no read and no write is pending."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _known_check(self, image: str) -> ReleaseCheck:

@@ -26,7 +26,7 @@ class Result(Enum):
 
 
 class PrerequisiteRow(msgspec.Struct, frozen=True):
-    """A line of output: what was checked, its result, what was seen, and the way out if there is something to do."""
+    """A line of output: the checked prerequisite, its result, the observation, and a remedy if needed."""
 
     name: str
     result: Result

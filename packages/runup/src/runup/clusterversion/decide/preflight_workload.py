@@ -135,7 +135,7 @@ def trust_of(case: PreflightCase) -> Trust:
 
 
 def deployed_state(view: View, attempt: Attempt | None) -> Deployed:
-    """Returns whether there is a Deployment: that of `attempt`, another one, one that is being deleted, or none."""
+    """Returns which Deployment exists: the one of `attempt`, another one, one in deletion, or none."""
     deployment = view.observed.deployment
     if deployment is None:
         return Deployed.GOING if view.observed.pods else Deployed.NONE

@@ -91,7 +91,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan[Work]:
 
 
 def _decide(observed: Observed, now: datetime) -> _Decided:
-    """Decides everything of a pass: the preflight, the candidates, the update, and what is wrong with the spec."""
+    """Decides everything of a pass: the preflight, the candidates, the update, and the errors of the spec."""
     current_view = view.look(observed, now)
     preflight = preflights.decide(current_view)
     cluster_risks = assemble.find_cluster_risks(observed, now)

@@ -162,7 +162,7 @@ def _serve(
 def _do_round(
     pipe: Connection, round_: _RoundRequest, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
-    """Does the work on each member of a round, and sends what comes of each and the end of the round."""
+    """Does the work on each member of a round, and sends each result and the end of the round."""
     number = round_.number
     # Dumps and kept reports, which cost processor time, and live clusters, which cost waiting.
     local = [member for member in round_.members if member.dump or not (member.context or member.kubeconfig)]

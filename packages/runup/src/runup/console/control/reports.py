@@ -1,4 +1,4 @@
-"""Keeps the board of clusters current: evaluates each at the start, and live ones and kept reports again and again.
+"""Keeps the board of clusters current: evaluates each at the start, and live clusters and stored reports periodically.
 
 In: the members of the fleet, and a process that evaluates them. Out: a frozen `Board`, replaced as results come.
 Dumps are evaluated once, because they do not change.
@@ -40,7 +40,7 @@ class Reports:
         return entry.member if entry else None
 
     async def run(self) -> None:
-        """Renews the board for ever. Raises Terminal if nothing can be evaluated any more."""
+        """Renews the board until cancelled. Raises Terminal if no evaluation is possible any more."""
         while True:
             await self.renew()
             until_s = self._clock.monotonic() + self._every_s

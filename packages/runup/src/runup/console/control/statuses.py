@@ -25,7 +25,7 @@ MAX_STATUS = 4 * 1024 * 1024
 
 
 class ClusterStatus(msgspec.Struct, frozen=True):
-    """A status as it was read (`value` is what the work returned) or why it is missing; `count` goes up each time."""
+    """A status that was read (`value`), or the reason why it is missing; every read increases `count`."""
 
     value: Any = None
     why: str = ""
@@ -50,7 +50,7 @@ class Statuses:
         self._changed = asyncio.Condition()
 
     def newest(self, name: str) -> ClusterStatus | None:
-        """Returns what was read last of a cluster, None if nothing was."""
+        """Returns the last reading of a cluster, or None."""
         return self._seen.get(name)
 
     @contextmanager
@@ -72,14 +72,14 @@ class Statuses:
             return self._seen[name]
 
     def is_fresh(self, name: str) -> bool:
-        """Reports whether what was read last is as new as the next reading would be."""
+        """Reports whether a new reading would not be newer than the last one."""
         status, member = self._seen.get(name), self._member(name)
         if status is None or member is None:
             return False
         return bool(member.dump) or self._clock.monotonic() - status.read_s < self._every_s
 
     async def run(self) -> None:
-        """Reads for ever what is looked at. Raises Terminal if nothing can be read any more."""
+        """Reads the observed statuses until cancelled. Raises Terminal if nothing can be read any more."""
         while True:
             await self._asked.wait()
             self._asked.clear()
@@ -95,7 +95,7 @@ class Statuses:
         return member is None or bool(member.dump)
 
     async def _read(self, names: list[str]) -> None:
-        """Reads the status of the named clusters, and keeps each as it comes."""
+        """Reads the status of the named clusters, and stores each when it arrives."""
         members = [member for name in names if (member := self._member(name)) is not None and not member.problem]
         if not members:
             return

@@ -78,7 +78,7 @@ class Pages(Protocol):
         """Returns the page of one cluster's way through the update graph."""
 
     def history(self, board: Board, cluster: str, now: datetime, *, weeks: bool) -> str:
-        """Returns the page of what came and went, of one cluster if `cluster` names one."""
+        """Returns the page of new and gone risks, of one cluster if `cluster` names one."""
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
@@ -103,10 +103,10 @@ class Actions(Protocol):
     """Reads and changes clusters on behalf of users. Calls block, and are made in a thread."""
 
     def look(self, asked: RequestedAction) -> ActionResult:
-        """Returns what is so in the cluster, and what would be said or refused; changes nothing."""
+        """Returns the state of the cluster, and the messages or refusal of the action; changes nothing."""
 
     def act(self, asked: RequestedAction, confirmed: str) -> ActionResult:
-        """Does what is asked for, if what was `confirmed` is still so; returns what is so afterwards."""
+        """Performs the action if the `confirmed` state has not changed; returns the state afterwards."""
 
 
 class ConsoleServer:
@@ -443,7 +443,7 @@ class ConsoleServer:
         return response
 
     def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> RequestedAction:
-        """Returns what is asked for of a cluster. Raises HTTPNotFound where nothing can be."""
+        """Returns the requested action on a cluster. Raises HTTPNotFound if actions are not possible."""
         name = self._cluster_name(request)
         member = self._reports.member(name)
         if member is None or not can_be_changed(member, kept=self._reports.board.kept):
@@ -451,7 +451,7 @@ class ConsoleServer:
         return asked_of(request.path.rpartition("/")[2], member, values, session.token)
 
     async def _action_page(self, request: web.Request) -> web.Response:
-        """Answers with what can be asked of a cluster, or with what must be confirmed."""
+        """Answers with the possible actions on a cluster, or with a confirmation page."""
         session = request.get(_SESSION)
         if session is None or self._actions is None:
             return await self._problem(403, _NO_SESSION)
@@ -461,7 +461,7 @@ class ConsoleServer:
         return await self._action(asked, looked, session)
 
     async def _act(self, request: web.Request) -> web.Response:
-        """Does what was confirmed, and answers with what is so afterwards."""
+        """Performs the confirmed action, and answers with the state afterwards."""
         session = request.get(_SESSION)
         form = await self._form(request)
         if isinstance(form, web.Response):
@@ -534,7 +534,7 @@ async def _add_headers(_request: web.Request, response: web.StreamResponse) -> N
 
 
 def _to_login(request: web.Request) -> web.Response:
-    """Returns the way to the login; a stream of events gets an error that a script can read."""
+    """Redirects to the login; a stream of events gets an error for the script instead."""
     if request.path.endswith("/events"):
         return web.Response(status=401)
     next_path = quote(request_rules.next_page(request.path_qs), safe="")

@@ -1,1 +1,1 @@
-"""What the console shows and whom it answers, decided from values. Pure."""
+"""Decides the contents of the console's pages and which requests it answers. Pure."""

@@ -39,7 +39,7 @@ class RequestedAction(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
 
     def __repr__(self) -> str:
-        """Returns what is asked for, without the token."""
+        """Returns the requested action, without the token."""
         return f"RequestedAction({self.action!r}, {self.member.name!r}, {self.target!r})"
 
     @property
@@ -101,7 +101,7 @@ def _text(value: object, most: int) -> str:
 
 
 def can_be_changed(member: Member, *, kept: bool) -> bool:
-    """Reports whether a cluster can be asked for something: neither a dump nor a kept report can."""
+    """Reports whether a cluster can be changed: a dump or a stored report cannot."""
     return not (kept or member.dump or member.problem)
 
 

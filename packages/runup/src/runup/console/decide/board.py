@@ -1,4 +1,4 @@
-"""The console's knowledge of each cluster, and the limits of what is kept. Pure.
+"""The state of each cluster in the console, and its limits. Pure.
 
 In: one `Evaluation` after the other, with its size. Out: a `Board`, which is frozen, so that a page that is being made
 never sees half of a change.
@@ -100,7 +100,7 @@ def unknown_evaluation(problem: str) -> Evaluation:
 
 
 def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
-    """Returns the board with exactly these clusters; what is known about them stays."""
+    """Returns the board with exactly these clusters, and keeps their state."""
     ordered = sorted(members, key=lambda member: member.name)
     entries = {member.name: board.entries.get(member.name, BoardEntry(member=member)) for member in ordered}
     return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
@@ -157,7 +157,7 @@ def _size_without_evidence(evaluated: Evaluation, size: int) -> int:
 
 
 def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:
-    """Returns what counts of a cluster now. A result that is older than `max_age` has ended: it is not known any more.
+    """Returns the current findings of a cluster. A result that is older than `max_age` is unknown.
 
     A dump is of one moment and does not become older by being looked at.
     """

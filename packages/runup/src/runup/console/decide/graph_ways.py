@@ -1,4 +1,4 @@
-"""Decides what is drawn of a cluster's update paths: from a graph, its ClusterVersion's offers, or its steps. Pure."""
+"""Decides which update paths of a cluster are drawn: from a graph, its ClusterVersion, or its steps. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_UPDATES = 60
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """A graph of an update service, as a document, and the updates that files of it remove."""
+    """The graph of an update service as a document, and the updates that its blocked edges remove."""
 
     document: JSON
     removed: Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class UpdateWay(msgspec.Struct, frozen=True, kw_only=True):
-    """The updates to draw: `paths`, their source, and in `why` what is not known; `why` alone without paths.
+    """The updates to draw: `paths`, their source, and in `why` the reason for missing paths.
 
     `one_step`: only the updates from the cluster's own release are known, so a longer way may exist.
     """
@@ -122,7 +122,7 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
 
 
 def _channel_to_ask(offered: Offered, goal: str) -> str:
-    """Returns why the updates that ClusterVersion names do not tell the way to `goal`, and which channel to ask."""
+    """Returns why the updates of ClusterVersion do not show a path to `goal`, and the channel to query."""
     known = f"ClusterVersion names only the updates from {offered.origin} in channel {offered.channel or '(none)'}."
     version = parse(goal)
     kind = offered.channel.partition("-")[0] or "stable"

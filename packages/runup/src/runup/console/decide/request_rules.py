@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_any_address(host: str) -> bool:
-    """Reports whether `host` means every address of the machine, which is no name by which a browser asks."""
+    """Reports whether `host` means every address of the machine, which no browser uses as a name."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:

@@ -1,4 +1,4 @@
-"""Decides which objects are shown as evidence, and what of them. Pure.
+"""Decides which objects, and which of their fields, are shown as evidence. Pure.
 
 Secrets are never shown. Of other objects, only the fields that `rules/shown_fields.py` names are shown.
 """
@@ -47,7 +47,7 @@ def evidence_of(item: ReportedResource, findings: Findings, obj: JSON | None, pr
 
 
 def yaml_of(obj: JSON) -> str:
-    """Returns the object as YAML with the fields that hold no secrets; a long one is cut. It says what is left out."""
+    """Returns the object as YAML with the fields that hold no secrets; a long one is cut, with a note."""
     text = dump_document(without_secrets(obj))
     left_out = _NOT_SHOWN if HIDDEN in text else ""
     if len(text) <= MOST_YAML:

@@ -170,7 +170,7 @@ def members_of_inventory(file: Path) -> tuple[Member, ...]:
 
 
 class Evaluate(Protocol):
-    """A function that makes a member of each cluster, out of what has travelled to the hub of it."""
+    """A function that creates a member for each cluster from its data on the hub."""
 
     def __call__(
         self,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class EvaluatedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one cluster, small enough to be sent from the process that read it."""
+    """The result of one cluster, small enough to be sent from the process that read it."""
 
     findings: Findings
     report: Report | None = None

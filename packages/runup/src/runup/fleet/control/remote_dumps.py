@@ -36,7 +36,7 @@ JSON = dict[str, Any]
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The dumps below an address, by name and address, and what is left out; or `problem`, why nothing is known."""
+    """The dumps below an address, by name and address, with notes; or `problem` if they could not be listed."""
 
     dumps: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class CannotFetch(Exception):
-    """A store did not give what was asked; the text names the address and the way out."""
+    """Error raised if a store does not return an object; the text names the address and a solution."""
 
 
 def members_of(address: str, listing: Listing) -> tuple[list[Member], list[str]]:

@@ -191,7 +191,7 @@ def silence_doubts(cluster: hub_v1.ManagedCluster) -> tuple[Doubt, ...]:
 
 
 def silence(cluster: hub_v1.ManagedCluster) -> str:
-    """Returns why nobody knows whether the cluster is there, empty if its agent says that it is."""
+    """Returns why the availability of the cluster is unknown, empty if its agent reports it as available."""
     available = find(cluster.status.conditions, AVAILABLE)
     if available is None:
         return "its agent has not registered yet"
@@ -315,5 +315,5 @@ def age_problem(
 
 
 def brief(text: str) -> str:
-    """Returns somebody else's text on one line, and cut."""
+    """Returns an external text on one line, shortened."""
     return cut(one_line(text), _MAX_TEXT)

@@ -27,7 +27,7 @@ from runup.report.report import Report
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A reason for which what has travelled may no longer hold: a risk that nobody can tell, and a sentence."""
+    """A reason why data on the hub may be outdated: an Unknown risk and a sentence."""
 
     risk: str
     message: str
@@ -54,12 +54,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_travelled(self) -> bool:
-        """True if what is known about the cluster is here already, so that nothing is read of it."""
+        """True if the data of the cluster was already read from the hub."""
         return self.report is not None or self.status is not None
 
     @property
     def place(self) -> str:
-        """Where the cluster is read, in words."""
+        """A text about the source of the cluster."""
         if self.has_travelled:
             return f"a {'report' if self.report is not None else 'status'} on the hub"
         if self.dump:
@@ -73,7 +73,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadFleet(Terminal):
-    """The fleet as it was named cannot be read: it has no cluster, or two that nobody could tell apart."""
+    """Error raised if the named fleet has no clusters, or two clusters that cannot be distinguished."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="BadFleet")

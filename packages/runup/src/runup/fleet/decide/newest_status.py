@@ -77,7 +77,7 @@ class NewestStatus(Wire, frozen=True, kw_only=True):
 
 
 class BadStatus(Terminal):
-    """What has travelled cannot be used as a status."""
+    """Error raised if the data on the hub is not a valid status."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="StatusInvalid")

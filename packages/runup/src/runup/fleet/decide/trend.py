@@ -1,4 +1,4 @@
-"""Reports from kept reports what came and went: per report of a cluster, and per day or week of a fleet. Pure."""
+"""Computes new and gone risks from stored reports: per report of a cluster, and per day or week of a fleet. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """What the newest reports of a day, or of the week that begins with it, come to.
+    """The totals of the newest reports of a day, or of the week that begins with it.
 
     `new`, `gone` and `grown` are risks with the number of their clusters.
     """

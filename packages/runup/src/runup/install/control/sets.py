@@ -133,7 +133,7 @@ class ObjectSets:
         besides: Callable[[], Iterable[Identity]] = tuple,
         release: Callable[[], None] = lambda: None,
     ) -> None:
-        """Removes the members of the set, each with what depends on it, then its parent; waits until they are gone.
+        """Removes the members of the set with their dependents, then its parent; waits until they are deleted.
 
         `release` is called before that wait, for finalizers of a controller that is one of the members. `besides` is
         asked for objects that its members left, when these are gone. Raises InstallError and KubeError. An interrupted

@@ -1,1 +1,1 @@
-"""Decides from values which objects a component consists of on a cluster, and what is removed. No I/O."""
+"""Decides which objects a component consists of on a cluster, and which are removed. No I/O."""

@@ -29,7 +29,7 @@ DOCKERFILE = "dockerfile"
 
 
 async def read_build_inputs(client: Client, question: module_state.BuildInputsQuestion) -> module_state.BuildInputs:
-    """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
+    """Returns the inputs of the question; `problem` of the answer names missing ones."""
     dockerfile, versions = "", []
     if question.config_map:
         config_map_key = f"{question.namespace}/{question.config_map}"

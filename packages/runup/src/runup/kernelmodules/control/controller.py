@@ -178,7 +178,7 @@ class KernelModulesController:
         self._queue.add_rate_limited(name)
 
     async def _pass(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
-        """Runs one pass for the validation `name`: observes, decides, carries out, and asks what must be known."""
+        """Runs one pass for the validation `name`: observes, decides, acts, and requests missing facts."""
         if self._is_too_early():
             return
         if self._requested:

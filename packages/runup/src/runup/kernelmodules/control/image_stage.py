@@ -141,7 +141,7 @@ async def ask_registry(
 def _evaluate_search(
     question: ImageQuestion, sought: file_search.FileQuery, searched: file_search.SearchResult
 ) -> ImageVerdict:
-    """Returns the verdict on what was found in the image."""
+    """Returns the verdict on the files found in the image."""
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     linked = {key for key, _ in searched.unread.values()}
     # A push would replace the whole index, with the images of other architectures, which were not searched.
@@ -213,6 +213,6 @@ def _inaccessible_text(question: ImageQuestion) -> str:
 
 
 def first_paths_text(paths: Sequence[str]) -> str:
-    """Returns the first three paths, and how many more there are."""
+    """Returns the first three paths, and the number of the others."""
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
     return ", ".join(paths[:_MAX_NAMED]) + more

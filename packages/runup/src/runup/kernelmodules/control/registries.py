@@ -66,7 +66,7 @@ def is_inside() -> bool:
 
 
 def read(texts: object) -> Iterable[Network]:
-    """Yields the networks in a list of texts; skips what is not one."""
+    """Yields the networks in a list of texts; skips invalid texts."""
     for text in texts if isinstance(texts, list | tuple) else ():
         try:
             yield ipaddress.ip_network(str(text), strict=False)

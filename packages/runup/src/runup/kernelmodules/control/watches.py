@@ -209,7 +209,7 @@ class Runners:
             await cancel(watches)
 
     async def _ask_for_builds(self) -> runs.Runner | None:
-        """Returns what runs builds in this cluster; None if it could not be asked."""
+        """Returns the build system of this cluster, or None if it is unknown."""
         try:
             served = await self._client.send(calls.list_kinds(BUILDS.api_version))
         except api_errors.NotFound:

@@ -84,7 +84,7 @@ class BuildInputsQuestion:
 
 @dataclass(frozen=True, slots=True)
 class BuildInputs:
-    """The Dockerfile and, for every Secret, a hash that changes with its content; `problem` is what is missing."""
+    """The Dockerfile and a hash of every Secret's content; `problem` names missing inputs."""
 
     dockerfile: str = ""
     versions: tuple[str, ...] = ()

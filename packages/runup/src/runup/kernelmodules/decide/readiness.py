@@ -1,4 +1,4 @@
-"""Says whether a Module will load on a kernel: what is reported of it, and which Modules the question is about.
+"""Decides whether Modules will load on a kernel, and which Modules need an answer.
 
 Apart from `verdict`, which decides it, since every preflight reads this and few clusters have Modules.
 """

@@ -44,7 +44,7 @@ def pushed_twice(image: str, validation: str, kernel: str) -> str:
 
 
 def verified_text(verified_by: str) -> str:
-    """Returns the message of a Module that is verified; `verified_by` is what was verified."""
+    """Returns the message of a verified Module; `verified_by` names the evidence."""
     return f"Verification successful ({verified_by}), {NOT_AGAIN}"
 
 

@@ -43,7 +43,7 @@ def read_preflight_target(client: SyncClient, namespace: str) -> str | None:
 
 
 def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Accepted:
-    """Returns the accepted names that count now, each with its record; all of them if their records may not be read."""
+    """Returns the accepted names that are in effect with their records; all names if the records cannot be read."""
     # Most clusters accept no risks, and are spared the request.
     if not accepted_names(cluster):
         return {}

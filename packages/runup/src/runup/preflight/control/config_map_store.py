@@ -121,11 +121,11 @@ class ConfigMapStore:
         return tuple(sorted({report.cluster for report in self._reports()}))
 
     def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
-        """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
+        """Returns the stored reports of a cluster, the oldest first. Raises Terminal."""
         return tuple(report for report in self._reports() if report.cluster == cluster)
 
     def notes(self) -> tuple[str, ...]:
-        """Returns which reports had to go: those for what was added here, else all until now, as it was read."""
+        """Returns the removed reports: those that an addition replaced, or else all that are recorded as removed."""
         if self._dropped:
             newest = max(entry.observed for entry in self._dropped)
             return (self._dropped_text(len(self._dropped), newest, "had to go for it"),)

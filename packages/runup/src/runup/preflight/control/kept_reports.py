@@ -63,7 +63,7 @@ def add(client: SyncClient, report: Report) -> None:
 
 
 class HistorySink:
-    """The ConfigMaps of kept reports, as a scheduled run writes them; `last` is what was noted of the run.
+    """The ConfigMaps of stored reports of scheduled runs; `last` is the record of the run.
 
     `not_in_series` says why the report is not among all reports, empty if it is. `newest`: it is also put into the
     ConfigMap from where an agent takes it to a hub.

@@ -171,7 +171,7 @@ class ReportReader:
             self._config_map_text, self._completed = None, False
 
     def _keep_only(self, preflight_id: str) -> None:
-        """Notes the folders of all other preflights as obsolete; an empty ID makes all of them so."""
+        """Marks the folders of all other preflights as obsolete; an empty ID marks all folders."""
         if self._kept_id != preflight_id:
             self._kept_id = preflight_id
             self._obsolete_folders = tuple(folders_of_others(self._folder, preflight_id))

@@ -134,7 +134,7 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
 
 
 def reports_of(folder: Path, cluster: str) -> tuple[StoredReport, ...]:
-    """Returns what is kept of a cluster, the oldest first, by the times in the names of its files."""
+    """Returns the stored reports of a cluster, the oldest first, by the times in the names of its files."""
     cluster_folder, reports = folder / folder_name(cluster), []
     for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
         # The name begins with two times; the target after them has dots of its own.

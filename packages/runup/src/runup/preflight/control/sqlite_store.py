@@ -93,7 +93,7 @@ class SqliteStore:
             return tuple(sorted(str(name) for (name,) in database.execute("SELECT DISTINCT cluster FROM reports")))
 
     def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
-        """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
+        """Returns the stored reports of a cluster, the oldest first. Raises Terminal."""
         with self.reading() as database:
             rows = database.execute(
                 "SELECT id, observed, written FROM reports WHERE cluster = ? ORDER BY observed, written, id", (cluster,)

@@ -34,10 +34,10 @@ class Store(Protocol):
         """Returns the names of the clusters that have reports, sorted."""
 
     def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
-        """Returns what is kept of a cluster, the oldest first."""
+        """Returns the stored reports of a cluster, the oldest first."""
 
     def notes(self) -> tuple[str, ...]:
-        """Returns what its user should know about what was kept or read: reports that are not there any more."""
+        """Returns notes for the user about reports that the store has removed."""
 
 
 class FolderStore:
@@ -60,7 +60,7 @@ class FolderStore:
         return report_store.clusters_in(self.folder)
 
     def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
-        """Returns what is kept of a cluster, the oldest first."""
+        """Returns the stored reports of a cluster, the oldest first."""
         return report_store.reports_of(self.folder, cluster)
 
     def notes(self) -> tuple[str, ...]:

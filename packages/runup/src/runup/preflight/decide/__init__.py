@@ -1,1 +1,1 @@
-"""Decisions of a preflight: the workload to run, the report that it returns, and what that means for ClusterVersion."""
+"""Decisions of a preflight: the workload to run, its report, and the resulting ClusterVersion."""

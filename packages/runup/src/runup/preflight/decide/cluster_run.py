@@ -71,7 +71,7 @@ JSON = dict[str, Any]
 
 
 class Checking(msgspec.Struct, frozen=True, kw_only=True):
-    """Contents of a run: what it checks, and how; what is empty is left to the process in the Job.
+    """The contents of a run: its target and options; the process in the Job chooses empty ones.
 
     `image` runs; its files are the target's only if it is `target_image`. `user` is the user ID of its process, None
     where the cluster assigns one (OpenShift's `restricted-v2`). `prometheus_ca` are certificates as PEM.

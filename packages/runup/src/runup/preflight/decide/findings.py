@@ -40,7 +40,7 @@ from runup.report.report import (
 
 
 class Result(Enum):
-    """What a preflight comes to, with everything that a view says about it as such.
+    """The result of a preflight, with the texts that all views share.
 
     `code` is the exit code if everything that is open counts, `word` is for programs, `text` is for people, and `tone`
     is the class of a badge on a page. `counted` and `key` are the words and the JSON field of a number of clusters.
@@ -205,7 +205,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What was evaluated, and for which release."""
+        """A title with the evaluated cluster and the release."""
         if self.manifests:
             return f"Manifests for {self.target}"
         work = "Rehearsal" if self.rehearsed else "Preflight"
@@ -213,7 +213,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grown_texts(self) -> tuple[str, ...]:
-        """What each risk that has grown covers by now."""
+        """Texts about the objects of each risk that has grown."""
         return tuple(risk.grown_text for risk in self.risks if risk.grown)
 
     @property
@@ -228,7 +228,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> str:
-        """What a failed preflight did, to follow "the preflight"."""
+        """A verb phrase about a failed preflight, to follow "the preflight"."""
         if not self.ran:
             return "could not run"
         if self.observed is None:
@@ -259,12 +259,12 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refusals(self) -> tuple[Risk, ...]:
-        """What refuses the update whatever is accepted: conditions for which `--to` refuses, and risks."""
+        """The reasons to refuse the update regardless of acceptance: conditions for `--to`, and risks."""
         return (*self.guard_risks, *(risk for risk in self.risks if risk.refuses))
 
     @property
     def result(self) -> Result:
-        """What the preflight comes to if everything that is open counts.
+        """The result of the preflight if every open risk counts.
 
         Source: docs/decisions/0075.
         """

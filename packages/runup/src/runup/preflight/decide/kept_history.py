@@ -82,7 +82,7 @@ def with_report(config_map: ConfigMap, report: Report) -> JSON:
 
 
 def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
-    """Returns the merge patch for the report of a scheduled run, and what is noted of the run."""
+    """Returns the merge patch for the report of a scheduled run, and the record of the run."""
     completed = report.execution_status == "completed"
     found = changes_since(config_map, report) if completed else ()
     last_run = LastScheduled(

@@ -67,7 +67,7 @@ def pack(document: bytes) -> bytes:
 
 
 def unpack(packed: bytes, most: int = _MAX_UNPACKED, noun: str = "it") -> bytes:
-    """Returns what was packed. Raises ValueError for what is not gzip, is cut, or has more than `most` bytes.
+    """Returns the unpacked data. Raises ValueError if it is not gzip, truncated, or larger than `most` bytes.
 
     No report has as many as the default. `noun` is what the error is about.
     """

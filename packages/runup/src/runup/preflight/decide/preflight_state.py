@@ -78,7 +78,7 @@ def current_preflight(cluster: ClusterVersion, history: History) -> CurrentPrefl
 
 
 def phase_of(conditions: Sequence[Condition], *, update_waits: bool = False) -> Phase:
-    """Returns the phase of a preflight that is not over from its conditions; without any it is only requested.
+    """Returns the phase of an active preflight from its conditions; without conditions it is Requested.
 
     `update_waits`: the request is one for the update.
     """

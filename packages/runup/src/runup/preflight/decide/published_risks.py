@@ -81,7 +81,7 @@ def evaluated_risks(checked: CheckedTarget) -> tuple[EvaluatedRisk, ...]:
 
 
 def _unknown_state(checked: CheckedTarget) -> tuple[str, str, str, bool] | None:
-    """Returns the risk for what is not known yet, or could not be determined: name, reason, text, whether it blocks."""
+    """Returns the risk for an unknown result: name, reason, text, whether it blocks."""
     if checked.stale:
         return reasons.INCOMPLETE, reasons.STALE, checked.stale, checked.waits
     if checked.failed:

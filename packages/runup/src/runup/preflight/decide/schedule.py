@@ -130,7 +130,7 @@ def deletions(labelled: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
 
 
 def deletions_of_unused(labelled: Iterable[tuple[Resource, JSON]], applied: Iterable[Apply]) -> tuple[Delete, ...]:
-    """Returns the deletions of what an earlier version needed: a right that no check uses any more."""
+    """Returns the deletions of objects that only an earlier version needed, such as a right without a check."""
     names = {(apply.resource, _key_of(apply.object["metadata"])) for apply in applied}
     return deletions(pair for pair in labelled if (pair[0], _key_of(pair[1])) not in names)
 

@@ -1,1 +1,1 @@
-"""Makes the copy of a cluster, applies a release to it, and looks at what became of every object."""
+"""Creates a copy of a cluster, applies a release to it, and reports the result for every object."""

@@ -43,7 +43,7 @@ _KEPT_OF_SECRETS = ("name", "namespace", "labels", "uid", "creationTimestamp", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
-    """The objects of a cluster, and what is known about their completeness. `plurals` names the resource of each kind.
+    """The objects of a cluster, and their completeness. `plurals` names the resource of each kind.
 
     Objects of large lists may be packed (`large_lists.unpacked`), all but those that `one` returns.
     `requests` counts the reads of a live cluster. `now` is the cluster's time, None of a dump that does not tell it.

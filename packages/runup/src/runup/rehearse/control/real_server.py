@@ -53,7 +53,7 @@ _ADVERTISED_ADDRESS = "192.0.2.1"
 
 
 class ProgramsMissing(Exception):
-    """There is no real API server to run; the message says what is missing, and what would give it."""
+    """Error raised if there is no real API server to run; the message names missing programs and their source."""
 
 
 @dataclass(frozen=True, slots=True)

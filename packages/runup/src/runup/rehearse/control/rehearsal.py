@@ -64,7 +64,7 @@ REST_LIMIT_S = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalTarget:
-    """The update to rehearse: the release, its image as typed, and what is declared of the components.
+    """The update to rehearse: the release, its image as typed, and the declared behaviour of components.
 
     `account` is namespace and name of the operator's ServiceAccount, `limit_s` the seconds that the rehearsal may take.
     """
@@ -172,7 +172,7 @@ async def rehearse_kubernetes(
 
 @contextlib.asynccontextmanager
 async def _limits(limit_s: float) -> AsyncIterator[None]:
-    """Raises Terminal for what is done in it: after `limit_s` plus the time for copying, and for errors of the copy."""
+    """Raises Terminal after `limit_s` plus the time for copying, and for errors of the copy."""
     try:
         with rehearsal_run.silence_logs():
             async with asyncio.timeout(limit_s + REST_LIMIT_S):
@@ -264,7 +264,7 @@ def _read_config_object(source: ClusterSource, type_: type[_T], name: str) -> _T
 
 
 def account_of(source: ClusterSource) -> rehearsal_outcome.CopyAccount:
-    """Returns the account of the copy before anything is tried: what was copied, and what was left out."""
+    """Returns the contents of the copy before the rehearsal: copied and omitted objects."""
     return rehearsal_outcome.CopyAccount(
         source=source.name,
         objects=len(source.objects),
@@ -470,7 +470,7 @@ def _unknown_kinds(
     definitions: Sequence[rehearsal_outcome.DefinitionOutcome],
     rights: Sequence[rehearsal_outcome.RightsChange],
 ) -> Iterator[rehearsal_outcome.LeftOut]:
-    """Yields the kinds whose objects the copy lacks in part, and what is therefore not known."""
+    """Yields the kinds that are incomplete in the copy, and the resulting unknowns."""
     lacking: dict[str, int] = {}
     for change in changes:
         if not change.known:

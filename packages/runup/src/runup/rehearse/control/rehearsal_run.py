@@ -1,4 +1,4 @@
-"""Applies a release to the copy, with stand-ins for what a copy lacks, and keeps what would be reported."""
+"""Applies a release to the copy, with stand-ins for missing components, and records what would be reported."""
 
 from __future__ import annotations
 

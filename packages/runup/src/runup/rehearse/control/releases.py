@@ -1,4 +1,4 @@
-"""What `runup rehearse` asks for: loads the release that the options name, and rehearses it, or a Kubernetes alone."""
+"""Loads the release that the options of `runup rehearse` name, and rehearses it or a version of Kubernetes."""
 
 from __future__ import annotations
 

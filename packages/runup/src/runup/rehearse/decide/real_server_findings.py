@@ -32,7 +32,7 @@ def risk_name(name: str, *parts: str) -> str:
 
 
 def namespaced_name(identity: Identity) -> str:
-    """Returns `NAMESPACE/NAME`, or the name alone of what is in no namespace."""
+    """Returns `NAMESPACE/NAME`, or only the name of a cluster-scoped object."""
     return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
 
 

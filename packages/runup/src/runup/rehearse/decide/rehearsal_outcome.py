@@ -1,4 +1,4 @@
-"""The values of a rehearsal's result: what was copied, the effect of each task, and of each new definition.
+"""The result of a rehearsal: the contents of the copy, and the effect of each task and each new definition.
 
 `control` fills them in; `findings` makes the report of them, `cli/render` the plan of changes.
 """
@@ -190,7 +190,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyAccount:
-    """The content of the copy: the number of objects by kind, what was left out, and how it was taken.
+    """The content of the copy: the number of objects by kind, omitted kinds, and the source.
 
     `requests` counts the reads of a live cluster; `whole` and `namespaces` say which kinds are known in full.
     """

@@ -1,4 +1,4 @@
-"""What the next API server changes for a cluster: versions that it no longer serves, rights, and refusals."""
+"""The effects of the next API server on a cluster: versions that it no longer serves, rights, and refusals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def kinds_losing_versions(source: int, target: int) -> tuple[tuple[str, str], ..
 
 
 def kinds_beyond_table(target: int) -> tuple[LeftOut, ...]:
-    """Returns what is not known about that minor version, because the table does not reach it."""
+    """Returns the unknowns about that minor version, because the table does not reach it."""
     in_table = table("removed-apis")
     if in_table.knows(target):
         return ()

@@ -155,7 +155,7 @@ def _length_s(opens: datetime, closes: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RollOut:
-    """The last time that all nodes of a pool came back, one after another: of which update, and when."""
+    """The last roll-out of all nodes of a pool: its update and the times."""
 
     version: str
     nodes: int
@@ -164,7 +164,7 @@ class RollOut:
 
     @property
     def pool_s(self) -> int:
-        """Returns what the whole pool took: the nodes until the first one came back are not in the span."""
+        """Returns the duration of the whole pool; the span starts only when the first node was ready again."""
         rounds = -(-self.nodes // self.at_once)
         return round(self.span_s * rounds / (rounds - 1))
 
@@ -215,7 +215,7 @@ def find_last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[
 
 
 def range_of(samples: Sequence[int]) -> Range:
-    """Returns what so many took, at least one: from the shortest to the longest; of one, up to twice as long."""
+    """Returns the range of the durations; for a single duration, up to twice its length."""
     low, high = min(samples), max(samples)
     return Range(low, high * _FACTOR_OF_ONE_SAMPLE if len(samples) == 1 else high)
 
@@ -316,7 +316,7 @@ def _pool_part(
     *,
     guessed: bool,
 ) -> ForecastPart:
-    """Returns the part of a pool: as its last roll-out went if its nodes tell, else as it is simulated."""
+    """Returns the part of a pool: from its last roll-out if its nodes show it, else from the simulation."""
     quick_pool, slow_pool = timelines
     rolled = find_last_roll_out(pool, nodes, history)
     if rolled is not None:

@@ -48,7 +48,7 @@ class Listed:
     notes: tuple[str, ...]
 
     def as_data(self) -> dict[str, Any]:
-        """Returns the list for programs."""
+        """Returns the list as data."""
         return {
             "version": self.version,
             "digest": self.digest,

@@ -1,4 +1,4 @@
-"""The process of a component's operator, which keeps in place what its pod's arguments name.
+"""The process of a component's operator, which maintains the objects that its pod's arguments name.
 
     component-operator --name storage --namespace NS --release 5.1.0 --operator storage=slow:20 --operand NAME=VERSION
                        --feature-set TechPreviewNoUpgrade

@@ -184,7 +184,7 @@ def observe(
     unread_pods: tuple[Undecodable, ...] = (),
     drains_read: frozenset[str] | None = None,
 ) -> Snapshot:
-    """Returns what is known now; a kind that can no longer be watched counts as unreadable: an old answer is not used.
+    """Returns the present objects; a kind that can no longer be watched counts as unreadable.
 
     `unread_pods` are pods on draining nodes that exist but could not be decoded. `drains_read` are the nodes whose pods
     were listed, None for all that are drained.

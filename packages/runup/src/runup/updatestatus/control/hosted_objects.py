@@ -1,4 +1,4 @@
-"""Reads what the status of hosted clusters is computed from: of a live management cluster, or of a dump of one.
+"""Reads the inputs for the status of hosted clusters, from a live management cluster or its dump.
 
 A dump by `hypershift dump cluster --dump-guest-cluster` has the hosted side of each cluster in a folder
 `hostedcluster-NAME`. On a live cluster only the management side is read.

@@ -1,4 +1,4 @@
-"""Reads what the status of a cluster without a ClusterVersion is computed from: of a live cluster, or of a dump.
+"""Reads the inputs for the status of a cluster without a ClusterVersion, live or from a dump.
 
 Objects of Cluster API, Karpenter and the system-upgrade-controller are read where the server has their kinds. Where
 several API servers run as pods, each is asked for its version through the pod's proxy; one that may not be asked has

@@ -1,4 +1,4 @@
-"""Start times from the previous status, and findings of drains that cannot be looked at yet; all else is recomputed.
+"""Takes over start times and findings of drains that cannot be read yet; everything else is recomputed.
 
 Takes the previous status, or None. Because its times are kept, a restart of the controller does not reset the age of
 every drain, and equal input gives an equal object.

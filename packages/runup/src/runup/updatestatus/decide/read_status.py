@@ -87,7 +87,7 @@ class PoolReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def progress(self) -> str:
-        """How many nodes are updated, in a few words."""
+        """A short text about the number of updated nodes."""
         return f"pool {self.name} {self.done} of {self.counts.total} nodes"
 
 

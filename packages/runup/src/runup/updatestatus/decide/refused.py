@@ -35,7 +35,7 @@ _TEXT = 300
 
 
 class _Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that quotes a refusal: of which object, in whose words, and since when."""
+    """A message that quotes a refusal: the object, the message, and the start time."""
 
     ref: ResourceRef
     about: str

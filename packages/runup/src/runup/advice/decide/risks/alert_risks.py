@@ -71,7 +71,7 @@ def _risk_name(alert_name: str) -> str:
 
 
 def _impact(name: str, labels: Mapping[str, str]) -> str:
-    """Returns what the alert means for an update, empty if it means nothing. The first matching row counts."""
+    """Returns the effect of the alert on an update, empty if it has none. The first matching row counts."""
     rows = (
         (labels.get("severity") == "critical", "suggesting significant cluster issues worth investigating"),
         (name == _BUDGET, "which might slow node drains"),

@@ -42,7 +42,7 @@ status:
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
-    """Yields one risk that names every definition that is not in force."""
+    """Yields one risk that names every definition that is not established."""
     inactive: list[tuple[CustomResourceDefinition, str]] = []
     silent: list[CustomResourceDefinition] = []
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):

@@ -50,7 +50,7 @@ spec:
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    """Yields a risk for each definition whose storedVersions has one that the target's definition lacks."""
+    """Yields a risk for each definition with a stored version that the target's definition lacks."""
     definitions = snapshot.all(CustomResourceDefinition)
     if not definitions:
         return

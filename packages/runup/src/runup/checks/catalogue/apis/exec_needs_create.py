@@ -118,7 +118,7 @@ BINDINGS = _read("RoleBinding", "rolebindings", namespaced=True)
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    """Yields the findings about roles by which somebody may only `get` these subresources."""
+    """Yields the findings about roles that only grant `get` for these subresources."""
     if least_source_minor(context) < _FIRST <= (target_minor(context) or 0):
         yield from yield_from_all(
             partial(_of_bindings, snapshot, CLUSTER_BINDINGS), partial(_of_bindings, snapshot, BINDINGS)
@@ -126,7 +126,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 def _of_bindings(snapshot: Snapshot, kind: Slim) -> Findings:
-    """Yields one finding for each kind of role that the bindings grant to somebody who lacks `create`."""
+    """Yields one finding for each kind of role that the bindings grant to subjects without `create`."""
     roles = {("", role.metadata.name): role for role in snapshot.listed(CLUSTER_ROLES)}
     bindings = snapshot.listed(kind)
     everywhere = _granted(snapshot.listed(CLUSTER_BINDINGS), roles, "create")

@@ -164,7 +164,7 @@ def _findings(settings: Sequence[list[Given]], target: int) -> Findings:
 
 
 def refusal(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> Refused | None:
-    """Returns why the target's component does not take what it is given, or None. `gates` are those given, by name."""
+    """Returns why the target's component rejects the setting, or None. `gates` are the given ones by name."""
     return _refused_name(given, target) or _refused_value(given, target, gates)
 
 
@@ -222,7 +222,7 @@ def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], st
 
 
 def _removal(given: Given, rows: Table, minor: int, effect: str) -> Refused:
-    """Returns what a minor version removes or locks; of one that is not released it may still change."""
+    """Returns the settings that a minor version removes or locks; those of an unreleased version may still change."""
     return Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
 
 

@@ -50,7 +50,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
-    """Returns what is wrong with the ConfigMap, or an empty string."""
+    """Returns the fault of the ConfigMap, or an empty string."""
     if config_map is None:
         return "is not there"
     try:

@@ -192,7 +192,7 @@ def _of_kernels(nodes: Sequence[Node], source: int, target: int) -> Findings:
 
 
 def _of_node_classes(snapshot: Snapshot, target: int) -> Findings:
-    """Yields a risk for the classes of which Karpenter makes nodes of images that EKS does not publish any more."""
+    """Yields a risk for the Karpenter classes with images that EKS no longer publishes."""
     row = next(row for row in table()["images"] if row.get("alias"))
     classes = [
         each

@@ -29,7 +29,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
-    """Yields one risk that names the kubelets' certificate requests that nobody has answered."""
+    """Yields one risk that names the unanswered certificate requests of kubelets."""
     waiting = unanswered(snapshot.all(CertificateSigningRequest), context.now)
     if waiting:
         oldest = min(request.metadata.creation_timestamp for request in waiting if request.metadata.creation_timestamp)

@@ -114,7 +114,7 @@ def _unknown_finding(sub: Subscription, why: str) -> Finding:
 
 
 def _lacking_entry(sub: Subscription, package: Package | None) -> str:
-    """Returns what keeps the installed version from in progress, or an empty string if nothing does."""
+    """Returns why the installed version has no update path, or an empty string if it has one."""
     if package is None or not package.channels:
         return f"it has no package {sub.spec.name}"
     channel = sub.spec.channel or package.default_channel

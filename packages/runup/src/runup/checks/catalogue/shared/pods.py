@@ -28,7 +28,7 @@ from runup.checks.writing import Slim, full_name
 
 
 def _slim_pod(pod: ListedPod) -> PlacedPod:
-    """Returns the pod with only what checks look at; what pods of one workload have in common is one object.
+    """Returns the pod with only the fields that checks use; pods of one workload share equal parts.
 
     Without its resourceVersion: the cache compares pods by value.
     """

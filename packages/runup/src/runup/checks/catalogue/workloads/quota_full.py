@@ -84,7 +84,7 @@ class ResourceQuotaStatus(Wire, frozen=True):
 
 
 class CountedQuota(Object, frozen=True, kw_only=True):
-    """A limit of what the objects of a namespace ask for together."""
+    """A limit of the total requests of the objects in a namespace."""
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()

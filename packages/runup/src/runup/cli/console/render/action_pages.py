@@ -86,7 +86,7 @@ def _state_list(truth: ClusterState) -> Markup:
 def _confirmation(
     asked: RequestedAction, looked: ActionResult, truth: ClusterState, form_key: str, title: str
 ) -> Markup:
-    """Returns what would be done, what is so now, and the form that has it done."""
+    """Returns the action, the current state, and the form to confirm it."""
     if asked.action == ACCEPT:
         words = f"Accept {asked.risk} in {truth.cluster}: it no longer blocks its updates."
         button = f"Accept {asked.risk}"

@@ -1,4 +1,4 @@
-"""Renders the pages of all clusters: the board, and what came and went in kept reports. Pure."""
+"""Renders the pages of all clusters: the board, and the new and gone risks of stored reports. Pure."""
 
 from __future__ import annotations
 

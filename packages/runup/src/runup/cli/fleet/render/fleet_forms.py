@@ -19,7 +19,7 @@ _ROOM = 100
 
 
 def summary(table: Matrix, code: int) -> dict[str, Any]:
-    """Returns the fleet for programs: what it comes to, each risk with its clusters, and groups."""
+    """Returns the fleet as data: the summary, each risk with its clusters, and groups."""
     return {
         "exitCode": code,
         "counts": {result.key: table.number(result) for result in RESULTS},

@@ -140,14 +140,14 @@ def names_with_counts(pairs: Sequence[tuple[str, int]]) -> str:
 
 
 def new_risks_text(step: ReportStep) -> str:
-    """Returns what is new in a report, or why that is not known."""
+    """Returns a text about the new risks of a report, or why they are unknown."""
     if not step.completed:
         return "could not be evaluated"
     return "first report" if step.first else _changes_text(step.came, "now also")
 
 
 def gone_risks_text(step: ReportStep) -> str:
-    """Returns what is gone in a report."""
+    """Returns a text about the risks that a report no longer has."""
     return _changes_text(step.went, "no longer")
 
 

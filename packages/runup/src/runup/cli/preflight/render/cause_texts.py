@@ -76,7 +76,7 @@ def report_causes(findings: Findings) -> CauseReport:
 def listing(
     report: CauseReport, screen: Screen = PIPE, *, now: datetime | None, of_dump: bool = False, collect: str = ""
 ) -> Drawn:
-    """Returns the causes, numbered, and below them what is unknown; empty if nothing was found.
+    """Returns the numbered causes, and below them the unknown results; empty if there are no findings.
 
     `now` is the time from which ages are counted; None prints times as they are. With `of_dump` the texts speak of what
     the dump has, and `collect` is the command that collects what it lacks.
@@ -262,7 +262,7 @@ def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Draw
 
 
 def as_data(report: CauseReport) -> dict[str, Any]:
-    """Returns the causes, and what is missing, for programs; all names are those of the risks."""
+    """Returns the causes and the missing kinds as data, by the names of the risks."""
     return {
         "causes": [
             {

@@ -131,7 +131,7 @@ def result(
 
 
 def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
-    """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
+    """Returns the table of the update's steps; empty if the control plane is only updated by one minor version."""
     if len(findings.steps) <= _ONE_MINOR:
         return ""
     columns = (*(Column(title=title) for title in ("STEP", "UPDATE", "TO")), Column(title="FIRST MEETS", flows=True))
@@ -149,7 +149,7 @@ def open_risks(findings: Findings, step: ReportedStep) -> str:
 
 
 def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
-    """Returns the table of every check: those that apply first, and what is not for this update last."""
+    """Returns the table of every check: those that apply first, those that are not for this update last."""
     order = ("Applies", "Unknown", "Clear", "Skipped")
     rows = [
         Row((check.result, check.name, check.component, check.message))
@@ -268,7 +268,7 @@ def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]
 
 
 def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
-    """Returns sentences on what acceptance does not lift, on what is not supported, and on when `--to` refuses."""
+    """Returns sentences on risks that cannot be accepted, unsupported targets, and refusals of `--to`."""
     refused = _causes_not_acceptable(report)
     text = f"{counted_risks(findings.risks)}."
     if refused:

@@ -26,7 +26,7 @@ NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight 
 
 
 def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, empty_text: str = NONE) -> Drawn:
-    """Returns a table with one line per report, the newest first; `empty_text` is what is said if it does not exist.
+    """Returns a table with one line per report, the newest first; it is `empty_text` if there are no reports.
 
     Accepted is what was when the report was stored.
     """

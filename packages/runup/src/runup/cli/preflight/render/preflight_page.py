@@ -170,7 +170,7 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
 
 
 def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
-    """Yields the facts below the verdict: what is in the way, how much was checked, and when."""
+    """Yields the facts below the verdict: blocking risks, the number of checks, and the time."""
     if findings.waived:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
     yield "Refused while", ", ".join(risk.name for risk in findings.refusals)

@@ -17,7 +17,7 @@ _Found = tuple[str, Risk]
 
 
 def markdown(results: Iterable[ClusterResult], baseline: str) -> str:
-    """Returns what the clusters have that the baseline does not, the other way round, and what is accepted.
+    """Returns the new, gone and accepted risks of the clusters, compared with the baseline.
 
     `results` are those that were compared with it, of which only what is printed is kept.
     """

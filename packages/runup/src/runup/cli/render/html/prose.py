@@ -13,7 +13,7 @@ _FENCE = "```"
 
 
 def prose(words: str) -> Markup:
-    """Returns a text with what is in backticks as code."""
+    """Returns a text with the parts in backticks as code."""
     parts: list[str] = []
     place = 0
     for match in _CODE.finditer(words):
@@ -23,7 +23,7 @@ def prose(words: str) -> Markup:
 
 
 def markdown(page: str) -> Markup:
-    """Returns a page without its title: paragraphs, code, bold words, links to the web; other links are their label."""
+    """Returns the HTML of a Markdown page without its title; only links to the web are kept as links."""
     return join(*(_block(block) for block in _blocks(page)))
 
 

@@ -1,1 +1,1 @@
-"""Simulates the drains of an update: which pods go when and where, what is down, how long it takes. Pure."""
+"""Simulates the drains of an update: evictions, new nodes of pods, downtimes, and the duration. Pure."""

@@ -38,7 +38,7 @@ VolumeHandles = tuple[tuple[str, str], ...]
 
 
 class ClaimRules:
-    """The claims of a cluster with their volumes and classes, and what they mean for the pods of a shape."""
+    """The claims of a cluster with their volumes and classes, and their effect on pods of the same shape."""
 
     def __init__(self, cluster: DrainedCluster) -> None:
         """Indexes the claims, volumes and classes by name.

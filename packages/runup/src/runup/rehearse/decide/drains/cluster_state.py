@@ -259,7 +259,7 @@ class Quotas:
         return ""
 
     def take(self, shape: Shape, pods: int = 1) -> None:
-        """Counts a pod that was made or, with -1, is gone."""
+        """Counts a pod that was created or, with -1, deleted."""
         used = self._used.get(shape.namespace)
         if used is not None:
             for resource, value in _uses_of_pod(shape):

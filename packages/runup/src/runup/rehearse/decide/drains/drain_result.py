@@ -1,4 +1,4 @@
-"""The result of a simulation: what is drained when, what takes longest, and what is not known or assumed."""
+"""The result of a simulation: times of drains, the longest path, unknown facts and assumptions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainResult:
-    """The result of a simulated drain of all pools; `unknown` names what is not known, `trust` how sure the rest is."""
+    """The result of a simulated drain of all pools; `unknown` lists unknown facts, `trust` the limits of the rest."""
 
     started: datetime
     duration_s: int
@@ -143,7 +143,7 @@ class DrainResult:
 
     @property
     def needs_help(self) -> tuple[str, ...]:
-        """Returns why the drains do not finish unless somebody does something: pods that stay, pools that are held."""
+        """Returns why the drains do not finish without intervention: pods that stay, blocked pools."""
         return (
             *stuck_texts(self.stuck),
             *(f"pool {pool.name} does not begin: {pool.held}" for pool in self.pools if pool.held),
@@ -156,12 +156,12 @@ class DrainResult:
 
 
 def stuck_texts(stuck: Iterable[tuple[NodeDrain, Blocked]]) -> list[str]:
-    """Returns a text for each pod that somebody has to delete."""
+    """Returns a text for each pod that must be deleted manually."""
     return [f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}" for node, blocked in stuck]
 
 
 def without_help(reasons: Sequence[str]) -> str:
-    """Returns the end of a sentence about drains or an update that need help; empty if they do not."""
+    """Returns a clause that drains or an update need intervention, or an empty string."""
     if not reasons:
         return ""
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
@@ -253,7 +253,7 @@ def _changes_result(kind: str, cluster: DrainedCluster) -> bool:
 def assumptions(
     cluster: DrainedCluster, settings: DrainSettings, without_history: int, never_ready: int
 ) -> tuple[str, ...]:
-    """Returns what the simulation takes for granted."""
+    """Returns the assumptions of the simulation."""
     assumed = [
         f"each node takes {settings.node_update_s} s from drained to ready",
         "each pod takes its whole grace period to end",
@@ -277,7 +277,7 @@ def assumptions(
 
 
 def trust(unplaced: Iterable[Unplaced]) -> tuple[str, ...]:
-    """Returns how far the result can be trusted: what was compared with real nodes, and what is not foretold."""
+    """Returns the limits of the result: the comparison with real nodes, and unpredictable parts."""
     stated = [
         f"evictions, budgets and places: of {ANSWERS} answers on two real nodes {SAME} were as rehearsed;"
         " the others, and why, are in docs/how-to/drains.md"

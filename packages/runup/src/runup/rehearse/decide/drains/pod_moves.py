@@ -83,7 +83,7 @@ class PodMoves:
                 agenda.at(pod.shape.grace_s, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
 
     def terminate(self, pod: cluster_state.PodState, reason: str) -> None:
-        """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
+        """Begins to end a running pod: a ReplicaSet creates the next at once, a StatefulSet once this one has ended."""
         node = pod.node
         assert node is not None
         self.evicted += 1
@@ -144,7 +144,7 @@ class PodMoves:
             yield from pods
 
     def results(self) -> tuple[tuple[Unplaced, ...], tuple[Outage, ...], tuple[Preempted, ...]]:
-        """Returns what was found, with what has not ended."""
+        """Returns the results, including moves that have not ended."""
         for waiting in self._waiting.values():
             # What keeps it from a place at the end, not what did when it was evicted.
             reason = self._explanation(waiting[0].shape)
@@ -186,7 +186,7 @@ class PodMoves:
         self._create_pod(self._successor_of(pod, node or (pod.node.name if pod.node else "")))
 
     def _successor_of(self, pod: cluster_state.PodState, node: str) -> cluster_state.PodState:
-        """Returns the next pod of the workload, as it is made when this one leaves the node."""
+        """Returns the next pod of the workload, which is created when this one leaves the node."""
         new = cluster_state.PodState(self._next_id, pod.name, pod.shape, pod.workload)
         self._next_id += 1
         new.moved_from = node
@@ -196,7 +196,7 @@ class PodMoves:
         return new
 
     def _create_pod(self, pod: cluster_state.PodState) -> None:
-        """Makes a pod and tries to place it; a pod that a quota refuses is kept until the quota has room."""
+        """Creates a pod and tries to place it; a pod that a quota refuses waits until the quota has room."""
         pod.why = self._state.quotas.why_not(pod.shape)
         if pod.why:
             self._unmade[pod.shape.namespace].append(pod)

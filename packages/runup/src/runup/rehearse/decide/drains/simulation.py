@@ -73,12 +73,12 @@ class _PoolRun:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether no node of the pool is drained any more, or ever."""
+        """Returns whether no further node of the pool will be drained."""
         return not self.active and (not self.queue or bool(self.held) or self.pool.paused)
 
 
 class Simulation:
-    """The drains of all pools: `run` plays them, `result` says what they came to. `state` and `moves` are as of now."""
+    """The drains of all pools: `run` simulates them, `result` returns the result. `state` and `moves` are current."""
 
     def __init__(self, cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> None:
         self._cluster, self._settings, self._now = cluster, settings, now
@@ -232,7 +232,7 @@ class Simulation:
         self._agenda.at(now, lambda: self._evict_all(drain))
 
     def _evict_all(self, drain: _Drain) -> None:
-        """Tries to evict each pod of the node; what is left after the drain's timeout is deleted."""
+        """Tries to evict each pod of the node; deletes the remaining ones after the drain's timeout."""
         now, node = self._agenda.now, drain.node
         leaving = [pod for pod in node.pods.values() if pod.id not in self.state.staying]
         drain.remaining = {pod.id: pod for pod in leaving}
@@ -244,7 +244,7 @@ class Simulation:
         self._agenda.at(now + self._settings.drain_timeout_s, lambda: self._delete_remaining(drain))
 
     def _evict_pod(self, drain: _Drain, pod: PodState) -> bool:
-        """Evicts a pod, or notes what refuses it; returns whether it goes."""
+        """Evicts a pod or records the refusal; returns whether it was evicted."""
         if pod.phase not in (RUNNING, STARTING):
             return True
         refusal, budgets = self._eviction_refusal(pod)

@@ -29,8 +29,8 @@ _STATEFUL_SET = "StatefulSet"
 class StartingState:
     """The state of a simulated cluster. `staying` are the ids of pods that a drain leaves on their node.
 
-    `workloads` are by namespace, kind and name; `without_history` is the number of those whose pods do not show how
-    long they take to become ready, `never_ready` that of those none of whose pods is.
+    `workloads` are by namespace, kind and name. `without_history` counts those whose pods do not show how long they
+    take to become ready, and `never_ready` those without a ready pod.
     """
 
     nodes: dict[str, cluster_state.NodeRoom]

@@ -47,7 +47,7 @@ class MachineState(NodeState, frozen=True, kw_only=True):
 
 
 class HostedPoolState(PoolState, frozen=True, kw_only=True):
-    """A NodePool. `version` is that of all its nodes before, `target` the one that was asked for, empty if unknown.
+    """A NodePool. `version` is the earlier version of its nodes, `target` the requested one, empty if unknown.
 
     `asked` is false if the control plane has a newer release, and nobody has asked the pool to follow it.
     """
@@ -77,7 +77,7 @@ class HostedPoolState(PoolState, frozen=True, kw_only=True):
 
     @property
     def assessment(self) -> str:
-        """The pool's assessment, in one word; Excluded if nobody has asked it to update."""
+        """The pool's assessment as one word; Excluded if no update of the pool was requested."""
         if not self.asked and not self.moving:
             return states.EXCLUDED
         if self.is_complete and not self.moving:

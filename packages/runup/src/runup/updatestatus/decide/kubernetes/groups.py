@@ -1,4 +1,4 @@
-"""Computes how far each group of nodes is on its way to a version, and what its nodes are doing.
+"""Computes the progress of each group of nodes, and the state of its nodes.
 
 A node is updated when its kubelet has the version of its group's target. The target is what the object says that
 updates the group (a MachineDeployment, a Plan), else the version of the API servers. Services such as EKS choose the
@@ -106,7 +106,7 @@ class GroupState(PoolState, frozen=True, kw_only=True):
         return "The drain"
 
     def log_of(self, node: str) -> str:
-        """Returns a sentence about what shows how the update of the node goes."""
+        """Returns a sentence about where to follow the update of the node."""
         return f"See `kubectl describe node {node}`, and the log of the kubelet on the node."
 
     def prune_of(self, node: str) -> str:  # noqa: ARG002 -- its siblings name the node
@@ -154,7 +154,7 @@ def _is_waited_for(pod: Pod) -> bool:
 
 
 def _names_of(groups: Iterable[str]) -> dict[str, str]:
-    """Returns a name for each group that the API accepts as that of a pool: a label may hold what it does not."""
+    """Returns a name for each group that is valid for a pool, which a label's value may not be."""
     names: dict[str, str] = {}
     for group in groups:
         kept = "".join(char if char.isascii() and (char.isalnum() or char in "-.") else "-" for char in group.lower())

@@ -97,7 +97,7 @@ _NAMESPACE_ALONE: tuple[Path, ...] = (("metadata", "namespace"),)
 
 
 class Request(NamedTuple):
-    """A request of the update, and what is known about it.
+    """A request of the update and its known properties.
 
     users: those of whom one sends it; known, known_old: prefixes of the paths of the object, and of the object before,
         whose values are known.

@@ -84,7 +84,7 @@ def _owns_annotation(entry: ManagedFieldsEntry) -> bool:
 
 
 def _kinds() -> Iterator[tuple[Slim, ...]]:
-    """Yields the reads of every kind of which a version comes or goes, preferred version first.
+    """Yields the reads of every kind with an added or removed version, preferred version first.
 
     An older API server does not have the newest version.
     """

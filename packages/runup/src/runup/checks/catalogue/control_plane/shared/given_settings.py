@@ -132,7 +132,7 @@ def _kind_of(holder: Object) -> Resource:
 
 
 def all_given(snapshot: Snapshot) -> Iterator[Given | Malformed]:
-    """Yields the settings of the components, and what of them is malformed. Raises Unreadable at the end."""
+    """Yields the settings of the components, including malformed ones. Raises Unreadable at the end."""
     nodes = snapshot.all(Node)
     written_by_nodes = [node for node in nodes if any(key in node.metadata.annotations for key in _NODE_ARGUMENTS)]
     for node in written_by_nodes:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tries to write what a preflight has no business with; the server's answer is its last word."""
+"""Tries writes that a preflight must not do; the last output is the server's answer."""
 
 import os
 import sys
