@@ -4,8 +4,9 @@ usage: tools/generate_builtin_schemas.py
 
 Two sources at one VERSION, both by the Go module proxy (`go` must be installed): the OpenAPI v3 documents inside
 k8s.io/kubernetes say types, required fields, list types, merge keys and defaults; the structs of k8s.io/api,
-apimachinery, apiextensions-apiserver and kube-aggregator say what Go writes for a field that was not given. Only facts
-are taken, no descriptions. `kubesandbox/apiserver/schema/builtin_table.py` explains the result, which is checked in.
+apimachinery, apiextensions-apiserver and kube-aggregator say what Go writes for a field that was not given. The
+descriptions of types and fields are a separate file. `kubesandbox/apiserver/schema/builtin_table.py` explains the
+result, which is checked in.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import re
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -29,7 +31,8 @@ MODULES = {
     "io.k8s.apiextensions-apiserver": ("k8s.io/apiextensions-apiserver", ""),
     "io.k8s.kube-aggregator": ("k8s.io/kube-aggregator", ""),
 }
-OUTPUT = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/schema/builtin_types.txt"
+_SERVER = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver"
+OUTPUT, DESCRIPTIONS = _SERVER / "schema/builtin_types.txt", _SERVER / "published/descriptions.json.z"
 # What subresources read and write, beside the kinds that are served.
 OTHER_ROOTS = (
     "io.k8s.api.core.v1.Binding",
@@ -233,6 +236,18 @@ def main() -> None:
         group = groups.get(package, "-")
         lines += [f"[{package} {group or 'core'}]", *types]
     OUTPUT.write_text("\n".join(lines) + "\n")
+    DESCRIPTIONS.write_bytes(zlib.compress(json.dumps(descriptions(), separators=(",", ":")).encode(), 9))
+
+
+def descriptions() -> JSON:
+    """Returns the texts, and by type and field the number of the text; the type itself is the field ""."""
+    numbers: dict[str, int] = {}
+    types: dict[str, dict[str, int]] = {}
+    for name, schema in sorted(reachable([*root_names(), *OTHER_ROOTS]).items()):
+        described = {"": schema, **schema.get("properties", {})}
+        of_fields = {field: text for field, one in described.items() if (text := one.get("description"))}
+        types[name] = {field: numbers.setdefault(text, len(numbers)) for field, text in of_fields.items()}
+    return {"texts": list(numbers), "types": types}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 from tests.documents import document
 
 from kubekit.kube.clock import ManualClock
@@ -29,6 +30,42 @@ def test_every_reference_has_its_schema() -> None:
         document = openapi.build_group(kinds)
         schemas = document["components"]["schemas"]
         assert set(openapi.references_in(document)) <= schemas.keys()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "schema", "field", "text"),
+    [
+        # k8s.io/api/core/v1/types.go, k8s.io/apimachinery/pkg/apis/meta/v1/types.go
+        pytest.param(
+            BUILTIN, "io.k8s.api.core.v1.Pod", "", "Pod is a collection of containers that can run on a host. This "
+            "resource is created by clients and scheduled onto hosts.", id="a kind",
+        ),
+        pytest.param(
+            BUILTIN, "io.k8s.api.core.v1.Container", "image", "Container image name. More info: "
+            "https://kubernetes.io/docs/concepts/containers/images This field is optional to allow higher level config "
+            "management to default or override container images in workload controllers like Deployments and "
+            "StatefulSets.", id="a field",
+        ),
+        pytest.param(
+            [CLUSTER_VERSION], "io.openshift.config.v1.ClusterVersion", "metadata", "Standard object's metadata. More "
+            "info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+            id="the metadata of a custom kind",
+        ),
+        pytest.param(
+            [CLUSTER_VERSION], "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "namespace",
+            "Namespace defines the space within which each name must be unique. An empty namespace is equivalent to "
+            'the "default" namespace, but "default" is the canonical representation. Not all objects are required to '
+            "be scoped to a namespace - the value of this field for those objects will be empty.\n\nMust be a "
+            "DNS_LABEL. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces",
+            id="a field of the metadata of a custom kind",
+        ),
+    ],
+)  # fmt: skip
+def test_types_and_fields_have_kubernetes_descriptions(kinds: list[Kind], schema: str, field: str, text: str) -> None:
+    """`kubectl explain` prints them; both documents have them."""
+    groups = [openapi.build_group(listed)["components"]["schemas"] for listed in openapi.by_group(kinds).values()]
+    for found in [next(one for one in groups if schema in one)[schema], openapi.build_v2(kinds)["definitions"][schema]]:
+        assert (found["properties"][field] if field else found)["description"] == text
 
 
 def test_patch_says_that_it_validates_fields() -> None:

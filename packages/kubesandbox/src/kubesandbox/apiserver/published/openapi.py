@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import format_datetime
+from functools import cache
 from typing import Any
 
 import orjson
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
+from kubesandbox.apiserver.published.descriptions import with_descriptions
 from kubesandbox.apiserver.published.openapi_protobuf import MEDIA_TYPE, encode_openapi, is_wanted
 from kubesandbox.apiserver.schema.builtin import Definitions
 from kubesandbox.apiserver.schema.builtin_table import full_name
@@ -30,7 +32,6 @@ _V3 = "#/components/schemas/"
 _V2 = "#/definitions/"
 _INFO = {"title": "Kubernetes", "version": "v1.34.0"}
 _PRESERVE, _GVK = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-group-version-kind"
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 # kubectl detects server-side field validation by this parameter of PATCH.
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
@@ -86,13 +87,15 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
     """Yields name and schema of a kind, of its list, and of what its subresources add."""
     name, schema = schema_name(kind), None
     if kind.crd is None:
-        schema = Definitions().get(full_name(kind.group, kind.version, kind.kind))
+        name_of_type = full_name(kind.group, kind.version, kind.kind)
+        schema = Definitions().get(name_of_type)
+        schema = None if schema is None else with_descriptions(name_of_type, schema)
     else:
         version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None or kind.crd is not None:
         schema = schema or {"type": "object", _PRESERVE: True}
-        properties = {**_TYPE_META, **schema.get("properties", {}), "metadata": _TYPE_META["metadata"]}
+        properties = {**_type_meta(), **schema.get("properties", {}), "metadata": _type_meta()["metadata"]}
         schema = {**schema, "properties": properties}
     yield name, {**schema, _GVK: [{"group": kind.group, "kind": kind.kind, "version": kind.version}]}
     properties = {
@@ -117,17 +120,12 @@ def schema_name(kind: Kind) -> str:
     return builtin_name or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
 
 
-_TYPE_META = {
-    "apiVersion": {
-        "type": "string",
-        "description": "APIVersion defines the group and version that the object is written in.",
-    },
-    "kind": {"type": "string", "description": "Kind says what the object is."},
-    "metadata": {
-        "description": "Standard object's metadata: its name, labels and the like.",
-        "allOf": [{"$ref": _V3 + _META}],
-    },
-}
+@cache
+def _type_meta() -> dict[str, JSON]:
+    """Returns the properties that every kind has, with the descriptions that custom kinds get from a real server."""
+    pod = "io.k8s.api.core.v1.Pod"
+    properties = with_descriptions(pod, Definitions()[pod])["properties"]
+    return {name: properties[name] for name in ("apiVersion", "kind", "metadata")}
 
 
 def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
@@ -137,7 +135,7 @@ def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
     while waiting:
         for name in references_in(waiting.pop()):
             if name not in result and name in builtin_schemas:
-                result[name] = builtin_schemas[name]
+                result[name] = with_descriptions(name, builtin_schemas[name])
                 waiting.append(builtin_schemas[name])
     return dict(sorted(result.items()))
 

@@ -103,9 +103,7 @@ def _build_definition(name: str) -> JSON:
     struct = builtin_table.find_type(name)
     if struct is None:
         raise KeyError(name)
-    short = name.rpartition(".")[2]
-    result: JSON = {"description": DESCRIPTIONS[short]} if short in DESCRIPTIONS else {}
-    result |= {"type": "object", "properties": {field.name: _property_schema(field) for field in struct.fields}}
+    result: JSON = {"type": "object", "properties": {field.name: _property_schema(field) for field in struct.fields}}
     if required := [field.name for field in struct.fields if field.required]:
         result["required"] = required
     if struct.atomic:
@@ -149,59 +147,3 @@ def _type_schema(word: str) -> JSON:
 
 
 _COMPILER = Compiler(lambda reference: _build_definition(reference.removeprefix(_REFERENCE)))
-
-
-DESCRIPTIONS: dict[str, str] = {
-    "ConfigMap": "ConfigMap holds configuration for pods to read.",
-    "Secret": "Secret holds what must not be read by everyone. Values are base64.",
-    "Namespace": "Namespace is a scope for names.",
-    "ServiceAccount": "ServiceAccount is an identity for the processes of pods.",
-    "Event": "Event reports something that happened to an object. It is kept for a short time.",
-    "Service": "Service is a stable address for a set of pods.",
-    "Node": "Node is a machine of the cluster.",
-    "Pod": "Pod is a group of containers that run together on a node.",
-    "PodSpec": "What a pod runs, and how.",
-    "Container": "One container of a pod.",
-    "Deployment": "Deployment keeps a number of pods of one template running, and replaces them when it changes.",
-    "ReplicaSet": "ReplicaSet keeps a number of pods of one template running.",
-    "Job": "Job runs pods until enough of them have succeeded.",
-    "PodDisruptionBudget": "PodDisruptionBudget limits how many of a set of pods may be evicted at a time.",
-    "Lease": "Lease says who holds something, and until when.",
-    "Role": "Role is a set of permissions within a namespace.",
-    "ClusterRole": "ClusterRole is a set of permissions for the whole cluster.",
-    "RoleBinding": "RoleBinding gives a role to subjects within a namespace.",
-    "ClusterRoleBinding": "ClusterRoleBinding gives a ClusterRole to subjects.",
-    "CustomResourceDefinition": "CustomResourceDefinition makes the server serve another kind.",
-    "Endpoints": "Endpoints lists the addresses behind a Service.",
-    "LimitRange": "LimitRange sets limits and defaults for the resources of a namespace's containers.",
-    "PersistentVolume": "PersistentVolume is a piece of storage that a claim can be bound to.",
-    "PersistentVolumeClaim": "PersistentVolumeClaim asks for storage.",
-    "PodTemplate": "PodTemplate is a pod as it could be made.",
-    "ReplicationController": "ReplicationController keeps a number of pods running; ReplicaSet is its successor.",
-    "ResourceQuota": "ResourceQuota limits what a namespace may use altogether.",
-    "ControllerRevision": "ControllerRevision is a state to which a DaemonSet or StatefulSet can be rolled back.",
-    "DaemonSet": "DaemonSet runs one pod on each node that it selects.",
-    "StatefulSet": "StatefulSet keeps pods running that have stable names and storage.",
-    "CronJob": "CronJob starts Jobs by a timetable.",
-    "HorizontalPodAutoscaler": "HorizontalPodAutoscaler sets the number of pods by what they use.",
-    "APIService": "APIService says who answers for a group and version.",
-    "MutatingWebhookConfiguration": "MutatingWebhookConfiguration names services that may change objects.",
-    "ValidatingWebhookConfiguration": "ValidatingWebhookConfiguration names services that may refuse objects.",
-    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicy refuses objects by CEL expressions.",
-    "ValidatingAdmissionPolicyBinding": "ValidatingAdmissionPolicyBinding says where a policy counts.",
-    "EndpointSlice": "EndpointSlice lists some of the addresses behind a Service.",
-    "CSIDriver": "CSIDriver says what a storage driver can do.",
-    "CSINode": "CSINode lists the storage drivers of a node.",
-    "CSIStorageCapacity": "CSIStorageCapacity says how much storage a driver has left somewhere.",
-    "StorageClass": "StorageClass is a kind of storage that claims may ask for.",
-    "VolumeAttachment": "VolumeAttachment asks for a volume to be attached to a node.",
-    "IngressClass": "IngressClass names a controller of Ingresses.",
-    "Ingress": "Ingress routes HTTP requests to Services.",
-    "NetworkPolicy": "NetworkPolicy says which traffic reaches and leaves pods.",
-    "PriorityClass": "PriorityClass gives a name to a priority of pods.",
-    "FlowSchema": "FlowSchema assigns requests to a priority level.",
-    "PriorityLevelConfiguration": "PriorityLevelConfiguration limits the requests of a priority level.",
-    "RuntimeClass": "RuntimeClass names a way in which a node runs containers.",
-    "CertificateSigningRequest": "CertificateSigningRequest asks for a certificate.",
-    "ObjectMeta": "ObjectMeta is the metadata of a stored object: its name, labels, owners.",
-}
