@@ -132,18 +132,18 @@ def parse_times(text: str, option: str, zone: str = "") -> tuple[time, time] | N
     return opens, closes
 
 
-def read_source(connection: Connection, dump: str) -> DrainSource:
+def read_source(connection: Connection, dump: str, *, with_status: bool = False) -> DrainSource:
     """Returns the facts about the dump or, without one, the cluster. Raises CommandError for a bad dump."""
     from runup.dump.dump_files import BadDump
     from runup.rehearse.control import drain_source
 
     if dump:
         try:
-            return drain_source.read_dump_objects(Path(dump))
+            return drain_source.read_dump_objects(Path(dump), with_status=with_status)
         except BadDump as error:
             raise CommandError(error.message) from error
     with connection.client("rehearse drain") as client:
-        return drain_source.read_cluster_objects(client)
+        return drain_source.read_cluster_objects(client, with_status=with_status)
 
 
 WIDTH = 80

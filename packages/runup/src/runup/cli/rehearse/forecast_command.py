@@ -56,7 +56,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
 
     hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
     node_s = parse_node_minutes(node_minutes)
-    source = read_source(connection_of(ctx), dump)
+    source = read_source(connection_of(ctx), dump, with_status=True)
     now = source.now or SystemClock().now()
     result, cluster, slow = forecast_of(source, now, node_s)
     version = source.cluster_version

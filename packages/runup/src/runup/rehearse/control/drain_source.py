@@ -6,24 +6,36 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace as with_fields
+
 from kubekit.api import codec
+from kubekit.api.core_v1 import Event
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterVersion
+from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rehearse.decide.drain_inputs import KINDS
+from runup.updatestatus.decide.alerts import Unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kubekit.kube.client_sync import SyncClient
+    from runup.dump.load import Dump
     from runup.rehearse.decide.drains.drain_result import DrainResult
     from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
     from runup.rehearse.decide.update_forecast import Forecast
+    from runup.updatestatus.decide.assess import AnySnapshot
 
 # Seconds after which a pod that never leaves is deleted, at the least.
 _AT_ONCE_S = 60
 OPENSHIFT = "MachineConfigPool"
+# Kinds that show whether an update is held up, and that a simulated drain does not read.
+_OF_STATUS: tuple[type[Object], ...] = (Deployment, Lease, CertificateSigningRequest, VolumeAttachment, Event)
 VERSION = "ClusterVersion"
 
 
@@ -32,7 +44,7 @@ class DrainSource:
     """Objects by kind, and why kinds are missing; `now` is the cluster's time, None of a dump that does not tell it.
 
     `cluster_version` is None where there is none, or it cannot be read: then `why_no_version` says why. A drain needs
-    nothing of it, so it is not among what is missing.
+    nothing of it, so it is not among what is missing. `status` shows whether an update is held up, if it was asked for.
     """
 
     objects: dict[str, list[Any]] = field(default_factory=dict)
@@ -42,9 +54,11 @@ class DrainSource:
     notes: tuple[str, ...] = ()
     cluster_version: ClusterVersion | None = None
     why_no_version: str = ""
+    status: AnySnapshot | None = None
+    why_no_status: str = ""
 
 
-def read_cluster_objects(client: SyncClient) -> DrainSource:
+def read_cluster_objects(client: SyncClient, *, with_status: bool = False) -> DrainSource:
     """Lists every kind. What cannot be listed is named; a kind that the server does not have is empty."""
     source = DrainSource()
     try:
@@ -70,15 +84,38 @@ def read_cluster_objects(client: SyncClient) -> DrainSource:
         if problems:
             source.missing[name] = "; ".join(problems[:3])
     source.now = client.now()
+    if with_status:
+        _read_status(client, source)
     return source
 
 
-def read_dump_objects(path: Path) -> DrainSource:
+def _read_status(client: SyncClient, source: DrainSource) -> None:
+    """Reads what shows whether an update is held up; without it, the reason is among what is missing."""
+    from runup.process.clusterversion_client import NoClusterVersion
+    from runup.updatestatus.control import kubernetes_objects, live_status
+
+    try:
+        if source.openshift:
+            source.status = live_status.observe(client, client.now(), live_status.TOLERATED, ahead=True)
+        else:
+            source.status = kubernetes_objects.observe(client, live_status.TOLERATED)
+    except (ApiError, NoClusterVersion, codec.DecodeError) as error:
+        source.why_no_status = str(error)
+
+
+def read_dump_objects(path: Path, *, with_status: bool = False) -> DrainSource:
     """Returns the objects of the dump at `path` that a simulated drain reads. Raises BadDump."""
     from runup.dump.load import read, time_of_dump
 
-    dump = read(path, only={kind.resource.plural for kind in KINDS} | {"clusterversions"}, any_kubernetes=True)
+    only = {kind.resource.plural for kind in KINDS} | {"clusterversions"}
+    if with_status:
+        from runup.updatestatus.control.status_reads import READS
+
+        only |= {resource.plural for resource, _ in READS}
+    dump = read(path, only=only, any_kubernetes=True)
     source = DrainSource(openshift=dump.has_cluster_version, now=time_of_dump(dump), notes=dump.problems)
+    if with_status:
+        _status_of_dump(dump, source)
     kinds = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
         if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):
@@ -105,6 +142,26 @@ def read_dump_objects(path: Path) -> DrainSource:
     return source
 
 
+def _status_of_dump(dump: Dump, source: DrainSource) -> None:
+    from runup.updatestatus.control.dump_objects import DumpObjects, convert_item
+    from runup.updatestatus.control.kubernetes_objects import of_dump
+    from runup.updatestatus.control.status_files import snapshot_of
+
+    objects = DumpObjects(dump, [])
+    if not dump.has_cluster_version:
+        source.status = of_dump(objects, dump.kubernetes.version)
+        return
+    try:
+        version = convert_item(dump.cluster_version, ClusterVersion, dump.cluster_version_file)
+    except InputError as error:
+        source.why_no_status = error.message
+    else:
+        source.status = snapshot_of(version, objects)
+        lacking = [resource_of(kind).plural for kind in _OF_STATUS if isinstance(objects.known(kind), Unreadable)]
+        if lacking:
+            source.why_no_status = f"the dump holds no {', '.join(lacking)}"
+
+
 def forecast_of(
     source: DrainSource, now: datetime, node_s: tuple[int, int] | None
 ) -> tuple[Forecast, DrainedCluster, DrainResult]:
@@ -118,6 +175,7 @@ def forecast_of(
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
     from runup.rehearse.decide.drains.simulation import simulate
+    from runup.updatestatus.decide.holdups import Holdups, holdups
 
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
     if not cluster.nodes:
@@ -137,4 +195,8 @@ def forecast_of(
         guessed=node_s is None,
         why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
     )
-    return result, cluster, slow
+    held = holdups(source.status, now) if source.status is not None else Holdups()
+    if source.why_no_status:
+        why = f"whether the update is held up: {source.why_no_status}"
+        held = with_fields(held, unknown=(*held.unknown, why))
+    return update_forecast.with_holdups(result, held), cluster, slow

@@ -8,7 +8,7 @@ has no upper end, and a range that rests on a guess is never said to fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from runup.rules.node_groups import is_leaving
 
 if TYPE_CHECKING:
     from runup.rehearse.decide.drains.drained_cluster import Pool
+    from runup.updatestatus.decide.holdups import Holdups
 
 CONTROL_PLANE = "control plane"
 MASTER = "master"
@@ -280,6 +281,24 @@ def forecast(
     guesses = any(part.guessed for part in all_parts)
     return Forecast(
         total=Range(low, high), parts=all_parts, unknown=unknown, guessed=guesses, needs_help=slow.needs_help
+    )
+
+
+def with_holdups(result: Forecast, held: Holdups) -> Forecast:
+    """Returns the forecast of a cluster whose update is held up: its time has no known upper end.
+
+    A pool that is held up is named once, in the words of the status.
+    """
+    if not held.needs_help and not held.unknown:
+        return result
+    named = tuple(f"pool {name} does not begin:" for name in held.pools)
+    drains = tuple(text for text in result.needs_help if not text.startswith(named))
+    return replace(
+        result,
+        total=Range(result.total.low_s, None),
+        parts=tuple(replace(part, range=Range(part.range.low_s, None)) for part in result.parts),
+        unknown=(*result.unknown, *held.unknown),
+        needs_help=(*held.needs_help, *drains),
     )
 
 

@@ -46,10 +46,11 @@ Refusals = tuple[type[ApiError], ...]
 MCO_NAMESPACE = "openshift-machine-config-operator"
 
 
-def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
+def observe(client: SyncClient, now: datetime, refused: Refusals, *, ahead: bool = False) -> Snapshot:
     """Returns a snapshot of the cluster as it is now; raises KubeError if ClusterVersion or operators cannot be read.
 
-    Errors of the types `refused` become `Unreadable` in the snapshot, others are raised.
+    Errors of the types `refused` become `Unreadable` in the snapshot, others are raised. With `ahead`, the components
+    are read while no update is under way, too, and alerts are not.
     """
     cluster = clusters.read(client, no="no")
     undecodable: dict[str, str] = {}
@@ -67,7 +68,7 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
         nodes=nodes,
         machine_configs=_try(lambda: _configurations(client, undecodable, partly), refused),
         machine_config_operator=_read_operator_deployment(client),
-        alerts=thanos.alerts(client, now) if bool(cluster.status.history) else None,
+        alerts=thanos.alerts(client, now) if cluster.status.history and not ahead else None,
         pending_pods=_try(
             lambda: _list_objects(
                 client, Pod, problems=undecodable, partly=partly, field_selector="status.phase=Pending"
@@ -90,7 +91,7 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     )
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
     snapshot = replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
-    if draining or is_under_way(snapshot):
+    if draining or ahead or is_under_way(snapshot):
         return component_objects.read_once(client, draining, refused).within(snapshot)
     return snapshot
 

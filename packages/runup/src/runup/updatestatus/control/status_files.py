@@ -160,7 +160,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     )
     name = cluster_name(infrastructure, cluster)
     if stored_status is None:
-        status_object = complete_status(_snapshot(cluster, objects), now)
+        status_object = complete_status(snapshot_of(cluster, objects), now)
         return StatusReading(obj=status_object, now_ns=now, notes=tuple(notes), cluster=name)
     # Imported here because it brings a client's errors; most dumps have no such object.
     from runup.updatestatus.control.status_reading import age_sentence, read_instead, with_current_condition
@@ -170,7 +170,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     doubt = age_sentence(age)
     if age.state == freshness.OLD:
         doubt = f"{doubt}. So the report is made of the objects of the dump"
-        computed = complete_status(_snapshot(cluster, objects), now, stored_status=stored_status)
+        computed = complete_status(snapshot_of(cluster, objects), now, stored_status=stored_status)
         status_object = read_instead(computed, doubt, age, datetime_of_ns(now))
     else:
         status_object = with_current_condition(stored_status, age, datetime_of_ns(now))
@@ -212,7 +212,7 @@ def _age_of_report(dump_content: Dump, now: datetime) -> Freshness:
         return freshness.Freshness(freshness.UNKNOWN, None, f"Lease {freshness.LEASE} could not be read: {error}")
 
 
-def _snapshot(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
+def snapshot_of(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
     """Returns the snapshot that the report is computed from; Pods and budgets only where Nodes drain."""
     # Imported here because the example files of oc need none of it.
     from runup.api.machineconfig_v1 import MachineConfigNode

@@ -380,6 +380,7 @@ def assess(
     others_pools: frozenset[str] = frozenset(),
     full: frozenset[str] = frozenset(),
     watched: bool = True,
+    ahead: bool = False,
 ) -> UpdateStatusStatus:
     """Returns the status at `now`; equal to `previous` if only time has passed.
 
@@ -387,11 +388,12 @@ def assess(
     there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
     worker pools in which other informers have entries: they stay, and count. `full` has the names of layers in which
     they have taken every place (CONTROL_PLANE or a pool's), so that our insights are left out there. Without `watched`
-    the cluster was not looked at between `previous` and now: what is new has begun at a time that is not known.
+    the cluster was not looked at between `previous` and now: what is new has begun at a time that is not known. With
+    `ahead`, what would hold an update up is found while none is under way, too.
     """
     memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
     if isinstance(snapshot, Snapshot):
-        findings = draft(snapshot, memory, now, node_now or now)
+        findings = draft(snapshot, memory, now, node_now or now, ahead=ahead)
     else:
         findings = _draft_of_others(snapshot, memory, now)
     if max_bytes is None:

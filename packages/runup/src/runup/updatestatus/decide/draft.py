@@ -63,8 +63,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     hosted_side: ConditionValues | None = None
 
 
-def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:
-    """Returns everything that the snapshot shows at `now`."""
+def draft(
+    snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime, *, ahead: bool = False
+) -> Draft:
+    """Returns everything that the snapshot shows at `now`; with `ahead`, also what would hold an update up."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
     pools: tuple[PoolState, ...] = ()
     listed, nodes, configs = snapshot.machine_config_pools, snapshot.nodes, snapshot.machine_configs
@@ -118,7 +120,7 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         ),
         *_input_findings(snapshot, unreadable, is_updating=is_updating),
     ]
-    if is_updating and cluster is not None and not snapshot.as_oc:
+    if (is_updating or ahead) and cluster is not None and not snapshot.as_oc:
         findings += _stuck_findings(snapshot, cluster, pools, state, memory=memory, now=now, known=findings)
     # Each finding is once in a layer, because lists of the API are keyed by uid.
     unique: dict[tuple[str, str], Finding] = {}
@@ -169,7 +171,7 @@ def _stuck_findings(
     explained = any(
         finding.impact == terms.UPDATE_STALLED or finding.check == waits.OPERATOR_SLOW for finding in (*known, *further)
     )
-    if not explained:
+    if not explained and (is_progressing(cluster) or any(not pool.is_complete for pool in pools)):
         yield from stuck.no_progress(cluster, pools, state, snapshot, memory=memory, now=now)
 
 
