@@ -32,6 +32,7 @@ NAMES = {
 # These run only by name: they need programs that are built once, take a quarter of an hour, or run others.
 BY_NAME = {
     "aims": "aims",
+    "console": "speed.console",
     "day": "speed.day",
     "envtest": "speed.envtest",
     "growth": "speed.growth",
@@ -72,6 +73,7 @@ COUNTS = {
     "applied": ("real_releases", "seeded releases"),
     "applied_from": ("real_releases", "the seed of the first release"),
     "window": ("applying", "seconds of steady state"),
+    "boarded": ("console", "clusters; the aim is for 1000"),
     "dumps": ("fleet", "dumps; the aim is for 1000"),
     "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),

@@ -49,7 +49,7 @@ STEPS = tuple(
     for day, came in ((10, ()), (12, ()), (20, (Change("NodeCordoned", ("Node worker-7",), whole=True),)))
 )
 MEMBERS = (
-    Member(name="harbour", context="harbour"),
+    Member(name="harbour", context="harbour", labels={"env": "production"}),
     Member(name="lighthouse", dump="dumps/light house"),
     Member(name="orchard", context="orchard"),
     Member(name="apps/island:6443/admin", kubeconfig="k", context="island"),
@@ -169,6 +169,7 @@ def pages() -> dict[str, str]:
     whole, kept = board(), replace(board(), kept=True)
     return {
         "a fleet": PAGES.fleet(whole, NOW),
+        "a fleet, filtered": PAGES.fleet(whole, NOW, {"severity": "critical", "group": "env", "area": "x"}),
         "a fleet of nothing yet": PAGES.fleet(with_members(Board(), MEMBERS), NOW),
         "a preflight with everything": PAGES.cluster(whole, "harbour", NOW),
         "a preflight of a dump": PAGES.cluster(whole, "lighthouse", NOW),

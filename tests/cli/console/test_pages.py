@@ -35,10 +35,24 @@ def test_landmarks_and_tables(name: str) -> None:
     assert next(attributes for tag, attributes in page.tags if tag == "a") == {"href": "#main", "class": "skip"}
     assert "h1" in tags
     assert tags.count("table") == tags.count("caption")
-    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in page.tags if tag == "th")
+    assert all(attributes.get("scope") in ("col", "row", "rowgroup") for tag, attributes in page.tags if tag == "th")
     # The policy lets no inline script and no inline style sheet work.
     assert [attributes for tag, attributes in page.tags if tag == "script"] == [{"src": "/console.js", "defer": ""}]
     assert "style" not in tags
+
+
+def test_marks_of_severities_differ() -> None:
+    """By class, letter and name, and not by colour alone; a filter keeps the marks that fit."""
+    marks = r'<span class="(mark [a-z ]+)" role="img" aria-label="([^"]+)">([^<]+)</span>'
+    whole = set(re.findall(marks, ALL["a fleet"].partition("<tbody>")[2]))
+    assert {
+        ("mark critical applies", "critical, applies", "C"),
+        ("mark warning unknown", "warning, unknown", "W?"),
+        ("mark info applies", "info, applies", "I"),
+        ("mark critical accepted", "critical, accepted", "a"),
+    } <= whole
+    filtered = set(re.findall(marks, ALL["a fleet, filtered"].partition("<tbody>")[2]))
+    assert {mark[0].split()[1] for mark in filtered} == {"critical"}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -65,6 +79,10 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a fleet", "too old to count", id="too old"),
         pytest.param("a fleet", "2 d ago (2026-11-19 08:30 UTC): older than 24 h", id="how old"),
         pytest.param("a fleet", "context b leads to the server of a", id="notes about the fleet"),
+        pytest.param("a fleet, filtered", "2 of 5 clusters do not fit and are left out.", id="what is filtered out"),
+        pytest.param("a fleet, filtered", "2 of these have no result: whether they fit is unknown.", id="no result"),
+        pytest.param("a fleet, filtered", "area=x is not known and was ignored", id="a filter that is not known"),
+        pytest.param("a fleet, filtered", "env=production (1)", id="a group"),
         pytest.param("a fleet of nothing yet", "Not evaluated yet: 5 of 5 clusters.", id="nothing yet"),
         pytest.param("a preflight with everything", "Cluster harbour", id="whose it is"),
         pytest.param("a preflight with everything", "kind: Node", id="an object"),

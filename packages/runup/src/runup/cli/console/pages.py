@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from runup.checks.areas import areas
 from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
@@ -13,6 +14,7 @@ from runup.console.decide.board import Board, findings_now
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
 from runup.evaluation.results import ClusterResult, with_accepted
 from runup.evaluation.suppressions import Suppression
+from runup.fleet.decide.selection import selection_of
 from runup.updatestatus.control.status_reading import StatusReading
 
 
@@ -45,13 +47,19 @@ class ConsolePages:
         ]
         return with_accepted(results, self._rules, None, now)
 
-    def fleet(self, board: Board, now: datetime) -> str:
-        """Returns the page of all clusters."""
+    def fleet(self, board: Board, now: datetime, query: Mapping[str, str] = {}) -> str:
+        """Returns the page of the clusters that `query` selects."""
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.evaluated is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was evaluated.
         return fleet_pages.board_page(
-            board, results, now=now, max_age=self._max_age, notes=notes if is_whole else (), site=self._site
+            board,
+            results,
+            now=now,
+            max_age=self._max_age,
+            notes=notes if is_whole else (),
+            site=self._site,
+            selection=selection_of(query, areas()),
         )
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:

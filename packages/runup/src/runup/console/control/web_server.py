@@ -62,8 +62,8 @@ _SESSION = web.RequestKey("session", Session)
 class Pages(Protocol):
     """Renders every page as HTML. Each call may take a while, and is made in a thread."""
 
-    def fleet(self, board: Board, now: datetime) -> str:
-        """Returns the page of all clusters."""
+    def fleet(self, board: Board, now: datetime, query: Mapping[str, str]) -> str:
+        """Returns the page of the clusters that `query`, that of the address, selects."""
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
@@ -274,9 +274,11 @@ class ConsoleServer:
         # Pages say ages to the minute.
         return (*key_parts, self._reports.board.version, int(self._clock.now().timestamp()) // 60)
 
-    async def _fleet(self, _request: web.Request) -> web.Response:
+    async def _fleet(self, request: web.Request) -> web.Response:
         board, now = self._reports.board, self._clock.now()
-        return await self._rendered(lambda: self._pages.fleet(board, now), self._key_now("fleet"))
+        query = dict(request.query)
+        key = self._key_now("fleet", *sorted(query.items()))
+        return await self._rendered(lambda: self._pages.fleet(board, now, query), key)
 
     async def _cluster(self, request: web.Request) -> web.Response:
         name, board, now = self._cluster_name(request), self._reports.board, self._clock.now()

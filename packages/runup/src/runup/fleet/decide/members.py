@@ -110,13 +110,17 @@ def select_members(members: Iterable[Member], selector: str) -> tuple[Member, ..
 
     The selector has kubectl's forms `key=value`, `key!=value`, `key` and `!key`, joined by commas.
     """
-    terms = [term.strip() for term in selector.split(",") if term.strip()]
     remaining = tuple(members)
-    chosen = tuple(member for member in remaining if all(_fits_term(member.labels, term) for term in terms))
+    chosen = tuple(member for member in remaining if fits_labels(member.labels, selector))
     if remaining and not chosen:
         keys = ", ".join(sorted({key for member in remaining for key in member.labels})) or "none"
         raise BadFleet(f"no cluster has labels that fit {selector!r}; the labels that there are: {keys}")
     return chosen
+
+
+def fits_labels(labels: Mapping[str, str], selector: str) -> bool:
+    """Returns whether the labels fit a selector of `select_members`."""
+    return all(_fits_term(labels, term.strip()) for term in selector.split(",") if term.strip())
 
 
 def _fits_term(labels: Mapping[str, str], term: str) -> bool:

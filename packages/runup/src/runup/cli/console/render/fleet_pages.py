@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kubekit.lang.text import is_to_come
+from runup.checks.areas import area_of, areas
 from runup.cli.console.render import frame
 from runup.cli.fleet.render import fleet_page
 from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.cli.render.html.markup import BUSY, WARN, Markup, badge, el, grid, join, long_section, minute_text
+from runup.cli.render.html.markup import BUSY, WARN, Child, Markup, badge, el, grid, join, long_section, minute_text
 from runup.console.decide.board import Board, BoardEntry
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
+from runup.fleet.decide.selection import SORTS, STATES, Selection, select
 from runup.fleet.decide.trend import ReportStep, summarize_days
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, count_risks
+from runup.report.report import SEVERITIES
 
-_HEADS = ("Cluster", "Result", "From", "To", "Apply", "Unknown", "Accepted", "As the cluster was")
+_HEADS = ("Result", "From", "To", "Apply", "Unknown", "Accepted", "As the cluster was")
+EVERYTHING = Selection()
 
 
 def board_page(
@@ -26,6 +30,7 @@ def board_page(
     max_age: timedelta,
     notes: Sequence[str] = (),
     site: frame.Site = frame.ONLY_SHOWS,
+    selection: Selection = EVERYTHING,
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
     table = matrix([(result.name, result.findings) for result in results])
@@ -36,20 +41,71 @@ def board_page(
     elif waiting:
         number = f"{waiting} of {len(board.entries)} clusters"
         waiting_text = f"Not evaluated yet: {number}. Nothing is known about them; reload this page."
-    lines = [_cluster_row(board.entries[result.name], result.findings, now, max_age) for result in results]
-    clusters = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
+    labels = {name: entry.member.labels for name, entry in board.entries.items()}
+    selected = select([(each.name, each.findings) for each in results], labels, selection, area_of)
+    clusters = fleet_page.fleet_table(
+        "Every cluster that fits, what it comes to, how old that is, and each of its risks",
+        _HEADS,
+        selected,
+        lambda row: _cells(board.entries[row.name], row.findings, now, max_age),
+        link=frame.cluster_link,
+    )
+    shown = len(results) - selected.omitted
+    omitted_text = f"{selected.omitted} of {len(results)} clusters do not fit and are left out."
+    unevaluated_text = f"{selected.unevaluated} of these have no result: whether they fit is unknown."
+    is_filtered = selection != EVERYTHING
+    section = el(
+        "section",
+        el("h2", f"Clusters ({shown})"),
+        _filter_form(selection, sorted({key for of_cluster in labels.values() for key in of_cluster})),
+        el("p", omitted_text, class_="faint") if selected.omitted else None,
+        el("p", unevaluated_text, class_="faint") if selection.by_risk and selected.unevaluated else None,
+        el("div", clusters, class_="card long"),
+    )
     body = join(
         fleet_page.summary_card(table),
         el("p", waiting_text, class_="card issue warn") if waiting_text else None,
-        long_section(f"Clusters ({len(results)})", clusters),
-        fleet_page.sections(table, frame.cluster_link),
+        section,
+        fleet_page.sections(table, frame.cluster_link, only=frozenset(selected.risks) if is_filtered else None),
         frame.commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
     )
-    return frame.whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes), site=site)
+    notes = (*board.notes, *notes, *selection.problems)
+    return frame.whole_page("Fleet", body, now=now, current_path="fleet", notes=notes, site=site)
 
 
-def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
-    """Returns the table row of one cluster: its result, releases, numbers of risks and age."""
+def _filter_form(selection: Selection, keys: Sequence[str]) -> Markup:
+    """Returns the form whose fields are the query of the page's address."""
+
+    def choice(name: str, label: str, values: Sequence[str], every: str = "") -> Markup:
+        chosen = getattr(selection, name)
+        first = [el("option", every, value="")] if every else []
+        rest = (el("option", value, value=value, selected="" if value == chosen else None) for value in values)
+        return el("label", label, el("select", *first, *rest, name=name))
+
+    def words(name: str, label: str) -> Markup:
+        return el("label", label, el("input", type="text", name=name, value=getattr(selection, name)))
+
+    return el(
+        "form",
+        choice("severity", "At least", SEVERITIES, "any severity"),
+        choice("area", "Area", areas(), "any area"),
+        choice("state", "State", STATES, "any state"),
+        words("label", "Labels, such as env=production"),
+        words("text", "Text"),
+        choice("sort", "Sort by", SORTS),
+        choice("group", "Group by label", keys, "no group") if keys else None,
+        el("button", "Show", type="submit"),
+        el("a", "Show all", href="/") if selection != EVERYTHING else None,
+        class_="filter",
+        method="get",
+        action="/",
+        role="search",
+        aria_label="Filter the clusters",
+    )
+
+
+def _cells(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> tuple[Child, ...]:
+    """Returns the cells of one cluster: its result, releases, numbers of risks and age."""
     outcome, observed = findings.result, findings.observed
     numbers = tuple(map(str, count_risks(findings.risks))) if outcome.code != COULD_NOT_RUN else ("", "", "")
     to_come = observed is not None and is_to_come(observed, now)
@@ -70,15 +126,7 @@ def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: 
         age_text = f"tried {frame.how_old(entry.at, now)}"
         if entry.last_good:
             age_text += f"; last evaluated as it was {frame.how_old(entry.last_good.observed, now)}"
-    return el(
-        "tr",
-        el("th", frame.cluster_link(entry.member.name), scope="row"),
-        el("td", result_badge),
-        el("td", findings.source),
-        el("td", findings.target),
-        *(el("td", number) for number in numbers),
-        el("td", age_text, class_="wide"),
-    )
+    return (result_badge, findings.source, findings.target, *numbers, age_text)
 
 
 # Reports and days that are shown, the newest; and notes about reports.

@@ -38,6 +38,12 @@ button { font: inherit; font-weight: 600; margin-top: 10px; padding: 8px 18px; b
 input[type=text] { display: block; width: 100%; max-width: 40em; box-sizing: border-box; margin: 0 0 10px;
   font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--faint); border-radius: 6px;
   padding: 6px 8px; }
+form.filter { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: end; margin: 0 0 12px; }
+form.filter label { font-size: .84rem; margin: 0; }
+form.filter input, form.filter select { display: block; margin: 2px 0 0; min-width: 0; max-width: 100%; }
+form.filter button { margin: 0; padding: 6px 14px; }
+select { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--faint); border-radius: 6px;
+  padding: 6px 8px; }
 code.command { user-select: all; }
 button.copy { margin: 0 0 0 10px; padding: 0 8px; font-size: .85rem; font-weight: 400; }
 tbody th { min-width: 7em; }

@@ -103,7 +103,7 @@ def as_markdown(shown: Shown) -> str:
 
 def as_html(shown: Shown) -> str:
     """Returns the fleet as a web page."""
-    return fleet_page.page(_matrix(shown), shown.results, shown.results[0].tried)
+    return fleet_page.page(_matrix(shown), shown.results, shown.results[0].tried, shown.labels)
 
 
 def _matrix(shown: Shown) -> Matrix:

@@ -24,9 +24,9 @@ from runup.cli.preflight.render.step_plan import plan
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import (
     BAD,
-    BUSY,
     GOOD,
     IDLE,
+    SEVERITY_TONES,
     WARN,
     Child,
     Markup,
@@ -45,7 +45,6 @@ from runup.report import documentation
 from runup.report.causes import Cause
 from runup.report.report import ReportedCheck
 
-_TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
 _SHOWN = 20
@@ -196,8 +195,12 @@ def _titled_section(title: str, cards: Sequence[Markup], note: str = "") -> Mark
 def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -> Markup:
     """Returns the card of a cause: its own words first, then the risks about the same object, then what follows."""
     settled = all(risk.accepted for risk in cause.risks)
-    tone = IDLE if settled else _TONES.get(cause.severity, WARN)
-    grave = badge(cause.severity, _TONES[cause.severity]) if cause.severity in _TONES and cause.severity else None
+    tone = IDLE if settled else SEVERITY_TONES.get(cause.severity, WARN)
+    grave = (
+        badge(cause.severity, SEVERITY_TONES[cause.severity])
+        if cause.severity in SEVERITY_TONES and cause.severity
+        else None
+    )
     title = f"Node {cause.node}" if cause.node else cause.name
     lead = (
         el("dl", *_definition_row("Remedy", prose(fix_of(cause))), class_="rows")

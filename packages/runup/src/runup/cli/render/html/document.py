@@ -122,6 +122,21 @@ summary { cursor: pointer; color: var(--faint); margin-top: 12px; overflow-wrap:
 .axis text { fill: var(--faint); font: .8rem system-ui, "DejaVu Sans", sans-serif; stroke: none; }
 svg .fill-good { fill: var(--good); } svg .fill-busy { fill: var(--busy); } svg .fill-warn { fill: var(--warn); }
 svg .fill-bad { fill: var(--bad); } svg .fill-idle { fill: var(--idle); } svg .fill-shade { fill: var(--busy-soft); }
+.mark { display: inline-block; min-width: 1.9em; padding: 0 3px; text-align: center; font-size: .84rem;
+  font-weight: 700; border: 2px solid transparent; }
+.mark.critical { background: var(--bad); color: var(--card); border-radius: 2px; }
+.mark.warning { background: var(--warn-soft); color: var(--warn); border-color: var(--warn); border-radius: 7px; }
+.mark.info { background: var(--busy-soft); color: var(--busy); border-radius: 50%; }
+.mark.unknown { background: none; border: 2px dashed currentColor; }
+.mark.critical.unknown { color: var(--bad); }
+.mark.accepted, .mark.informs { background: var(--idle-soft); color: var(--idle); border-color: transparent; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; font-size: .84rem; color: var(--faint); margin: 0 0 10px; }
+.matrix thead th { vertical-align: bottom; }
+.matrix th.turned { padding: 0 3px 6px; }
+.matrix th.turned span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap; max-height: 17em;
+  overflow: hidden; font-weight: 400; }
+.matrix td { padding-right: 8px; white-space: nowrap; }
+.matrix th.group { font-weight: 600; padding-top: 14px; }
 .chart { margin: 0 0 16px; }
 .chart figcaption { font-weight: 600; margin: 0 0 4px; }
 .columns { display: block; margin: 6px 0 2px; border-bottom: 1px solid var(--faint); }
@@ -133,6 +148,17 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   dl.rows dd { margin: 0 0 8px; }
   .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
   .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
+}
+@media screen and (max-width: 640px) {
+  .matrix, .matrix caption, .matrix tbody, .matrix tr, .matrix tbody th, .matrix td { display: block; }
+  .matrix thead, .matrix td:empty { display: none; }
+  .matrix tr { border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; margin: 0 0 10px; }
+  .matrix tr.group { border: 0; padding: 0; margin: 0; }
+  .matrix tbody th, .matrix td { border: 0; padding: 1px 0; white-space: normal; }
+  .matrix tbody th { font-weight: 600; }
+  .matrix td[data-label] { display: inline-block; margin-right: 14px; min-width: 0; }
+  .matrix td[data-label]::before { content: attr(data-label) " "; color: var(--faint); }
+  .matrix td[data-risk]::after { content: attr(data-risk); margin-left: 8px; overflow-wrap: anywhere; }
 }
 @media print {
   :root {

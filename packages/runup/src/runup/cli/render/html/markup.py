@@ -64,11 +64,23 @@ def link(url: str, label: str) -> Markup:
 
 
 GOOD, BUSY, WARN, BAD, IDLE = "good", "busy", "warn", "bad", "idle"
+# The colour of each severity, on every page; a risk without one counts as a warning.
+SEVERITY_TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
+_LETTERS = {"critical": "C", "warning": "W", "info": "I"}
+_OF_STATES = {"refuses": "{}!", "applies": "{}", "unknown": "{}?", "accepted": "a", "informs": "~"}
 
 
 def badge(label: str, tone: str) -> Markup:
     """Returns a word on a coloured background."""
     return el("span", label, class_=f"badge {tone}")
+
+
+def risk_mark(severity: str, state: str) -> Markup:
+    """Returns the mark of a risk: colour, shape and letter by severity, a sign or another letter by state."""
+    known = severity if severity in _LETTERS else "warning"
+    words = f"{severity or 'unknown severity'}, {state}"
+    sign = _OF_STATES[state].format(_LETTERS[known])
+    return el("span", sign, class_=f"mark {known} {state}", role="img", aria_label=words)
 
 
 def bar(parts: Iterable[tuple[str, int]], total: int, label: str) -> Markup:
