@@ -15,12 +15,13 @@ import yaml
 
 from runup.clusterversion.control.metrics import Metrics
 from runup.kernelmodules.control.controller import Metrics as KernelModuleMetrics
+from runup.rollout.control.metrics import Metrics as UpdatePolicyMetrics
 from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
 RUNBOOKS = (ROOT / "docs" / "how-to" / "runbooks.md").read_text()
-NAME = re.compile(r"\b(?:cluster_\w+|update_status_\w+|kmm_\w+|kernel_module_\w+)\b")
+NAME = re.compile(r"\b(?:cluster_\w+|update_status_\w+|kmm_\w+|kernel_module_\w+|runup_update_\w+)\b")
 # What a histogram is stored as.
 PARTS = ("_bucket", "_sum", "_count")
 
@@ -47,7 +48,9 @@ def expressions() -> list[str]:
 def served() -> set[str]:
     """The names of what all processes serve, as Prometheus stores them."""
     names = set()
-    for registry in (Metrics().registry, UpdateStatusMetrics().registry, KernelModuleMetrics().registry):
+    for registry in tuple(
+        made().registry for made in (Metrics, UpdateStatusMetrics, KernelModuleMetrics, UpdatePolicyMetrics)
+    ):
         for family in registry.collect():
             name = family.name + ("_total" if family.type == "counter" else "")
             names |= {name + part for part in PARTS} if family.type == "histogram" else {name}

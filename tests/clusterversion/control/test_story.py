@@ -28,6 +28,7 @@ from runup.clusterversion.decide.work import Work
 from runup.kernelmodules.control.controller import Metrics as KernelModuleMetrics
 from runup.process.plan import Plan
 from runup.report.report import ReportedCheck
+from runup.rollout.control.metrics import Metrics as UpdatePolicyMetrics
 from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[3]
@@ -400,9 +401,9 @@ def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
 
 
 def served() -> Iterator[str]:
-    """The names of all metrics of both operators, as Prometheus stores them."""
-    for registry in (Metrics().registry, UpdateStatusMetrics().registry, KernelModuleMetrics().registry):
-        for family in registry.collect():
+    """The names of all metrics of all processes, as Prometheus stores them."""
+    for made in (Metrics, UpdateStatusMetrics, KernelModuleMetrics, UpdatePolicyMetrics):
+        for family in made().registry.collect():
             yield family.name + ("_total" if family.type == "counter" else "")
 
 
@@ -429,7 +430,10 @@ def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
     known = set(served())
     for rule in alerts():
         names = set(
-            re.findall(r"\b(?:cluster_version|cluster_operator|update_status|kmm|kernel_module)_[a-z_]+", rule["expr"])
+            re.findall(
+                r"\b(?:cluster_version|cluster_operator|update_status|kmm|kernel_module|runup_update)_[a-z_]+",
+                rule["expr"],
+            )
         )
         # Prometheus itself says whether it reaches somebody.
         assert (names or rule["expr"].startswith("absent(up{")) and names <= known, rule["alert"]

@@ -10,6 +10,7 @@ from tests.rollout.control.policy_world import CALENDARS, NEW, OPEN_GATES, OTHER
 
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
+from runup.process.plan_executor import EVENTS
 from runup.report.report import ReportedRisk
 
 ALWAYS: dict[str, Any] = {"calendars": ["Always"], "actuator": "ClusterVersion", "soak": "0s"}
@@ -41,7 +42,11 @@ def test_1_an_update_starts_by_itself(shared: World) -> None:
     shared.update("Completed")
     shared.passes(2)
     assert (shared.run().status.step, shared.reason("Done")) == ("Done", "Succeeded")
-    assert [each.reason for each in shared.run().status.decisions] == ["AllOpen", "Started", "Completed", "Succeeded"]
+    reasons = ["AllOpen", "Started", "Completed", "Succeeded"]
+    assert [each.reason for each in shared.run().status.decisions] == reasons
+    events = shared.client.send(calls.list_raw(EVENTS, "default")).items
+    ours = [each for each in events if each["involvedObject"].get("uid") == shared.run().metadata.uid]
+    assert {(each["reason"], each["type"]) for each in ours} == {(each, "Normal") for each in ("Planned", *reasons)}
 
 
 def test_2_a_risk_keeps_the_update_from_starting(shared: World) -> None:
@@ -143,6 +148,8 @@ def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
     assert (shared.run().status.step, shared.reason("Failed")) == ("Failed", "ControlPlaneDeadline")
     shared.passes(2)
     assert len(shared.client.send(calls.list_raw(RUNS)).items) == 1
+    events = shared.client.send(calls.list_raw(EVENTS, "default")).items
+    assert [each["type"] for each in events if each["reason"] == "ControlPlaneDeadline"] == ["Warning"]
     [paused] = [each for each in shared.policy().status.conditions if each.type == "Paused"]
     assert paused.reason == "ByFailure"
     kubeconfig = ("--kubeconfig", shared.server.kubeconfig)

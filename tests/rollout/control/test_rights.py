@@ -12,7 +12,7 @@ import yaml
 from aiohttp import ClientSession
 from msgspec.structs import replace
 from tests.process.tls_world import certificate, define_api_servers
-from tests.rollout.control.policy_world import FOLDER, NEW, OPEN_GATES, World, world
+from tests.rollout.control.policy_world import FOLDER, NEW, OLD, OPEN_GATES, RUNS, World, world
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -22,11 +22,13 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
+from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun
 from runup.process.names import OPERATOR_NAMESPACE
 from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.observe import ClusterInputs, read_cluster
 from runup.rollout.control.process import Options, Process
 from runup.rollout.decide.approvals import CONTROLLER
+from runup.rollout.decide.policy import POLICY_LABEL
 
 RBAC = "rbac.authorization.k8s.io"
 KINDS = {
@@ -91,7 +93,9 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
     """
     with world(tmp_path / "data") as found:
         granted = grant(found)
-        found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES)
+        found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES, keepRuns=1)
+        for name in ("old-a", "old-b"):
+            create_finished_run(found, name)
         found.verify_approvers()
         asyncio.run(run_process(found, tmp_path))
         config = account_of(found)
@@ -112,12 +116,22 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
 
             asyncio.run(make_passes())
         assert found.desired() == {"version": "5.1.0", "image": NEW}
-        assert found.run().status.step == "ControlPlane"
+        steps = [run.status.step for run in found.client.list_all(UpdateRun)[0]]
+        assert sorted(steps) == ["ControlPlane", "Done"]
         lines = (tmp_path / "data" / "audit.log").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     ours = [each for each in events if each["user"]["username"] == CONTROLLER]
     assert [each["requestURI"] for each in ours if each["responseStatus"]["code"] == 403] == []
     assert granted - {right_of(each) for each in ours if "objectRef" in each} == set()
+
+
+def create_finished_run(found: World, name: str) -> None:
+    """Creates a run that the controller has to release, or to delete."""
+    metadata = {"name": name, "labels": {POLICY_LABEL: "cluster"}, "finalizers": [FINALIZER]}
+    spec = {"target": {"version": "5.0.3", "image": OLD}}
+    body = {"apiVersion": RUNS.api_version, "kind": RUNS.kind, "metadata": metadata, "spec": spec}
+    created = found.client.send(calls.create(RUNS, body))
+    found.client.send(calls.replace(RUNS, {**created, "status": {"step": "Done"}}, subresource="status"))
 
 
 def right_of(event: dict[str, Any]) -> Right:

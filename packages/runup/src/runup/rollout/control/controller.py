@@ -23,15 +23,18 @@ from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced,
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import ClusterVersion, Update
-from runup.api.update_policy_v1alpha1 import FINALIZER, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import FINALIZER, RunDecision, UpdatePolicy, UpdateRun
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
+from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effective_run, observe_run
 from runup.rollout.decide import policy as policies
+from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.candidate import Choice, choose, offered_releases
 from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.metric_samples import is_warning
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
@@ -47,11 +50,20 @@ _SKEW_S, _SKEW_LASTS = 60.0, timedelta(minutes=10)
 class PolicyController:
     """Carries out the policy of one cluster; `read` observes it in a thread, `leader` names this process."""
 
-    def __init__(self, client: Client, clock: Clock, read: Callable[[], ClusterInputs], *, leader: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        read: Callable[[], ClusterInputs],
+        *,
+        leader: str,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._read = read
         self._leader = leader
+        self._metrics = metrics or Metrics()
         self._executor = Executor(client, clock, component=FIELD_MANAGER)
         self._last_times: tuple[datetime, float] | None = None
         self._skew_until: datetime | None = None
@@ -76,6 +88,8 @@ class PolicyController:
         choice, created = Choice(), False
         if policy is not None:
             choice, created = await self._follow(policy, inputs)
+        else:
+            self._metrics.observe_policy(None)
         acted = False
         active = policies.active_run(inputs.runs)
         for run in inputs.runs:
@@ -85,6 +99,8 @@ class PolicyController:
                 acted = True
             elif run.status.step not in FINISHED:
                 acted = await self._advance(effective_run(run, inputs), inputs, choice) or acted
+        names = active.spec.calendars if active is not None else ()
+        self._metrics.observe_runs(inputs.runs, inputs.now, read_calendars(names, inputs.calendars)[0])
         if created or acted:
             return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
         return ACTIVE_S if active is not None else IDLE_S
@@ -102,6 +118,7 @@ class PolicyController:
                 await self._client.send(calls.delete(RUNS, run.metadata.name, uid=run.metadata.uid))
         status = policies.policy_status(policy, choice, runs, now, calendars=inputs.calendars, offered=offered)
         await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
+        self._metrics.observe_policy(status)
         return choice, new is not None
 
     async def _write_finalizer(self, run: UpdateRun) -> None:
@@ -127,8 +144,9 @@ class PolicyController:
         outcome = decide(run, situation, inputs.now)
         before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)
         changed = await self._patch_status(RUNS, run, before, after)
-        if outcome.status.decisions != run.status.decisions:
-            await self._record_event(run, outcome.status.decisions[-1].reason, outcome.status.decisions[-1].message)
+        for decision in outcome.status.decisions:
+            if decision not in run.status.decisions:
+                await self._record_event(run, decision)
         if outcome.act:
             await self._act(outcome.act, run, inputs.objects.cluster)
         return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
@@ -169,9 +187,11 @@ class PolicyController:
     async def _create_run(self, run: UpdateRun) -> None:
         """Creates a run of the policy."""
         try:
-            await self._client.send(calls.create(RUNS, codec.to_dict(run), field_manager=FIELD_MANAGER))
+            created = await self._client.send(calls.create(RUNS, codec.to_dict(run), field_manager=FIELD_MANAGER))
         except AlreadyExists:
             return
+        planned = RunDecision(at=self._clock.now(), step="Waiting", reason="Planned")
+        await self._record_event(codec.convert(UpdateRun, created), planned)
 
     async def _patch_status(
         self, resource: Resource, obj: Object, before: dict[str, Any], after: dict[str, Any]
@@ -192,10 +212,18 @@ class PolicyController:
         await self._executor.execute(Plan((patch,)))
         return True
 
-    async def _record_event(self, run: UpdateRun, reason: str, message: str) -> None:
+    async def _record_event(self, run: UpdateRun, decision: RunDecision) -> None:
+        """Creates the event of a decision: a warning if a person has to look at it."""
         key = NamespacedName("", run.metadata.name)
-        text = message or f"Update to {run.spec.target.version}: {reason}"
-        event = Event(resource=RUNS, key=key, type="Normal", reason=reason, message=text, uid=run.metadata.uid)
+        detail = f" ({decision.message})" if decision.message else ""
+        event = Event(
+            resource=RUNS,
+            key=key,
+            type="Warning" if is_warning(decision) else "Normal",
+            reason=decision.reason,
+            message=f"Update to {run.spec.target.version}: {decision.reason}{detail}",
+            uid=run.metadata.uid,
+        )
         await self._executor.execute(Plan((event,)))
 
     def _notice_clock(self, now: datetime) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import structlog
-from prometheus_client import CollectorRegistry, Gauge
 
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
@@ -19,18 +18,11 @@ from runup import __version__
 from runup.process.endpoint import Endpoint
 from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.rollout.control.controller import PolicyController
+from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.observe import read_cluster
 
 log = structlog.get_logger("rollout")
 NAMESPACE, LEASE = "runup-update", "update-controller"
-
-
-class Metrics:
-    """The metrics of one controller, in a separate registry."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.leading = Gauge("runup_update_leading", "1 while this process holds the lease.", registry=self.registry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +58,7 @@ class Process(LeaderProcess):
                     clock,
                     lambda: read_cluster(reader, options.node_s, with_policy=True),
                     leader=str(uuid4()),
+                    metrics=self.metrics,
                 )
 
                 async def work() -> None:
