@@ -119,7 +119,11 @@ ADDONS = {
         "1.34",
         ["AddonIncompatible-Strimzi warning"],
     ),
-    "Strimzi before 1.33": (("quay.io/strimzi/operator:0.43.0",), "1.32", []),
+    "Strimzi before what is known": (
+        ("quay.io/strimzi/operator:0.43.0",),
+        "1.32",
+        ["AddonIncompatibleUnknown warning"],
+    ),
     "a Strimzi that reads it": (("quay.io/strimzi/operator:0.47.0",), "1.35", []),
     "another program with the name of an add-on": (("rancher/hardened-cluster-autoscaler:v1.9.0",), "1.35", []),
     "another project's image whose path ends alike": (("quay.io/example/my-calico/node:v3.1.0",), "1.35", []),

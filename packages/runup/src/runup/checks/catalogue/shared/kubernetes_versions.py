@@ -86,3 +86,9 @@ def kubernetes_minor(version: str) -> int | None:
     """Returns the minor version in a version of Kubernetes 1, or None without a minor version."""
     numbers = leading_numbers(version)
     return numbers[1] if numbers is not None and numbers[0] == 1 else None
+
+
+def k3s_version(node: Node) -> str:
+    """Returns the version of k3s that runs on the node, or an empty string if another kubelet does."""
+    version = node.status.node_info.kubelet_version
+    return version if "+k3s" in version else ""
