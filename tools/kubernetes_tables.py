@@ -81,6 +81,17 @@ _FLAG_OF_ETCD = re.compile(
     r"(?<!zap)\.\w*(?:Var|Bool|String|Int|Uint|Duration|Float64)"
     r'\((?:[^"()]|\([^()]*\))*"([a-z0-9][a-z0-9_-]*)"'
 )
+# How kube-controller-manager declares its controllers: up to 1.27, and the aliases from 1.29 on.
+_CONTROLLERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r'register\("([a-z-]+)"',
+        r'controllers\["([a-z-]+)"\]',
+        r'saTokenControllerName\s+= "([a-z-]+)"',
+        r'aliases:\s+\[\]string\{"([a-z-]+)"\}',
+    )
+)
+_CONSTANT = re.compile(r'^\t\w+\s+= "([a-z-]+)"', re.MULTILINE)
 # Folders of volume plug-ins, by the fields of a PersistentVolume. A CSI driver takes over the volumes of some
 # (k8s.io/csi-translation-lib, plugins).
 VOLUMES = {
@@ -157,7 +168,10 @@ def facts_of(version: str) -> Facts:
         written = kept.with_suffix(f".{os.getpid()}")
         written.write_text(json.dumps(facts))
         written.rename(kept)
-    content: Facts = json.loads(kept.read_text())
+    content: dict[str, Any] = json.loads(kept.read_text())
+    patch = OTHER_PATCH.get(("cloud-provider", version), version)
+    folders = download(f"k8s.io/kubernetes@v1.{version}"), download(f"k8s.io/cloud-provider@v0.{patch}")
+    content["controllers"] = _controllers_of(*folders)
     return content
 
 
@@ -171,6 +185,23 @@ def _flags_of_etcd(kubernetes: Path) -> dict[str, str]:
     files = (file for folder in ("embed", "etcdmain") for file in (module / folder).rglob("*.go"))
     sources = [file.read_text() for file in files if not file.name.endswith("_test.go")]
     return {name.replace("_", "-"): "" for text in sources for name in _FLAG_OF_ETCD.findall(text)}
+
+
+def _controllers_of(kubernetes: Path, cloud: Path) -> list[str]:
+    """Returns the names and aliases that `--controllers` of kube-controller-manager takes. Raises Unavailable."""
+    folder = kubernetes / "cmd/kube-controller-manager"
+    files = [file for file in (folder / "app").glob("*.go") if not file.name.endswith("_test.go")]
+    sources = "".join(file.read_text() for file in files)
+    own = folder / "names" / "controller_names.go"
+    names = {name for pattern in _CONTROLLERS for name in pattern.findall(sources)}
+    if own.exists():
+        text = own.read_text()
+        names |= {*_CONSTANT.findall(text)} - {""} | {*re.findall(r'^\t\t"([a-z-]+)":\s', text, re.MULTILINE)}
+        constants = dict(re.findall(r'(\w+)\s+= "([a-z-]+)"', (cloud / "names" / "controller_names.go").read_text()))
+        names |= {constants[name] for name in re.findall(r"(?:name:\s+|register\()cpnames\.(\w+)", sources)}
+    if len(names) < 30:
+        raise Unavailable(f"{folder}: {len(names)} controllers are too few")
+    return sorted(names)
 
 
 def differences(names: Mapping[int, set[str]]) -> tuple[dict[int, set[str]], dict[int, set[str]]]:
@@ -208,7 +239,8 @@ def _since(specification: Mapping[str, Any]) -> int:
 
 
 def flags_of(facts: Mapping[int, Facts]) -> dict[str, tuple[dict[int, set[str]], dict[int, set[str]]]]:
-    """Returns the flags of each component that each minor version adds and loses; plug-ins are under `admission`."""
+    """Returns the flags of each component that each minor version adds and loses; names of plug-ins are under
+    `admission`, those of controllers under `controllers`."""
     found = {}
     for component in (*COMPONENTS, "etcd"):
         names = {minor: set(each["flags"][component]) for minor, each in facts.items()}
@@ -217,6 +249,7 @@ def flags_of(facts: Mapping[int, Facts]) -> dict[str, tuple[dict[int, set[str]],
             lost[minor] |= {*BY_HAND.get((minor, component), ())}
             lost[minor] -= {*NOT_LOST.get((minor, component), ())}
         found[component] = (added, lost)
+    found["controllers"] = differences({minor: set(each["controllers"]) for minor, each in facts.items()})
     found["admission"] = differences({minor: set(each["admission"]) for minor, each in facts.items()})
     # Values of --cloud-provider of kubelets, controller managers and API servers.
     found["providers"] = differences({minor: set(each["providers"]) for minor, each in facts.items()})
@@ -250,6 +283,7 @@ def tables(facts: Mapping[int, Facts], planned: frozenset[int] = frozenset()) ->
     oldest = min(facts)
     base = {name: _without_klog({*facts[oldest]["flags"][name]}) for name in COMPONENTS if name != "kubeadm"}
     base["admission"] = {*facts[oldest]["admission"]}
+    base["controllers"] = {*facts[oldest]["controllers"]}
     head = _head(facts, planned)
     components = f"components: [{', '.join((*COMPONENTS, 'etcd'))}]\n"
     taken_over = {minor: names & MIGRATED for minor, names in sorted(gone.items())}
@@ -280,8 +314,8 @@ def _head(facts: Mapping[int, Facts], planned: frozenset[int]) -> str:
         "# Written by tools/kubernetes_tables.py, not by hand: by the minor version that no longer has a name, or\n"
         "# locks it (what was locked before is in the first row); `added` by the first that has it, and `base` has\n"
         "# what the version before the first row has. `planned` is of a prerelease, and may change. Plug-ins are\n"
-        "# under `admission`, values of --cloud-provider under `providers`; a CSI driver takes over the volumes of\n"
-        "# the plug-ins under `migrated`.\n"
+        "# under `admission`, names of --controllers under `controllers`, values of --cloud-provider under\n"
+        "# `providers`; a CSI driver takes over the volumes of the plug-ins under `migrated`.\n"
         f"source: the sources of Kubernetes, k8s.io/kubernetes v1.{VERSIONS[0]} to v1.{VERSIONS[-1]} and the modules\n"
         "  of its repository, as tools/kubernetes_tables.py reads them\n"
         f"date: {DATE}\nfirst: {released[0] + 1}\nlast: {released[-1]}\n"

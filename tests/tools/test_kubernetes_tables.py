@@ -141,6 +141,7 @@ def facts_with(*flags: str, plugins: tuple[str, ...] = ()) -> dict[str, Any]:
         "flags": by_component,
         "gates": {},
         "admission": plugins,
+        "controllers": [],
         "providers": [],
         "volumes": {"rbd": True},
     }

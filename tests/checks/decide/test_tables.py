@@ -162,6 +162,8 @@ def test_when_a_gate_is_locked(gate: str, minor: int, value: str) -> None:
         ("admission", "PersistentVolumeLabel", 31),
         ("providers", "openstack", 26),  # CHANGELOG-1.26, #67782
         ("providers", "aws", 27),  # CHANGELOG-1.27, #115838
+        ("controllers", "service", 37),
+        ("controllers", "daemonset", None),
         ("kubelet", "v", None),
     ],
 )

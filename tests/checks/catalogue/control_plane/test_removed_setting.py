@@ -53,6 +53,7 @@ def messages(outcome: CheckOutcome) -> list[str]:
 
 
 V1BETA3 = "apiServer: {extraArgs: {%s}}"
+CONTROLLERS = "controllerManager: {extraArgs: {controllers: '%s'}}"
 V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
 
 
@@ -165,6 +166,20 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             "1.35.0",
             "",
             id="that it still mounts",
+        ),
+        pytest.param(
+            CONTROLLERS % "*,-cloud-node-lifecycle",
+            "1.37.0",
+            "Controller cloud-node-lifecycle of kube-controller-manager",
+            id="a controller that is gone",
+        ),
+        pytest.param(CONTROLLERS % "*,-ttl,bootstrapsigner", "1.37.0", "", id="controllers by their old names"),
+        pytest.param(CONTROLLERS % "*,-bootstrap-signer-controller", "1.28.0", "", id="a controller by its new name"),
+        pytest.param(
+            CONTROLLERS % "-bootstrap-signer-controller",
+            "1.27.0",
+            "Kubernetes 1.28 is the first to have it",
+            id="a controller that came after the target",
         ),
         pytest.param("controllerManager: {extraArgs: {cloud-provider: external}}", "1.31.0", "", id="an external one"),
         pytest.param(

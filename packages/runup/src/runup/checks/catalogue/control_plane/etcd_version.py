@@ -87,8 +87,8 @@ def _of_k3s(snapshot: Snapshot) -> Findings:
         versions = names(sorted(set(map(k3s_version, old))))
         yield risk(
             NAME,
-            f"The etcd in k3s {versions} of {names_of(old)} is older than 3.5.26, and k3s 1.{_WITH_3_6} and later bring "
-            "etcd 3.6: removed members may come back, so that etcd loses its quorum.",
+            f"The etcd in k3s {versions} of {names_of(old)} is older than 3.5.26, and k3s 1.{_WITH_3_6} and later "
+            "bring etcd 3.6: removed members may come back, so that etcd loses its quorum.",
             old,
             severity="critical",
             fix=f"Run k3s {_K3S_WITH_3_5_26} or a later 1.{_WITH_3_6 - 1} on every server first.",

@@ -1,13 +1,14 @@
 """A component of the control plane, a kubelet or kube-proxy has a setting that the target's version does not accept.
 
-Applies when a flag or an admission plug-in is removed in a minor version up to the target's, or came after it; when a
-feature gate is removed, came later, or is set against the value that the target locks it to; and when a value has
-another meaning in the target or none (`--cloud-provider=aws`, kube-proxy's mode `userspace`, `eventRecordQPS: 0`). The
-check reads the objects that set these: the ConfigMaps `kubeadm-config`, `kubelet-config` and `kube-proxy` of kubeadm,
-the annotations `k3s.io/node-args` and `rke2.io/node-args` of nodes, and without these the commands of the static pods
-in `kube-system`. Files on nodes (`kubeadm-flags.env`, a kubelet's own configuration) are not in any object, and so are
-not read. A minor version that is not released is reported as planned. A setting that the components of no minor version
-have is Unknown, and where the target is newer than the tables, all other settings are.
+Applies when a flag, an admission plug-in or a controller (`--controllers`) is removed in a minor version up to the
+target's, or came after it; when a feature gate is removed, came later, or is set against the value that the target
+locks it to; and when a value has another meaning in the target or none (`--cloud-provider=aws`, kube-proxy's mode
+`userspace`, `eventRecordQPS: 0`). The check reads the objects that set these: the ConfigMaps `kubeadm-config`,
+`kubelet-config` and `kube-proxy` of kubeadm, the annotations `k3s.io/node-args` and `rke2.io/node-args` of nodes, and
+without these the commands of the static pods in `kube-system`. Files on nodes (`kubeadm-flags.env`, a kubelet's own
+configuration) are not in any object, and so are not read. A minor version that is not released is reported as planned.
+A setting that the components of no minor version have is Unknown, and where the target is newer than the tables, all
+other settings are.
 
 Why it matters: a component with an unknown setting exits with an error, so the control plane or the kubelet of the
 node stays down.
@@ -29,6 +30,7 @@ import msgspec
 
 from kubekit.lang.text import count
 from runup.checks.catalogue.control_plane.shared.given_settings import (
+    CONTROLLER,
     FIELD,
     FLAG,
     GATE,
@@ -75,6 +77,8 @@ data:
 """
 _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 _PROVIDER = "cloud-provider"
+# Where the tables have the names of settings that are not flags.
+_KEYS = {GATE: "", PLUGIN: "admission", CONTROLLER: "controllers"}
 # The columns of the table of values with the names of settings.
 _COLUMNS = {FIELD: "field", FLAG: "flag", GATE: "gate"}
 
@@ -169,20 +173,20 @@ def refusal(given: Given, target: int, gates: Mapping[tuple[str, str], str]) -> 
 
 
 def _is_listed(given: Given) -> bool:
-    """Returns whether a minor version of the tables has the flag, plug-in or gate; fields and etcd have no list."""
+    """Returns whether a minor version of the tables has the name of the setting; fields and etcd have no list."""
     if given.setting == FIELD or given.component == "etcd":
         return True
     rows = table(_GATES if given.setting == GATE else _FLAGS)
-    key = {GATE: "", PLUGIN: "admission"}.get(given.setting, given.component)
+    key = _KEYS.get(given.setting, given.component)
     return any(given.name in (row.get(key, ()) if key else row) for row in (rows.base, *rows.added.values()))
 
 
 def _refused_name(given: Given, target: int) -> Refused | None:
-    """Returns why the target does not know the flag, plug-in or gate, or locks it to another value."""
+    """Returns why the target does not know the name of a setting, or locks it to another value."""
     if given.setting == FIELD:
         return None
     rows = table(_GATES if given.setting == GATE else _FLAGS)
-    key = {GATE: "", PLUGIN: "admission"}.get(given.setting, given.component)
+    key = _KEYS.get(given.setting, given.component)
     # From the first version on: a setting may be left over from long before the running version.
     for minor, row in rows.until(target):
         if given.name in (row.get(key, ()) if key else row):

@@ -21,8 +21,10 @@ from runup.rules.distributions import distribution_of
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
 FLAG, GATE, PLUGIN, FIELD = "Flag", "Feature gate", "Admission plug-in", "Field"
+CONTROLLER = "Controller"
+_CONTROLLERS_FLAG = "controllers"
 _PLUGIN_FLAGS = ("enable-admission-plugins", "disable-admission-plugins", "admission-control")
-_FLAGS_OF_EVERY_VERSION = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins")
+_FLAGS_OF_EVERY_VERSION = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins", _CONTROLLERS_FLAG)
 _GATES = "featureGates"
 _KUBEADM_MAP, _KUBELET_MAP, _PROXY_MAP = "kubeadm-config", "kubelet-config", "kube-proxy"
 # Who writes what: https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/.
@@ -93,7 +95,7 @@ READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """A flag, gate, plug-in or field that a component is given; `value` is the text of a flag, gate or field.
+    """A flag, gate, plug-in, controller or field that a component is given; `value` is the text of what has one.
 
     `holder` is the object that says so, `place` where in it; `fix` says how it is taken out.
     """
@@ -273,7 +275,7 @@ def _flags_of_arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _settings(component: str, flag: str, value: str, holder: Object, place: str, fix: str) -> Iterator[Given]:
-    """Yields a flag, or the gates or plug-ins that its value names; etcd has different gates."""
+    """Yields a flag, or the gates, plug-ins or controllers that its value names; etcd has different gates."""
     # The components take a flag with underscores, too (component-base, cli/flag).
     flag = flag.lstrip("-").replace("_", "-")
     parts = [part.strip() for part in value.split(",") if part.strip()]
@@ -281,9 +283,12 @@ def _settings(component: str, flag: str, value: str, holder: Object, place: str,
     if flag == "feature-gates" and component != "etcd":
         gates = (part.partition("=") for part in parts)
         settings += [(GATE, gate.strip(), state.strip().lower()) for gate, _, state in gates]
+    if flag == _CONTROLLERS_FLAG and component == "kube-controller-manager":
+        # `*` means all that are on by default; `-` before a name disables it (controller-manager, options/generic.go).
+        settings += [(CONTROLLER, name, "") for part in parts if (name := part.removeprefix("-")) != "*"]
     if flag in _PLUGIN_FLAGS:
         settings += [(PLUGIN, part, "") for part in parts]
-    # Every version has these flags: findings are about the gates and plug-ins in a flag's value, not about the flag.
+    # Every version has these flags: findings are about the names in a flag's value, not about the flag.
     if flag not in _FLAGS_OF_EVERY_VERSION:
         settings.append((FLAG, flag, value))
     for setting, name, text in settings:
