@@ -39,7 +39,7 @@ def test_the_guide_shows_what_is_printed(
 def test_the_policies_of_the_guide_are_valid(tmp_path: Path) -> None:
     """Every YAML block of the page is read without an error."""
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         path = tmp_path / "block.yaml"
         path.write_text(block, encoding="utf-8")
@@ -62,6 +62,12 @@ def test_37_gate_of_a_dump(policy: Path, run: Run, monkeypatch: pytest.MonkeyPat
     [
         ("failOn: warning", "failon: warning", "unknown field `failon`"),
         ("failOn: warning", "failOn: unknown", "Invalid enum value 'unknown'"),
+        (
+            "    preflight: {",
+            "    health: {expressions: [{name: a, reads: [{name: p, kind: Pod, fields: [spec]}], expression: p ==}]}\n"
+            "    preflight: {",
+            "UpdatePolicy cluster: spec.gates.health.expressions[a]: spec.expression:",
+        ),
         ("Europe/Berlin", "Europe/Berln", "spec.timeZone 'Europe/Berln' is not a known time zone"),
         ("kind: UpdatePolicy", "kind: UpdatePolicie", "must be one of UpdateCalendar and UpdatePolicy"),
         ("for: 6h", "for: 6x", "spec.windows[0].for '6x' must be a duration"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.rollout.control.policy_world import CALENDARS, NEW, OPEN_GATES, OTHER, POLICIES, RUNS, World, world
+from tests.rollout.control.policy_world import CALENDARS, CORE, NEW, OPEN_GATES, OTHER, POLICIES, RUNS, World, world
 
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
@@ -218,6 +218,34 @@ def test_58_a_run_of_a_hub_passes_the_policys_gates(shared: World) -> None:
     shared.client.send(calls.merge_patch(POLICIES, "cluster", changed))
     shared.passes(3)
     assert shared.desired() == {"version": "5.1.0", "image": NEW}
+
+
+def test_24_a_health_expression(shared: World) -> None:
+    """An absent field is unknown and named; false closes the gate; a typo makes the policy not Ready."""
+    reads = [{"name": "maps", "kind": "ConfigMap", "namespace": "backups", "fields": ["data.phase"]}]
+    backup = {"name": "backup", "reads": reads, "for": "maps", "expression": "object.data.phase == 'Completed'"}
+    gates = {**OPEN_GATES, "health": {"settle": "1s", "expressions": [backup]}}
+    shared.begin(**ALWAYS, gates=gates)
+    shared.create(CORE["Namespace"], "backups")
+    shared.passes(2)
+    shared.report()
+    shared.passes()
+    assert (shared.reason(), shared.desired()["mode"]) == ("HealthUnknown", "Preflight")
+    shared.create(CORE["ConfigMap"], "last", "backups", data={"other": "x"})
+    shared.passes()
+    [gate] = [gate for gate in shared.run().status.gates if gate.name == "health"]
+    assert (gate.state, "no such key: phase" in gate.message) == ("Unknown", True)
+    shared.client.send(calls.merge_patch(CORE["ConfigMap"], "last", {"data": {"phase": "Failed"}}, "backups"))
+    shared.passes()
+    assert shared.reason() == "Unhealthy"
+    shared.client.send(calls.merge_patch(CORE["ConfigMap"], "last", {"data": {"phase": "Completed"}}, "backups"))
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
+    broken = {**gates, "health": {"expressions": [{**backup, "expression": "object.data.phase =="}]}}
+    shared.begin(**ALWAYS, gates=broken)
+    shared.passes()
+    [ready] = [each for each in shared.policy().status.conditions if each.type == "Ready"]
+    assert (ready.status, ready.reason) == ("False", "InvalidExpression")
 
 
 def test_52_a_clock_that_jumps(shared: World) -> None:

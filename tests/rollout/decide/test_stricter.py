@@ -11,6 +11,8 @@ from runup.api.update_policy_v1alpha1 import (
     AlertGate,
     ApprovalGate,
     Candidate,
+    ExpressionRead,
+    HealthExpression,
     HealthGate,
     PolicyGates,
     PolicyTarget,
@@ -21,6 +23,10 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.rollout.decide.stricter import stricter, with_policy
 
+HEALTHY = HealthExpression(
+    name="backup", reads=(ExpressionRead(name="pods", kind="Pod", fields=("spec",)),), expression="true"
+)
+
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
@@ -30,6 +36,7 @@ from runup.rollout.decide.stricter import stricter, with_policy
         ({"forecast": "Ignore"}, {"forecast": "NotTooLong"}, "NotTooLong"),
         ({"forecast": "Fits"}, {"forecast": "Ignore"}, "Fits"),
         ({"health": HealthGate(settle="1h")}, {"health": HealthGate(settle="90m")}, "settle 90m"),
+        ({"health": HealthGate(expressions=(HEALTHY,))}, {}, "expressions backup"),
         ({"alerts": AlertGate(severities=())}, {"alerts": AlertGate()}, "severities critical"),
         ({"alerts": AlertGate(except_=("A", "B"))}, {"alerts": AlertGate(except_=("B",))}, "except B"),
         ({"alerts": AlertGate(for_="5m")}, {"alerts": AlertGate(for_="60s")}, "for 60s"),
@@ -52,6 +59,7 @@ def test_58_the_stricter_gate_counts(first: dict[str, Any], second: dict[str, An
             f"failOn {gates.preflight.fail_on}",
             gates.forecast,
             f"settle {gates.health.settle}",
+            f"expressions {' '.join(each.name for each in gates.health.expressions)}",
             f"severities {' '.join(gates.alerts.severities)}",
             f"except {' '.join(gates.alerts.except_)}",
             f"for {gates.alerts.for_}",

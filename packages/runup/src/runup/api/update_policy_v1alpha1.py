@@ -78,10 +78,37 @@ class PreflightGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     fail_on: Severity = "warning"
 
 
+class ExpressionRead(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A list of objects that an expression sees as variable `name`, with these fields; as in a PreflightCheck."""
+
+    name: str
+    fields: tuple[str, ...]
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    namespace: str = ""
+
+
+class HealthExpression(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A CEL expression that is true while the cluster is healthy: once, or for each object of the list `for_`.
+
+    `optional`: a cluster without such a kind, or without such objects, is healthy.
+    """
+
+    name: str
+    reads: tuple[ExpressionRead, ...]
+    for_: str = msgspec.field(default="", name="for")
+    expression: str
+    message: str = ""
+    optional: bool = False
+
+
 class HealthGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The time for which the cluster must have been healthy before a start."""
+    """The time for which the cluster must have been healthy before a start, and further conditions of its health."""
 
     settle: str = "10m"
+    expressions: tuple[HealthExpression, ...] = ()
 
 
 class AlertGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):

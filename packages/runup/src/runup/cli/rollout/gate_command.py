@@ -81,6 +81,7 @@ def gate(
         raise CommandError("--at needs --dump: a live cluster is evaluated as of now")
     patience_s = parse(wait, "--wait").total_seconds() if wait else 0.0
     policy_file = policy_files.read(policy) if policy else None
+    expressions = policy_file.expressions if policy_file is not None else ()
     if dump:
         inputs = read_dump(dump, node_s, parse_moment(at) if at else None)
         verdict = _evaluate(inputs, policy_file, to)
@@ -88,7 +89,7 @@ def gate(
         with connection_of(ctx).client("upgrade gate") as client:
             end = time.monotonic() + patience_s
             while True:
-                inputs = read_cluster(client, node_s, with_policy=policy_file is None)
+                inputs = read_cluster(client, node_s, with_policy=policy_file is None, expressions=expressions)
                 verdict = _evaluate_run(inputs, run) if run else _evaluate(inputs, policy_file, to)
                 left_s = end - time.monotonic()
                 if verdict.open or verdict.final or left_s <= 0:

@@ -61,8 +61,9 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
 
     node_s = parse_node_minutes(node_minutes)
     given = policy_files.read(file) if file else None
+    expressions = given.expressions if given is not None else ()
     with connection_of(ctx).client("upgrade policy explain") as client:
-        inputs = read_cluster(client, node_s, with_policy=given is None)
+        inputs = read_cluster(client, node_s, with_policy=given is None, expressions=expressions)
     policies = given.policies if given is not None else inputs.policies
     if len(policies) != 1:
         raise CommandError(f"{file or 'the cluster'} must have one UpdatePolicy; it has {len(policies)}")

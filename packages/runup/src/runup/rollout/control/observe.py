@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api import codec
+from kubekit.api.scheme import Resource
 from kubekit.error_types import InputError
-from kubekit.kube.api_errors import ApiError
+from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.update_policy_v1alpha1 import UpdateCalendar, UpdatePolicy, UpdatePolicySpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import HealthExpression, UpdateCalendar, UpdatePolicy, UpdatePolicySpec, UpdateRun
+from runup.checks.decide.reads import namespace_of
 from runup.preflight.control import cluster_records
 from runup.process import clusterversion_client
 from runup.rehearse.control import drain_source
@@ -20,8 +23,10 @@ from runup.rehearse.control.drain_source import DrainSource, forecast_of
 from runup.rollout.control import policy_objects
 from runup.rollout.decide.approvals import FoundApprovals, approvals_of
 from runup.rollout.decide.assemble import ClusterObjects, observe
+from runup.rollout.decide.expressions import Listed, compile_expression
 from runup.rollout.decide.gates.observed import Holds, Observed
 from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
+from runup.rollout.decide.run_steps import FINISHED
 from runup.rollout.decide.stricter import with_policy
 from runup.updatestatus.control import thanos
 
@@ -48,8 +53,16 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     owns_request: bool = False
 
 
-def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_policy: bool) -> ClusterInputs:
+def read_cluster(
+    client: SyncClient,
+    node_s: tuple[int, int] | None,
+    *,
+    with_policy: bool,
+    expressions: Sequence[HealthExpression] = (),
+) -> ClusterInputs:
     """Reads a live cluster; `with_policy` also its policy, calendars and runs.
+
+    Also the objects that the expressions of these read, and `expressions` of another policy.
 
     Raises InputError without a ClusterVersion.
     """
@@ -76,6 +89,7 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
         alerts=thanos.alerts(client, client.now()),
         forecast=forecast_or_reason(source, client.now(), node_s),
         unreadable=unreadable,
+        lists=_read_lists(client, [*expressions, *_expressions_of(policy, runs)]),
     )
     return ClusterInputs(
         objects=objects,
@@ -86,6 +100,39 @@ def read_cluster(client: SyncClient, node_s: tuple[int, int] | None, *, with_pol
         approvals=approvals,
         owns_request=owns_request(raw),
     )
+
+
+def _expressions_of(policy: UpdatePolicy | None, runs: Iterable[UpdateRun]) -> Iterator[HealthExpression]:
+    """Yields the health expressions that count now."""
+    if policy is not None:
+        yield from policy.spec.gates.health.expressions
+    for run in runs:
+        if run.status.step not in FINISHED:
+            yield from run.spec.gates.health.expressions
+
+
+def _read_lists(client: SyncClient, expressions: Iterable[HealthExpression]) -> dict[Resource, Listed]:
+    """Returns the objects that the expressions read; those of an expression that is invalid are not read."""
+    lists: dict[Resource, Listed] = {}
+    for each in dict.fromkeys(expressions):
+        try:
+            reads = compile_expression(each).reads
+        except InputError:
+            continue
+        for read in reads:
+            if read not in lists:
+                lists[read] = _read_list(client, read)
+    return lists
+
+
+def _read_list(client: SyncClient, read: Resource) -> Listed:
+    try:
+        listing = client.listing_raw(read, namespace_of(read))
+    except NotFound:
+        return Listed(problem="the cluster has no such kind", absent=True)
+    except (ApiError, codec.DecodeError) as error:
+        return Listed(problem=str(error))
+    return Listed(objects=tuple(listing.items), problem="; ".join(listing.incomplete))
 
 
 def owns_request(cluster: dict[str, Any]) -> bool:

@@ -8,9 +8,10 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.error_types import InputError
-from runup.api.update_policy_v1alpha1 import API_VERSION, UpdateCalendar, UpdatePolicy
+from runup.api.update_policy_v1alpha1 import API_VERSION, HealthExpression, UpdateCalendar, UpdatePolicy
 from runup.dump.documents import BadManifest, objects_in
 from runup.rollout.decide import calendar
+from runup.rollout.decide.expressions import errors_of
 
 _KINDS: dict[str, type[UpdateCalendar | UpdatePolicy]] = {
     "UpdateCalendar": UpdateCalendar,
@@ -23,6 +24,11 @@ class PolicyFile(msgspec.Struct, frozen=True):
 
     policies: tuple[UpdatePolicy, ...]
     calendars: tuple[UpdateCalendar, ...]
+
+    @property
+    def expressions(self) -> tuple[HealthExpression, ...]:
+        """The health expressions of the policies."""
+        return tuple(each for policy in self.policies for each in policy.spec.gates.health.expressions)
 
 
 def read(path: str) -> PolicyFile:
@@ -43,6 +49,8 @@ def read(path: str) -> PolicyFile:
         except codec.DecodeError as error:
             raise InputError(f"{path}: {kind} {name}: {error}") from error
         if isinstance(decoded, UpdatePolicy):
+            if errors := errors_of(decoded.spec.gates.health.expressions):
+                raise InputError(f"{path}: {kind} {name}: {'; '.join(errors)}")
             policies.append(decoded)
         else:
             calendar.read(decoded)

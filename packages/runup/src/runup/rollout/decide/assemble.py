@@ -22,8 +22,9 @@ from runup.preflight.decide.stored_reports import History
 from runup.rehearse.decide.update_forecast import Forecast
 from runup.rollout.decide import calendar
 from runup.rollout.decide.calendar import Calendar
+from runup.rollout.decide.expressions import Lists, evaluate_expressions
 from runup.rollout.decide.gates.cluster import health_of
-from runup.rollout.decide.gates.observed import Approvals, Health, Holds, Observed, Offer, Wanted
+from runup.rollout.decide.gates.observed import Approvals, Holds, Observed, Offer, Wanted
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 # The update service may fail to answer for this long before its last answer stops counting.
@@ -32,7 +33,10 @@ NO_APPROVALS = Approvals(unverified="approvals are given to an UpdateRun")
 
 
 class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects of one cluster; `unreadable` says which of them could not be read, and why."""
+    """The objects of one cluster; `unreadable` says which of them could not be read, and why.
+
+    `lists` are the objects that health expressions read.
+    """
 
     cluster: ClusterVersion
     history: History = History()
@@ -43,6 +47,7 @@ class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[Alert, ...] | Unreadable
     forecast: Forecast | str
     unreadable: tuple[str, ...] = ()
+    lists: Lists = {}
 
 
 def read_calendars(
@@ -102,9 +107,13 @@ def observe(
     report = report_of(objects.history, source, version, image)
     findings = findings_of_target(cluster, objects.history, version, image, accepted=objects.accepted)
     parsed, errors = read_calendars(policy.calendars, calendars)
-    health: Health | str = health_of(cluster, objects.operators, objects.pools, objects.nodes)
-    if objects.unreadable:
-        health = "; ".join(objects.unreadable)
+    health = health_of(cluster, objects.operators, objects.pools, objects.nodes)
+    if policy.gates.health.expressions:
+        found = evaluate_expressions(policy.gates.health.expressions, objects.lists, now)
+        health = replace(
+            health, problems=(*health.problems, *found.problems), unknown=(*health.unknown, *found.unknown)
+        )
+    unreadable = "; ".join(objects.unreadable)
     pending = pending_update(cluster)
     accepted = objects.accepted if objects.accepted is not None else accepted_without_records(cluster)
     return Observed(
@@ -117,7 +126,7 @@ def observe(
         ended_acceptances=accepted_names(cluster) - set(accepted),
         acceptance_ends={name: each.until for name, each in accepted.items() if each.until is not None},
         report_image=report.target_image if report is not None else "",
-        health=health,
+        health=unreadable or health,
         alerts=objects.alerts,
         forecast=objects.forecast,
         approvals=approvals,

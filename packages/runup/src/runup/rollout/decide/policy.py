@@ -23,6 +23,7 @@ from runup.api.update_policy_v1alpha1 import (
 from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.calendar import next_opening
 from runup.rollout.decide.candidate import Choice
+from runup.rollout.decide.expressions import errors_of
 from runup.rollout.decide.run_steps import FINISHED
 
 POLICY_LABEL = "update.runup.dev/policy"
@@ -130,6 +131,8 @@ def policy_status(
     if errors:
         reason = "UnknownTimeZone" if any("is not a known time zone" in each for each in errors) else "InvalidCalendar"
         ready = ("False", reason, f"{'; '.join(errors)}.")
+    elif invalid := errors_of(spec.gates.health.expressions):
+        ready = ("False", "InvalidExpression", f"{'; '.join(invalid)}.")
     elif not spec.calendars:
         text = "Nothing starts: add the name of an UpdateCalendar to spec.calendars, or Always for no restriction."
         ready = ("False", "NoCalendar", text)

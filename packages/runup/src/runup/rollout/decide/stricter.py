@@ -47,7 +47,10 @@ def stricter(first: PolicyGates, second: PolicyGates) -> PolicyGates:
             fail_on=max(first.preflight.fail_on, second.preflight.fail_on, key=severity_rank),
         ),
         forecast=min(first.forecast, second.forecast, key=_FORECASTS.index),
-        health=HealthGate(settle=max(first.health.settle, second.health.settle, key=_length)),
+        health=HealthGate(
+            settle=max(first.health.settle, second.health.settle, key=_length),
+            expressions=tuple(dict.fromkeys((*first.health.expressions, *second.health.expressions))),
+        ),
         alerts=AlertGate(
             severities=_union(first.alerts.severities, second.alerts.severities),
             except_=tuple(name for name in first.alerts.except_ if name in second.alerts.except_),
