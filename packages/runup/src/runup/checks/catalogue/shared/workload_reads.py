@@ -260,7 +260,7 @@ class FailurePolicy(Wire, frozen=True):
     rules: tuple[FailureRule, ...] = ()
 
 
-class JobSpec(Wire, frozen=True):
+class JobSpec(Wire, frozen=True, kw_only=True):
     """`spec` of a Job."""
 
     backoff_limit: int | None = None
