@@ -59,7 +59,7 @@ def test_marks_of_severities_differ() -> None:
 def test_links_lead_to_pages(name: str) -> None:
     """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
     known = re.compile(
-        r"#main|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
+        r"#main|#object-\d+|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
     )
     targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
     assert [target for target in targets if not known.fullmatch(target)] == []

@@ -28,7 +28,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Collects the text."""
-        if self.open and self.open[-1] != "style" and data.strip():
+        if self.open and self.open[-1] not in ("style", "script") and data.strip():
             self.words.append(data)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -163,7 +165,7 @@ def test_what_a_risk_means_is_in_the_page() -> None:
         "<code>oc get nodes</code>.</p><pre><code>kind: Node\n\nmetadata: {}</code></pre></details>"
     ) in html
     assert '<p class="body">Run <code>oc get nodes</code>.</p>' in html
-    assert "<dd>Then <code>oc adm uncordon NAME</code>.</dd>" in html
+    assert '<dd>Then <code class="command">oc adm uncordon NAME</code>.</dd>' in html
     assert BUILT_IN not in html
 
 
@@ -204,7 +206,8 @@ def test_texts_of_others_stay_texts() -> None:
     risk = samples.risk(EVIL, EVIL, fix=EVIL, url=f"javascript:{EVIL}", reason=EVIL)
     evil = replace(samples.FOUND, target=EVIL, source=EVIL, image=EVIL, risks=(risk,))
     reader = shown(evil, cluster=EVIL)
-    assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "a"})
+    assert "a" not in {tag for tag, _ in reader.tags}
+    assert [attributes for tag, attributes in reader.tags if tag == "script"] == [{}]
     assert "\x1b" not in reader.text
     assert reader.text.count("<script>alert(1)</script>\\x1b[2J") >= 8
 
@@ -228,3 +231,43 @@ def test_what_a_page_calls_the_cluster(
     """By what its people know it; an address of this machine says nothing to the reader."""
     known = InfrastructureStatus(infrastructure_name=infrastructure[0], api_server_url=infrastructure[1])
     assert cluster_name(known, cluster({"spec": spec}), server) == name
+
+
+def test_allows_its_script_alone() -> None:
+    """By the hash of the only script; a page without commands has and allows no script."""
+    html = page(samples.FOUND, samples.WHEN)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert (
+        f"default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;; script-src &#x27;sha256-{digest}" in html
+    )
+    assert "script" not in page(samples.FAILED, samples.WHEN)
+
+
+@pytest.mark.parametrize(
+    ("fix", "commands"),
+    [
+        pytest.param("Run `oc adm uncordon n`, then `kubectl get nodes`.", ["oc adm uncordon n", "kubectl get nodes"],
+                     id="commands"),
+        pytest.param("Set `spec.paused` of `oc` to `false`.", [], id="names and values"),
+    ],
+)  # fmt: skip
+def test_offers_commands_of_remedies_for_copying(fix: str, commands: list[str]) -> None:
+    """A message may quote anybody, so only what a remedy has in backticks is offered, and the acceptance."""
+    risk = samples.risk("Broken", "It says `oc delete ns all`.", fix=fix)
+    html = page(replace(samples.FOUND, risks=(risk,)), samples.WHEN).partition("<article")[2]
+    offered = [*commands, "runup upgrade accept Broken"]
+    assert re.findall(r'<code class="command">([^<]*)</code>', html) == offered
+    assert "Every report lists it, with the reason." in html
+
+
+def test_shows_the_most_severe_first() -> None:
+    """Among equals those that stop the update first: a refused request before a node."""
+    risks = (
+        samples.risk("AdminAck-x", "m", "warning"),
+        samples.risk("Other", "m", "info"),
+        samples.risk("NodeNotReady", "m", "critical"),
+        samples.risk("SlowNodeDrain", "m", ""),
+    )
+    html = page(replace(samples.FOUND, risks=risks), samples.WHEN)
+    assert re.findall(r"<h3>\d\. ([\w-]+)</h3>", html) == ["NodeNotReady", "AdminAck-x", "SlowNodeDrain", "Other"]

@@ -178,6 +178,11 @@ def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     return tuple(sorted((_build_cause(root, of, parents, all_risks) for root, of in members.items()), key=order))
 
 
+def most_severe_first(causes: Iterable[Cause[R]]) -> tuple[Cause[R], ...]:
+    """Returns the causes by severity; those of one severity stay in the order in which they stop an update."""
+    return tuple(sorted(causes, key=lambda cause: severity_rank(cause.severity)))
+
+
 def family_of(name: str) -> str:
     """Returns the name of a risk without the object: `ClusterOperatorDegraded` of `ClusterOperatorDegraded-etcd`."""
     return name.partition("-")[0]

@@ -15,7 +15,19 @@ from kubekit.lang.text import is_to_come
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.console.render import frame
 from runup.cli.preflight.render.preflight_page import page_body
-from runup.cli.render.html.markup import BAD, GOOD, WARN, Markup, badge, el, grid, join, long_section, minute_text
+from runup.cli.render.html.markup import (
+    BAD,
+    GOOD,
+    WARN,
+    Child,
+    Markup,
+    badge,
+    el,
+    grid,
+    join,
+    long_section,
+    minute_text,
+)
 from runup.cli.updatestatus.render import status_page
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
 from runup.console.decide.board import Board, is_old
@@ -23,6 +35,7 @@ from runup.console.decide.graph_ways import UpdateWay
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_state import Phase
+from runup.report.report import ReportedResource
 from runup.updatestatus.control.status_reading import StatusReading
 from runup.updatestatus.decide.decode import decode, with_unknown
 
@@ -55,7 +68,13 @@ def preflight_page(
             parts.append(el("p", f"The following was found {when}. It does not count any more."))
             parts.append(page_body(replace(last_good, phase=Phase.OUTDATED)))
     else:
-        parts = [_age_line(findings, now, max_age), page_body(findings)]
+        places = {each.name: f"object-{number}" for number, each in enumerate(evaluated.evidence)}
+
+        def show_object(item: ReportedResource) -> Child:
+            place = places.get(item.text)
+            return el("a", item.text, href=f"#{place}") if place else item.text
+
+        parts = [_age_line(findings, now, max_age), page_body(findings, show_object=show_object)]
         if evaluated.collect:
             collect = el("pre", el("code", evaluated.collect), class_="card")
             parts.append(el("section", el("h2", "What the dump lacks"), collect))
@@ -65,7 +84,7 @@ def preflight_page(
         elif evaluated.evidence:
             details = []
             for each in evaluated.evidence:
-                about = el("p", f"Named by {', '.join(each.risks)}.", class_="faint")
+                about = el("p", f"Named by {', '.join(each.risks)}.", class_="faint", id=places[each.name])
                 content = el("pre", el("code", each.yaml), tabindex="0") if each.yaml else el("p", each.why)
                 details.append(el("details", el("summary", each.name), about, content))
             parts.append(long_section(f"Objects ({len(details)})", *details))

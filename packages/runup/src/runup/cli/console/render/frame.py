@@ -10,7 +10,7 @@ import msgspec
 
 from kubekit.lang.text import is_to_come
 from runup import __version__
-from runup.cli.render.html.document import STYLE
+from runup.cli.render.html.document import COPY_SCRIPT, STYLE
 from runup.cli.render.html.markup import Child, Markup, age, el, minute_text, text
 
 _OWN_STYLE = """
@@ -44,8 +44,8 @@ form.filter input, form.filter select { display: block; margin: 2px 0 0; min-wid
 form.filter button { margin: 0; padding: 6px 14px; }
 select { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--faint); border-radius: 6px;
   padding: 6px 8px; }
-code.command { user-select: all; }
-button.copy { margin: 0 0 0 10px; padding: 0 8px; font-size: .85rem; font-weight: 400; }
+button.copy { margin: 0 0 0 10px; padding: 0 8px; font-size: .85rem; font-weight: 400; color: var(--busy);
+  background: none; }
 tbody th { min-width: 7em; }
 tbody th a { overflow-wrap: anywhere; }
 svg text { fill: var(--text); font: 13px system-ui, "DejaVu Sans", sans-serif;
@@ -171,18 +171,9 @@ def form(path: str, hidden: Iterable[tuple[str, str]], *content: Child) -> Marku
     return el("form", *fields, *content, method="post", action=path)
 
 
-SCRIPT = """
-"use strict";
-for (const line of navigator.clipboard ? document.querySelectorAll("code.command") : []) {
-  const button = document.createElement("button");
-  const say = word => { button.textContent = word; button.setAttribute("aria-label", word + ": " + line.textContent); };
-  button.type = "button";
-  button.className = "copy";
-  say("Copy");
-  button.addEventListener("click", () =>
-    navigator.clipboard.writeText(line.textContent).then(() => say("Copied"), () => say("Not copied")));
-  line.after(button);
-}
+SCRIPT = (
+    COPY_SCRIPT
+    + """
 (() => {
   const live = document.getElementById("live");
   const state = document.getElementById("live-state");
@@ -211,6 +202,7 @@ for (const line of navigator.clipboard ? document.querySelectorAll("code.command
   });
 })();
 """
+)
 
 
 _KEPT = "It is kept in memory until you log out, and counts for an hour: what you do from here is done by it."

@@ -1,6 +1,6 @@
 """Renders a preflight's findings as one self-contained HTML page. Pure.
 
-Causes come in the order in which they stop the update, each with its risks and a folded explanation. After them come
+Causes come with the most severe first, each with its risks and a folded explanation. After them come
 what is unknown, the accepted risks with their reasons, and every check.
 """
 
@@ -16,7 +16,6 @@ from runup.cli.preflight.render.cause_texts import (
     CauseReport,
     fix_of,
     missing_text,
-    order_note,
     report_causes,
     short_kinds,
 )
@@ -42,11 +41,16 @@ from runup.cli.render.html.prose import markdown, prose
 from runup.evaluation.missing import why_not_acceptable
 from runup.preflight.decide.findings import Findings, Result, Risk, count_risks
 from runup.report import documentation
-from runup.report.causes import Cause
-from runup.report.report import ReportedCheck
+from runup.report.causes import Cause, most_severe_first
+from runup.report.report import ReportedCheck, ReportedResource
 
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
+_ACCEPTED = "The update may start although the risk applies. Every report lists it, with the reason."
+_STAYS = (
+    "The exit code no longer counts the risk, until the last day in FILE. It stays in every report, with the reason."
+)
+_ORDER = "The most severe come first; those of one severity are in the order in which they stop the update."
 _SHOWN = 20
 # A box to tick off on paper: the page has no form.
 BOX = "\u2610"
@@ -69,10 +73,24 @@ def page(
     return document(findings.title, body, now=now, cluster=cluster)
 
 
-def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.find) -> Markup:
-    """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
+ShowObject = Callable[[ReportedResource], Child]
+
+
+def page_body(
+    findings: Findings,
+    find_page: Callable[[str], str] = risk_pages.find,
+    show_object: ShowObject = lambda item: item.text,
+) -> Markup:
+    """Returns the body of the page.
+
+    `find_page` returns the documentation of a risk, in Markdown; `show_object` how an object is shown, such as a link.
+    """
     explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
     report = report_causes(findings)
+
+    def card(cause: Cause[Risk], number: int = 0) -> Markup:
+        return _cause(cause, explain, show_object, number)
+
     # The section on what is unknown: the missing kinds once for all risks, then the risks that lacked none.
     cards = [_missing_card(report, of_dump=findings.of_dump)] if report.missing.risks else []
     lines = (
@@ -114,7 +132,7 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
                 class_="head",
             ),
             el("p", text),
-            el("pre", el("code", command[0])) if command else None,
+            el("pre", el("code", command[0], class_="command")) if command else None,
             facts(_facts(findings)),
             el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
             class_="card",
@@ -122,11 +140,11 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
         steps if finding_texts.steps_on(findings) else None,
         _titled_section(
             "What was found",
-            [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)],
-            note=order_note(report),
+            [card(cause, number) for number, cause in enumerate(most_severe_first(report.applying), 1)],
+            note=_ORDER if len(report.applying) > 1 else "",
         ),
-        _titled_section("Unknown results", [*cards, *(_cause(cause, explain) for cause in report.unknown)]),
-        _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
+        _titled_section("Unknown results", [*cards, *map(card, most_severe_first(report.unknown))]),
+        _titled_section("Accepted", [card(cause) for cause in report.accepted]),
         planned if findings.steps else None,
         _checks(findings.checks) if findings.checks else None,
     )
@@ -192,7 +210,7 @@ def _titled_section(title: str, cards: Sequence[Markup], note: str = "") -> Mark
     return el("section", heading, el("p", note, class_="faint") if note else None, *cards) if cards else None
 
 
-def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -> Markup:
+def _cause(cause: Cause[Risk], explain: Callable[[str], str], show_object: ShowObject, number: int) -> Markup:
     """Returns the card of a cause: its own words first, then the risks about the same object, then what follows."""
     settled = all(risk.accepted for risk in cause.risks)
     tone = IDLE if settled else SEVERITY_TONES.get(cause.severity, WARN)
@@ -203,16 +221,16 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
     )
     title = f"Node {cause.node}" if cause.node else cause.name
     lead = (
-        el("dl", *_definition_row("Remedy", prose(fix_of(cause))), class_="rows")
+        el("dl", *_definition_row("Remedy", prose(fix_of(cause), commands=True)), class_="rows")
         if cause.node
-        else facts_of(cause.lead)
+        else facts_of(cause.lead, show_object)
     )
     # The risks that go away with the cause, folded: each with its message, and how it is accepted.
     followers = (*([cause.lead] if cause.node else []), *cause.follows)
     followers_text = "1 risk follows" if len(followers) == 1 else f"{len(followers)} risks follow"
     summary = el("summary", f"{followers_text} from it: {', '.join(risk.name for risk in followers)}")
     items = (
-        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk, show_object))
         for risk in followers
     )
     # The documentation of the risk, folded.
@@ -229,7 +247,7 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
         el("p", prose(cause.words), class_="body"),
         lead,
         *(
-            join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+            join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk, show_object))
             for risk in cause.related
         ),
         el("details", summary, *items) if followers else None,
@@ -245,17 +263,17 @@ def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
     return el("dt", name), el("dd", value)
 
 
-def facts_of(risk: Risk) -> Markup:
+def facts_of(risk: Risk, show_object: ShowObject) -> Markup:
     """Returns a list with the remedy, the evidence and how to accept the risk, or why it was accepted."""
     rows: list[tuple[str, Child]] = []
     if risk.accepted:
         rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
     finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
     omitted = len(risk.resources) - _SHOWN
-    objects = [el("li", item.text) for item in risk.resources[:_SHOWN]]
+    objects = [el("li", show_object(item)) for item in risk.resources[:_SHOWN]]
     objects += [el("li", f"and {omitted} more")] if omitted > 0 else []
     rows += [
-        ("Remedy", prose(risk.fix.strip()) if risk.fix.strip() else ""),
+        ("Remedy", prose(risk.fix.strip(), commands=True) if risk.fix.strip() else ""),
         ("Evidence", el("ul", *objects) if objects else None),
         (
             "Found by",
@@ -275,7 +293,8 @@ def facts_of(risk: Risk) -> Markup:
     ):
         rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
     elif not risk.accepted and risk.suppressed_by:
-        rows.append(("Let it stay", el("code", risk.suppressed_by)))
+        rows.append(("Let it stay", join(el("code", risk.suppressed_by, class_="command"), el("p", _STAYS))))
     elif not risk.accepted:
-        rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
+        command = el("code", f"runup upgrade accept {risk.name}", class_="command")
+        rows.append(("Accept it", join(command, el("p", _ACCEPTED))))
     return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")

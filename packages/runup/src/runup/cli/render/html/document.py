@@ -1,27 +1,47 @@
-"""The frame of every page: one file without scripts, fonts or images, with cluster and time at the top.
+"""The frame of every page: one file that loads nothing, with cluster and time at the top.
+
+Its only script puts a button for copying next to each command, and its hash is in the page's policy.
 
 The style sheet is light or dark as the reader's system is set, and has rules for paper.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from datetime import datetime
+from hashlib import sha256
 
 from runup import __version__
 from runup.cli.render.html.markup import Child, Markup, el, minute_text
 
-# Reports contain other people's text: even if some of it were taken for markup, no script runs and nothing is loaded.
+# Reports contain other people's text: even if some of it were taken for markup, no script of it runs and nothing is
+# loaded.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+COPY_SCRIPT = """
+"use strict";
+for (const line of navigator.clipboard ? document.querySelectorAll("code.command") : []) {
+  const button = document.createElement("button");
+  const say = word => { button.textContent = word; button.setAttribute("aria-label", word + ": " + line.textContent); };
+  button.type = "button";
+  button.className = "copy";
+  say("Copy");
+  button.addEventListener("click", () =>
+    navigator.clipboard.writeText(line.textContent).then(() => say("Copied"), () => say("Not copied")));
+  line.after(button);
+}
+"""
+_COPY_POLICY = f"{_POLICY}; script-src 'sha256-{b64encode(sha256(COPY_SCRIPT.encode()).digest()).decode()}'"
 
 
 def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
     """Returns the page `title`, of `cluster`, as of `now`."""
     full_title = f"{title}: {cluster}" if cluster else title
+    has_commands = any('class="command"' in part for part in body if part)
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        el("meta", http_equiv="Content-Security-Policy", content=_COPY_POLICY if has_commands else _POLICY),
         el("meta", name="color-scheme", content="light dark"),
         el("title", full_title),
         el("style", Markup(STYLE)),
@@ -29,7 +49,8 @@ def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
     cluster_part = (el("span", "Cluster ", el("strong", cluster)),) if cluster else ()
     top = el("header", *cluster_part, el("span", "As of ", el("strong", minute_text(now))), class_="top")
     foot = el("footer", f"All times are UTC. Made by runup {__version__}.")
-    return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot)), lang='en')}\n"
+    script = el("script", Markup(COPY_SCRIPT)) if has_commands else None
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot), script), lang='en')}\n"
 
 
 STYLE = """
@@ -94,6 +115,9 @@ dl.facts dd { margin: 0; font-weight: 600; }
 pre { background: var(--track); border-radius: 6px; padding: 8px 12px; margin: 8px 0 0; white-space: pre-wrap;
   overflow-wrap: anywhere; font-size: .86rem; }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
+code.command { user-select: all; }
+button.copy { font: inherit; margin: 0 0 0 10px; padding: 0 8px; font-size: .85rem; border-radius: 6px; cursor: pointer;
+  color: var(--busy); background: none; border: 1px solid var(--busy); }
 .name { overflow-wrap: anywhere; }
 .head .badge + .badge { margin-left: 6px; }
 dl.rows { display: grid; grid-template-columns: minmax(90px, 130px) 1fr; gap: 5px 16px; margin: 10px 0 0;
@@ -176,6 +200,6 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   tr, li, dd, .lane, .name { break-inside: avoid; }
   dl.rows ul { columns: 200px 3; }
   details::details-content { content-visibility: visible; height: auto; }
-  summary, .about { display: none; }
+  summary, .about, button.copy { display: none; }
 }
 """

@@ -10,14 +10,17 @@ from runup.cli.render.html.markup import Markup, el, join, link, text
 _CODE = re.compile(r"`([^`\n]+)`")
 _INLINE = re.compile(r"`(?P<code>[^`\n]+)`|\*\*(?P<bold>[^*]+)\*\*|\[(?P<label>[^\]]+)\]\((?P<url>[^)\s]+)\)")
 _FENCE = "```"
+# What is in backticks and begins so is typed, and gets a button for copying; the rest is a name or a value.
+_COMMAND = re.compile(r"(?:oc|kubectl|runup|helm|etcdctl|k3s|rke2|talosctl) \S")
 
 
-def prose(words: str) -> Markup:
+def prose(words: str, *, commands: bool = False) -> Markup:
     """Returns a text with the parts in backticks as code."""
     parts: list[str] = []
     place = 0
     for match in _CODE.finditer(words):
-        parts += [text(words[place : match.start()]), el("code", match[1])]
+        class_ = "command" if commands and _COMMAND.match(match[1]) else None
+        parts += [text(words[place : match.start()]), el("code", match[1], class_=class_)]
         place = match.end()
     return join(*map(Markup, parts), text(words[place:]))
 
