@@ -25,6 +25,7 @@ class Converter:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.questions: list[JSON] = []
+        self.paths: list[str] = []
         self.url = ""
         self.ca_bundle = ""
         self.certificate = ""
@@ -44,6 +45,7 @@ def converter(folder: Path, answer: Answer) -> Iterator[Converter]:
         def do_POST(self) -> None:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             made.questions.append(question["request"])
+            made.paths.append(self.path.partition("?")[0])
             found = made.answer(question)
             status, body = found if isinstance(found, tuple) else (200, json.dumps(found))
             self.send_response(status)

@@ -6,7 +6,9 @@ A real server's informers need a moment until a configuration is in force; what 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import ssl
 import threading
 import time
 import uuid
@@ -392,6 +394,10 @@ def test_what_a_webhook_sees(hooks: Hooks, hook: Converter, second: Converter) -
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]},
     }  # fmt: skip
     assert first["userInfo"]["groups"] == ["system:masters", "system:authenticated"]
+    user = json.loads(Path(api.kubeconfig).read_text())["users"][0]["user"]
+    der = ssl.PEM_cert_to_DER_cert(base64.b64decode(user["client-certificate-data"]).decode())
+    fingerprint = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
+    assert first["userInfo"]["extra"] == {"authentication.kubernetes.io/credential-id": [fingerprint]}
     assert set(first["object"]["metadata"]) - {"creationTimestamp"} == {"generateName", "managedFields", "namespace"}
     assert last["name"] == last["object"]["metadata"]["name"]
     assert last["object"]["metadata"]["uid"]
@@ -528,3 +534,119 @@ def test_others_are_served_while_a_webhook_decides(hooks: Hooks, hook: Converter
     decide.set()
     waiting.join()
     assert answers[0].code == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("", "/"),
+        ("/x", "/x"),
+        ("//x", "/x"),
+        ("/x//y/", "/x/y"),
+        ("/x/./z/../y", "/x/y"),
+        ("/x%2Fy/a%20b", "/x/y/a%20b"),
+    ],
+)
+def test_the_path_of_a_url_is_cleaned(hooks: Hooks, hook: Converter, path: str, expected: str) -> None:
+    """Duplicate slashes are removed before the request, so that no server redirects it (path.Join of Go)."""
+    hooks.configure("validating", client(hook, path))
+    hooks.settle("validating")
+    hooks.configmap().ok()
+    assert hook.paths[-1] == expected
+
+
+CONTAINERS = {"containers": [{"name": "c", "image": "i"}]}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": CONTAINERS}
+DEPLOYMENT = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}}
+TARGET = {"target": {"kind": "Node", "name": "n"}}
+# The subresource, the object that has it, the request's body, what a mutating webhook changes, and what both see.
+SUBRESOURCES = (
+    ("apps/v1", "deployments", "scale", DEPLOYMENT, {"spec": {"replicas": 2}}, ("/spec/replicas", 3),
+     ("autoscaling/v1 Scale", "UPDATE")),
+    ("v1", "pods", "eviction", {"spec": CONTAINERS}, {}, ("/metadata/labels", {"a": "b"}),
+     ("policy/v1 Eviction", "CREATE")),
+    ("v1", "pods", "binding", {"spec": CONTAINERS}, TARGET, ("/target/name", "m"), ("/v1 Binding", "CREATE")),
+    ("v1", "serviceaccounts", "token", {}, {"spec": {"audiences": ["a"]}}, ("/spec/expirationSeconds", 1200),
+     ("authentication.k8s.io/v1 TokenRequest", "CREATE")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "plural", "part", "of", "body", "change", "expected"),
+    SUBRESOURCES,
+    ids=[row[2] for row in SUBRESOURCES],
+)
+def test_the_object_of_a_subresource(
+    hooks: Hooks,
+    hook: Converter,
+    second: Converter,
+    version: str,
+    plural: str,
+    part: str,
+    of: JSON,
+    body: JSON,
+    change: tuple[str, Any],
+    expected: tuple[str, str],
+) -> None:
+    """Webhooks see the Scale, Eviction, Binding or TokenRequest itself, and may change or refuse it."""
+    group = version.partition("/")[0] if "/" in version else ""
+    root = f"/apis/{version}" if group else f"/api/{version}"
+    path = f"{root}/namespaces/{hooks.namespace}/{plural}"
+    hooks.api.post(path, {"metadata": {"name": "it"}, **of}).ok()
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"], "resources": [f"{plural}/{part}"]}
+    for kind, server in (("mutating", hook), ("validating", second)):
+        hooks.configure(kind, {**client(server), "rules": [rule]})
+        hooks.settle(kind)
+    hook.answer = lambda question: respond(question, **patch({"op": "add", "path": change[0], "value": change[1]}))
+    second.answer = lambda question: respond(question, allowed=False)
+
+    def ask() -> Answer:
+        if part == "scale":
+            return hooks.api.merge(f"{path}/it/scale", body)
+        return hooks.api.post(f"{path}/it/{part}", {"metadata": {"name": "it"}, **body})
+
+    assert outcome(ask(), second) == (400, 'admission webhook "h0.example.com" denied the request without explanation')
+    for question in (hook.questions[-1], second.questions[-1]):
+        about = question["kind"]
+        assert (f"{about['group']}/{about['version']} {about['kind']}", question["operation"]) == expected
+        assert (question["resource"]["resource"], question["subResource"]) == (plural, part)
+        assert (question["requestKind"], question["requestSubResource"]) == (about, part)
+        assert question["object"]["kind"] == about["kind"]
+        assert (question["oldObject"] or {}).get("kind") == (about["kind"] if part == "scale" else None)
+        assert question["name"] == "it"
+    seen = second.questions[-1]["object"]
+    for member in change[0].strip("/").split("/"):
+        seen = seen[member]
+    assert seen == change[1]
+    second.answer = respond
+    answer = ask().ok()
+    if part == "scale":
+        assert answer["spec"]["replicas"] == 3
+    elif part == "token":
+        assert answer["spec"]["expirationSeconds"] == 1200
+    elif part == "binding":
+        assert hooks.api.get(f"{path}/it").ok()["spec"]["nodeName"] == "m"
+
+
+def test_a_policy_decides_about_the_scale(hooks: Hooks) -> None:
+    """Expressions see the Scale, and the requests of other subresources pass."""
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments/scale"]}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": hooks.namespace}}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": here},
+        "validations": [{"expression": "object.kind == 'Scale' && object.spec.replicas < 5", "message": "too many"}],
+    }
+    name = f"p-{uuid.uuid4().hex[:8]}"
+    for plural, content in (
+        ("validatingadmissionpolicies", spec),
+        ("validatingadmissionpolicybindings", {"policyName": name, "validationActions": ["Deny"]}),
+    ):
+        hooks.api.post(f"{GROUP}/{plural}", {"metadata": {"name": name}, "spec": content}).ok()
+        hooks.made.append((plural, name))
+    path = f"/apis/apps/v1/namespaces/{hooks.namespace}/deployments"
+    hooks.api.post(path, {"metadata": {"name": "it"}, **DEPLOYMENT}).ok()
+    until(lambda: hooks.api.merge(f"{path}/it/scale", {"spec": {"replicas": 7}}, dryRun="All").code, 422)
+    answer = hooks.api.merge(f"{path}/it/scale", {"spec": {"replicas": 7}})
+    denied = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: too many"
+    assert answer.message == f'deployments.apps "it" is forbidden: {denied}'
+    assert hooks.api.merge(f"{path}/it/scale", {"spec": {"replicas": 4}}).ok()["spec"]["replicas"] == 4

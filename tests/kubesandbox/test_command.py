@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import importlib
 import json
+import os
 import re
 import shlex
 import signal
@@ -99,6 +100,58 @@ def test_it_ends_and_removes_its_temporary_folder(number: signal.Signals) -> Non
         process.send_signal(number)
         assert process.wait(90) == 0
         assert not kubeconfig.parent.exists()
+
+
+def is_open(url: str) -> bool:
+    """Whether a server listens at the port of a URL."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) == 0
+
+
+def test_a_killed_process_group_leaves_no_process_port_or_folder(tmp_path: Path) -> None:
+    """SIGKILL to the whole group, as a CI runner sends it."""
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+    command = [*COMMAND, "--node"]
+    with subprocess.Popen(command, env=environ, start_new_session=True, **pipes) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[4].rstrip(";")
+        process.stdout.readline()
+        assert is_open(url)
+        assert [path.name[:12] for path in tmp_path.iterdir()] == ["kubesandbox-"]
+        os.killpg(process.pid, signal.SIGKILL)
+    eventually(lambda: not list(tmp_path.iterdir()), "the end of the folder")
+    assert not is_open(url)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert str(tmp_path) not in subprocess.run(["ps", "axo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+_PROGRAM = """
+import sys, time
+from kubesandbox.testing import kube_api
+
+with kube_api(sys.argv[1]) as api:
+    print(api.server, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_killed_parent_leaves_no_process_or_port(tmp_path: Path) -> None:
+    """SIGKILL to the program that started a server alone."""
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        url = program.stdout.readline().strip()
+        assert is_open(url)
+        program.kill()
+    eventually(lambda: not is_open(url), "the end of the port")
+
+    def runs() -> bool:
+        listed = subprocess.run(["ps", "axo", "args"], capture_output=True, text=True, check=True).stdout
+        return str(tmp_path) in listed
+
+    eventually(lambda: not runs(), "the end of the process")
 
 
 def test_it_ends_with_its_standard_input_where_that_is_asked_for() -> None:

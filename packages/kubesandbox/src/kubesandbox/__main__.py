@@ -10,8 +10,10 @@ import fcntl
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,6 +116,7 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
         if data is None:
             remove_folders_of_killed(Path(tempfile.gettempdir()))
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_TEMPORARY)))
+            stack.enter_context(_removed_after_kill(data))
         data = data.resolve()
         server = await stack.enter_async_context(ApiServer(data, port, audit=arguments.audit, clock=clock))
         if definitions:
@@ -130,6 +133,16 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
             commands = asyncio.create_task(_answer_commands(Commands(server, clock), stop))
             stack.callback(commands.cancel)
         await cluster.until_over(stop, tasks)
+
+
+@contextlib.contextmanager
+def _removed_after_kill(folder: Path) -> Iterator[None]:
+    """Removes the folder when this process ends, also if it is killed: a shell of another session waits for its end."""
+    command = ("/bin/sh", "-c", 'read -r _; rm -rf -- "$1"', "sh", str(folder))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as shell:
+        yield
+        assert shell.stdin is not None
+        shell.stdin.close()
 
 
 def remove_folders_of_killed(temporary: Path) -> None:

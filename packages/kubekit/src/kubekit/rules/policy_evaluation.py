@@ -50,7 +50,10 @@ class Requester(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write that must be admitted. `obj` is None for a deletion, `old` for a creation."""
+    """A write that must be admitted. `obj` is None for a deletion, `old` for a creation.
+
+    `object_kind` is the kind of `obj` for a subresource that has another one, such as the Scale of a Deployment.
+    """
 
     operation: str  # CREATE, UPDATE or DELETE
     kind: WrittenKind
@@ -60,6 +63,7 @@ class Write:
     obj: JSON | None = None
     old: JSON | None = None
     subresource: str = ""
+    object_kind: WrittenKind | None = None
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -141,11 +145,12 @@ def admission_request(write: Write, matched: WrittenKind) -> JSON:
     def about(kind: WrittenKind, key: str, value: str) -> JSON:
         return {"group": kind.group, "version": kind.version, key: value}
 
+    of_object, requested = write.object_kind or matched, write.object_kind or write.kind
     return {
-        "kind": about(matched, "kind", matched.kind),
+        "kind": about(of_object, "kind", of_object.kind),
         "resource": about(matched, "resource", matched.plural),
         "subResource": write.subresource,
-        "requestKind": about(write.kind, "kind", write.kind.kind),
+        "requestKind": about(requested, "kind", requested.kind),
         "requestResource": about(write.kind, "resource", write.kind.plural),
         "requestSubResource": write.subresource,
         "name": write.name,

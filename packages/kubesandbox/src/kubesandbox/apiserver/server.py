@@ -259,7 +259,9 @@ class ApiServer:
         if protocol not in self._user_by_connection:
             if len(self._user_by_connection) > _MAX_CACHED_CONNECTIONS:
                 self._user_by_connection.clear()
-            self._user_by_connection[protocol] = certificate_user(transport.get_extra_info("peercert"))
+            tls = transport.get_extra_info("ssl_object")
+            der = tls.getpeercert(binary_form=True) if tls is not None else None
+            self._user_by_connection[protocol] = certificate_user(transport.get_extra_info("peercert"), der)
         return self._user_by_connection[protocol]
 
     async def _send_stream(

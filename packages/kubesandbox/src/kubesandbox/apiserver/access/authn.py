@@ -32,6 +32,7 @@ ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 AUDIENCE = ISSUER
 _ALGORITHM = "ES256"
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _SIDE = 32  # bytes of each half of a P-256 signature
 
 
@@ -89,7 +90,7 @@ class Authenticator:
         if len(self._claims) > 10_000:
             self._claims.clear()
         self._claims[token] = claims
-        extra = [("authentication.kubernetes.io/credential-id", (f"JTI={claims.token_id}",))]
+        extra = [(_CREDENTIAL_ID, (f"JTI={claims.token_id}",))]
         if claims.bound_kind == "Pod":
             extra.append(("authentication.kubernetes.io/pod-name", (claims.bound_name,)))
             extra.append(("authentication.kubernetes.io/pod-uid", (claims.bound_uid,)))
@@ -98,14 +99,15 @@ class Authenticator:
         return User(name, claims.account_uid, groups, tuple(extra))
 
 
-def certificate_user(peer: Mapping[str, Any] | None) -> User | None:
-    """Returns the user of a verified client certificate, in the form of `ssl.SSLObject.getpeercert`, or None."""
+def certificate_user(peer: Mapping[str, Any] | None, der: bytes | None) -> User | None:
+    """Returns the user of a verified client certificate, in both forms of `ssl.SSLObject.getpeercert`, or None."""
     if not peer:
         return None
     pairs = [pair for group in peer.get("subject", ()) for pair in group]
     name = next((value for key, value in pairs if key == "commonName"), "")
     groups = tuple(value for key, value in pairs if key == "organizationName")
-    return with_authenticated(User(name, groups=groups)) if name else None
+    extra = ((_CREDENTIAL_ID, (f"X509SHA256={hashlib.sha256(der or b'').hexdigest()}",)),)
+    return with_authenticated(User(name, groups=groups, extra=extra)) if name else None
 
 
 def with_authenticated(user: User) -> User:

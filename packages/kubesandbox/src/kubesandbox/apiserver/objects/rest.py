@@ -27,7 +27,7 @@ from kubesandbox.apiserver.objects.object_deletion import Deleting
 from kubesandbox.apiserver.objects.reading import Reading, Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
-from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
+from kubesandbox.apiserver.objects.writing import Change, View, Writing, parse_revision
 from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
@@ -258,7 +258,14 @@ class Rest:
         return [from_stored(kind, entry.load()) for entry in self.reading.entries(kind, namespace)]
 
     async def change(
-        self, kind: Kind, target: Target, compute: Change, options: WriteOptions, *, applying: bool = False
+        self,
+        kind: Kind,
+        target: Target,
+        compute: Change,
+        options: WriteOptions,
+        *,
+        applying: bool = False,
+        view: View | None = None,
     ) -> Entry:
         """Reads an object, computes its new state, compares and stores it. Raises ApiError."""
-        return await self.writing.change(kind, target, compute, options, applying=applying)
+        return await self.writing.change(kind, target, compute, options, applying=applying, view=view)

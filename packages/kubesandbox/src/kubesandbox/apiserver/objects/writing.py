@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,18 @@ _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "mu
 _GIVEN_LATE = ("uid", "creationTimestamp", "generation")
 # Metadata that no update changes (ValidateObjectMetaAccessorUpdate); of the rest the server keeps the old values.
 _IMMUTABLE = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The object of another kind that a subresource has, such as a Scale; admission decides about it.
+
+    `read` returns it of a stored object, `write` the stored object with a changed one.
+    """
+
+    kind: Kind
+    read: Callable[[JSON], JSON]
+    write: Callable[[JSON, JSON], JSON]
 
 
 class Writing:
@@ -181,7 +193,34 @@ class Writing:
         await self._ask_validating(kind, new, None, options, part="")
         return await self._store_new(kind, new, options)
 
-    async def _mutated(self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str) -> JSON:
+    async def admit_other(
+        self, kind: Kind, target: Target, obj: JSON, options: WriteOptions, *, object_kind: Kind
+    ) -> JSON:
+        """Returns the object that is posted to a subresource, such as an Eviction, as mutating webhooks change it.
+
+        Raises ApiError if a policy or a webhook refuses it.
+        """
+        if options.user is None or self.webhooks is None:
+            return obj
+        write = replace(
+            _write_of(kind, obj, None, options, part=target.subresource),
+            namespace=target.namespace,
+            name=target.name,
+            object_kind=object_kind,
+        )
+        if self.webhooks.may_mutate(kind):
+            changed = await self.webhooks.mutate(write, lambda _: None, _notes_of(options))
+            assert changed is not None
+            write = replace(write, obj=changed)
+        if self.policies is not None:
+            self.policies(write, options.warnings, options.annotations)
+        await self.webhooks.validate(write, _notes_of(options))
+        assert write.obj is not None
+        return dict(write.obj)
+
+    async def _mutated(
+        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str, view: View | None = None
+    ) -> JSON:
         """Returns an object as admission plugins and mutating webhooks complete it. Raises ApiError."""
 
         def admit(new: JSON) -> None:
@@ -189,19 +228,19 @@ class Writing:
 
         await run_step(lambda: admit(obj), large=options.large)
         hooks = self.webhooks
-        if hooks is None or options.user is None or part not in _ADMITTED or not hooks.may_mutate(kind):
+        if hooks is None or options.user is None or not hooks.may_mutate(kind) or not (part in _ADMITTED or view):
             return obj
-        write = _write_of(kind, obj, old, options, part=part)
-        changed = await hooks.mutate(write, admit, _notes_of(options))
+        write = _write_of(kind, obj, old, options, part=part, view=view)
+        changed = await hooks.mutate(write, (lambda _: None) if view else admit, _notes_of(options))
         assert changed is not None
-        return changed
+        return view.write(obj, changed) if view else changed
 
     async def _ask_validating(
-        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str
+        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str, view: View | None = None
     ) -> None:
         """Raises ApiError if a validating webhook refuses a user's write."""
-        if self.webhooks is not None and options.user is not None and part in _ADMITTED:
-            await self.webhooks.validate(_write_of(kind, obj, old, options, part=part), _notes_of(options))
+        if self.webhooks is not None and options.user is not None and (part in _ADMITTED or view):
+            await self.webhooks.validate(_write_of(kind, obj, old, options, part=part, view=view), _notes_of(options))
 
     async def _store_new(self, kind: Kind, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a completed object, unless a quota or another object of its name forbids it. Raises ApiError."""
@@ -234,7 +273,14 @@ class Writing:
             await self.quotas(_write_of(kind, obj, old, options, part=part))
 
     def _validate_object(
-        self, kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str = ""
+        self,
+        kind: Kind,
+        obj: JSON,
+        old: JSON | None,
+        options: WriteOptions,
+        *,
+        part: str = "",
+        view: View | None = None,
     ) -> None:
         """Raises ApiError if an object is invalid, or a user's write denied by a policy; `part` is the subresource."""
         faults = [*self._admission.faults(kind, obj, old, part), *self._schemas.validate(kind, obj, old)]
@@ -243,9 +289,9 @@ class Writing:
         options.warnings.extend(write_warnings.warnings_of_write(kind, obj, old))
         if part in ("", "ephemeralcontainers"):
             self._admission.check(kind, obj, old, warnings=options.warnings, annotations=options.annotations)
-        # The object of scale and eviction is another one: what policies say about those is not asked.
-        if self.policies is not None and options.user is not None and part in _ADMITTED:
-            self.policies(_write_of(kind, obj, old, options, part=part), options.warnings, options.annotations)
+        if self.policies is not None and options.user is not None and (part in _ADMITTED or view):
+            write = _write_of(kind, obj, old, options, part=part, view=view)
+            self.policies(write, options.warnings, options.annotations)
 
     # -- update ----------------------------------------------------------------------------------------------------
 
@@ -289,6 +335,7 @@ class Writing:
         expected_revision: int = 0,
         applying: bool = False,
         putting: bool = False,
+        view: View | None = None,
     ) -> Entry:
         """Reads an object, computes its new state and stores it; starts over after a conflict. Raises ApiError.
 
@@ -307,11 +354,10 @@ class Writing:
 
             large = options.large or is_large(entry.raw)
             old, new = await run_step(compute_stored, large=large)
-            new = await self._mutated(kind, new, old, options, part=part)
-            new = await run_step(
-                partial(self._complete_update, kind, new, old=old, options=options, part=part), large=large
-            )
-            await self._ask_validating(kind, new, old, options, part=part)
+            new = await self._mutated(kind, new, old, options, part=part, view=view)
+            complete = partial(self._complete_update, kind, new, old=old, options=options, part=part, view=view)
+            new = await run_step(complete, large=large)
+            await self._ask_validating(kind, new, old, options, part=part, view=view)
             await self._charge_quotas(kind, new, old, options, part=part)
             try:
                 return await self._store_change(kind, entry, old, new, dry_run=options.dry_run)
@@ -336,13 +382,15 @@ class Writing:
             managed_fields.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         return new
 
-    def _complete_update(self, kind: Kind, new: JSON, *, old: JSON, options: WriteOptions, part: str) -> JSON:
+    def _complete_update(
+        self, kind: Kind, new: JSON, *, old: JSON, options: WriteOptions, part: str, view: View | None
+    ) -> JSON:
         """Returns an admitted new state as it is stored. Raises ApiError if it is invalid."""
         # Webhooks may have changed what the server sets.
         carry_over(kind, new, old)
         new = strategies.limit_to_part(kind, part, new, old)
         self._admission.before_update(kind, new, old)
-        self._validate_object(kind, new, old, options, part=part)
+        self._validate_object(kind, new, old, options, part=part, view=view)
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, *, dry_run: bool) -> Entry:
@@ -406,7 +454,9 @@ def _notes_of(options: WriteOptions) -> Notes:
     return Notes(warnings=options.warnings, annotations=options.annotations)
 
 
-def _write_of(kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str) -> Write:
+def _write_of(
+    kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *, part: str, view: View | None = None
+) -> Write:
     """Returns the write in the form in which quotas and policies decide about it."""
     operation, metadata = "CREATE" if old is None else "UPDATE", meta(obj)
     write_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
@@ -420,8 +470,9 @@ def _write_of(kind: Kind, obj: JSON, old: JSON | None, options: WriteOptions, *,
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         user=options.user,
-        obj=obj,
-        old=old,
+        obj=view.read(obj) if view else obj,
+        old=view.read(old) if view and old is not None else old,
+        object_kind=view.kind if view else None,
         subresource=part,
         dry_run=options.dry_run,
         options=write_options,

@@ -187,7 +187,8 @@ class WebhookAdmission:
         note = {"configuration": hook.configuration, "webhook": hook.name, "mutated": False}
         try:
             seen, answer = await self._call(hook, write, kind, notes=notes)
-            changed = self._patched(hook, kind, seen, answer) if answer.patch else None
+            of_object = kind if write.object_kind is None else _object_kind(write)
+            changed = self._patched(hook, of_object, seen, answer) if answer.patch else None
         except WebhookFailed as error:
             _fail(hook, error, notes, f"failed-open.mutation.webhook.admission.k8s.io/{place}")
             changed = None
@@ -197,7 +198,7 @@ class WebhookAdmission:
         finally:
             text = json.dumps(note, separators=(",", ":"))
             notes.annotations.setdefault(f"mutation.webhook.admission.k8s.io/{place}", text)
-        if changed is None or kind is write.kind:
+        if changed is None or kind is write.kind or write.object_kind is not None:
             return changed
         return await self._convert(kind, _kind_of(write), changed)
 
@@ -224,7 +225,7 @@ class WebhookAdmission:
             raise status_errors.bad_request(f'admission webhook "{hook.name}" does not support dry run')
         obj, old = write.obj, write.old
         own = _kind_of(write)
-        if kind is not own:
+        if kind is not own and write.object_kind is None:
             obj = await self._convert(own, kind, obj) if obj is not None else None
             old = await self._convert(own, kind, old) if old is not None else None
         review = _review_of(hook, replace(write, obj=obj, old=old), kind)
@@ -278,6 +279,11 @@ class WebhookAdmission:
 def _kind_of(write: evaluation.Write) -> Kind:
     assert isinstance(write.kind, Kind)
     return write.kind
+
+
+def _object_kind(write: evaluation.Write) -> Kind:
+    assert isinstance(write.object_kind, Kind)
+    return write.object_kind
 
 
 class _Rounds:

@@ -10,10 +10,12 @@ import base64
 import binascii
 import json
 import os
+import posixpath
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
 import aiohttp
 import orjson
@@ -127,16 +129,23 @@ class WebhookClient:
             raise BadAuthority(why) from error
         service, query = config.get("service"), f"?timeout={timeout_s}s"
         if not service:
-            url = f"{config.get('url', '')}{query}"
+            parts = urlsplit(config.get("url", ""))
+            url = f"{parts.scheme}://{parts.netloc}{_clean_path(parts.path)}{query}"
             return _Address(url, url, "", context)
         name = f"{service['name']}.{service['namespace']}.svc"
-        port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
-        shown_url = f"https://{name}:{port}/{path}{query}"
+        port, path = service.get("port") or 443, _clean_path(service.get("path") or "")
+        shown_url = f"https://{name}:{port}{path}{query}"
         try:
             host, at = _find_backend(self._store, service["namespace"], service["name"], port)
         except WebhookFailed as error:
             raise WebhookFailed(f'Post "{shown_url}": {error}') from None
-        return _Address(f"https://{host}:{at}/{path}{query}", shown_url, name, context)
+        return _Address(f"https://{host}:{at}{path}{query}", shown_url, name, context)
+
+
+def _clean_path(path: str) -> str:
+    """Returns a path as Go's client sends it: decoded, without duplicate slashes and dots, and encoded again."""
+    clean = posixpath.normpath("/" + unquote(path))
+    return quote("/" + clean.lstrip("/"), safe="/$&+,:;=@!*'()~")
 
 
 @lru_cache(64)

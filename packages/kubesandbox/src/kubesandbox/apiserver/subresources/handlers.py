@@ -74,8 +74,22 @@ class Subresources:
 
     async def _issue_token(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a TokenRequest: issues a token for a ServiceAccount."""
-        spec = (await self._read_body(request, TOKEN_KIND)).get("spec") or {}
+        creation = write_options(request, "CreateOptions")
+        body = await self._rest.decoding.body(request, TOKEN_KIND, creation)
         account = self._rest.entry(kind, target.namespace, target.name).load()
+        # Name, namespace, time and audiences are set before validating webhooks see the request.
+        body["metadata"] = {
+            **meta(body),
+            "name": target.name,
+            "namespace": target.namespace,
+            "creationTimestamp": rfc3339(self._clock.now()),
+        }
+        body["spec"] = {
+            **(body.get("spec") or {}),
+            "audiences": (body.get("spec") or {}).get("audiences") or [AUDIENCE],
+        }
+        body = await self._rest.writing.admit_other(kind, target, body, creation, object_kind=TOKEN_KIND)
+        spec = body.get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
         if not _SHORTEST_S <= seconds <= _LONGEST_S:
@@ -117,7 +131,10 @@ class Subresources:
 
     async def _bind_pod(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a Binding: assigns a pod to a node, once."""
-        node = ((await self._read_body(request, BINDING_KIND)).get("target") or {}).get("name", "")
+        creation = write_options(request, "CreateOptions")
+        body = await self._rest.decoding.body(request, BINDING_KIND, creation)
+        body = await self._rest.writing.admit_other(kind, target, body, creation, object_kind=BINDING_KIND)
+        node = (body.get("target") or {}).get("name", "")
         if not node:
             raise status_errors.bad_request("Binding: target.name: Required value")
 

@@ -43,9 +43,11 @@ class Evictions:
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
         """Evicts one pod. Raises ApiError."""
-        body = await self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
+        creation = write_options(request, "CreateOptions")
+        body = await self._rest.decoding.body(request, EVICTION_KIND, creation)
         if (meta(body).get("name") or target.name) != target.name:
             raise status_errors.bad_request("name in URL does not match name in Eviction object")
+        body = await self._rest.writing.admit_other(kind, target, body, creation, object_kind=EVICTION_KIND)
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         phase = (pod.get("status") or {}).get("phase", "")

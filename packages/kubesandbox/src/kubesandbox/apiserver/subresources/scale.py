@@ -20,6 +20,7 @@ from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.rest import APPLY, Rest, check_patch_type
 from kubesandbox.apiserver.objects.views import from_stored
+from kubesandbox.apiserver.objects.writing import View
 from kubesandbox.apiserver.patch.field_sets import FieldPath
 from kubesandbox.apiserver.patch.managed_fields import Managers, Ownership, read_managers, write_managers
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
@@ -63,6 +64,14 @@ class Scales:
         *parents, last = filter(None, paths["specReplicasPath"].split("."))
         replicas_path = tuple(f"f:{part}" for part in (*parents, last))
 
+        def set_replicas(obj: JSON, scale: JSON) -> JSON:
+            """Returns the object with the replicas of a Scale."""
+            branch = obj
+            for part in parents:
+                branch = branch.setdefault(part, {})
+            branch[last] = (scale.get("spec") or {}).get("replicas", 0)
+            return obj
+
         def compute(obj: JSON) -> JSON:
             """Returns the object with the requested replicas. Raises ApiError (400, 409, 422)."""
             managers = read_managers(obj)
@@ -78,15 +87,13 @@ class Scales:
                 raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
             if requested_revision and requested_revision != meta(obj).get("resourceVersion"):
                 raise status_errors.conflict(kind.plural, kind.group, target.name)
-            branch = obj
-            for part in parents:
-                branch = branch.setdefault(part, {})
-            branch[last] = replicas
+            set_replicas(obj, scale)
             if managers or is_applied:
                 write_managers(obj, _managers_of_object(kind, managers, read_managers(scale), replicas_path))
             return obj
 
-        entry = await self._rest.change(kind, target, compute, options, applying=True)
+        view = View(kind=SCALE_KIND, read=lambda obj: _scale_of(obj, paths), write=set_replicas)
+        entry = await self._rest.change(kind, target, compute, options, applying=True, view=view)
         return json_response(_scale_of(from_stored(kind, entry.load()), paths))
 
     async def _new_scale(
