@@ -18,7 +18,136 @@ from runup.checks.decide.model import Applies, Check, Finding
 from runup.checks.decide.snapshots import snapshot_of
 
 JSON = dict[str, Any]
-BY_NAME = {check.name: check for check in CHECKS if check.example}
+# An example of each check whose file has none.
+OTHERS = {
+    "DualStackIncompatible": """
+apiVersion: config.openshift.io/v1
+kind: Network
+metadata: {name: cluster}
+status: {networkType: OVNKubernetes, serviceNetwork: [172.30.0.0/16, "fd02::/112"]}
+""",
+    "ClusterOperatorUpgradeable": """
+apiVersion: config.openshift.io/v1
+kind: ClusterOperator
+metadata: {name: network}
+status: {conditions: [{type: Upgradeable, status: "False", reason: Kuryr, message: Migrate it.}]}
+""",
+    "ClusterOperatorHealth": """
+apiVersion: config.openshift.io/v1
+kind: ClusterOperator
+metadata: {name: network}
+status:
+  conditions:
+  - {type: Available, status: "False", reason: Down, message: It is down., lastTransitionTime: "2026-01-10T12:00:00Z"}
+  - {type: Degraded, status: "True", reason: Down, message: It is down., lastTransitionTime: "2026-01-10T12:00:00Z"}
+""",
+    "ClusterVersionUpdating": """
+apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+status:
+  conditions: [{type: Progressing, status: "True", message: Working towards 5.0.1}]
+  history: [{state: Partial, version: 5.0.1, startedTime: "2026-01-10T12:00:00Z"}]
+""",
+    "ClusterVersionHealth": """
+apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+status:
+  conditions:
+  - {type: Failing, status: "True", reason: Down, message: It fails., lastTransitionTime: "2026-01-10T12:00:00Z"}
+""",
+    "EtcdMembersUnhealthy": """
+apiVersion: operator.openshift.io/v1
+kind: Etcd
+metadata: {name: cluster}
+status:
+  conditions:
+  - {type: EtcdMembersAvailable, status: "True"}
+  - {type: EtcdMembersDegraded, status: "True", reason: UnhealthyMembers, message: cp-0 is unhealthy}
+""",
+    "MachineConfigPoolPaused": """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata: {name: worker}
+spec: {paused: true}
+status: {machineCount: 3}
+""",
+    "MachineConfigPoolHealth": """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata: {name: worker}
+status:
+  machineCount: 3
+  degradedMachineCount: 1
+  conditions: [{type: Degraded, status: "True", reason: Down, message: It fails.}]
+""",
+    "NodeHealth": """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {conditions: [{type: Ready, status: "False", reason: KubeletNotReady, message: no runtime}]}
+""",
+    "NodePools": """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata: {name: worker}
+spec: {nodeSelector: {matchLabels: {node-role.kubernetes.io/worker: ""}}}
+status: {machineCount: 1}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: lost-0}
+status: {nodeInfo: {kubeletVersion: v1.36.1}}
+""",
+    "KubeletSkew": """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {kubeletVersion: v1.20.0}}
+""",
+    "PodDisruptionBudgetBlocksDrain": """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: shop, generation: 1}
+spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}
+status: {observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, labels: {app: db}, ownerReferences: [{kind: StatefulSet, name: db}]}
+spec: {nodeName: worker-0}
+status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
+""",
+    "PodDisruptionBudgetPods": """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: shop, generation: 1}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: db}}}
+status: {observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 1, expectedPods: 2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, labels: {app: db}, ownerReferences: [{kind: StatefulSet, name: db}]}
+spec: {nodeName: worker-0}
+status: {phase: Running, conditions: [{type: Ready, status: "False"}]}
+""",
+    "FeatureSetForbidsUpdates": """
+apiVersion: config.openshift.io/v1
+kind: FeatureGate
+metadata: {name: cluster}
+spec: {featureSet: TechPreviewNoUpgrade}
+""",
+    "TargetSupportEnded": """
+update: {from: 1.21.0, to: 1.22.0}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {kubeletVersion: v1.21.0}}
+""",
+}
+BY_NAME = {check.name: replace(check, example=check.example or OTHERS[check.name]) for check in CHECKS}
 
 
 def objects_of(check: Check) -> list[JSON]:
@@ -42,6 +171,12 @@ def unknown(check: Check, objects: list[JSON]) -> set[Finding]:
         for finding in findings
         if finding.applies is Applies.UNKNOWN and finding.resources and finding.reason != "PreflightPartial"
     }
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_the_check_applies_to_its_example(name: str) -> None:
+    """Else a field that is missing would prove nothing."""
+    assert run_check(BY_NAME[name], *check_page.example(BY_NAME[name])).result == "Applies"
 
 
 @pytest.mark.parametrize("name", sorted(BY_NAME))
@@ -73,6 +208,10 @@ ABSENCE_IS_AN_ANSWER: dict[tuple[str, str], tuple[str, frozenset[str]]] = {
         "cert-manager, certmanager/v1: without notAfter there is no certificate yet that could end",
         frozenset({"CertificateExpires"}),
     ),
+    ("ClusterOperator", ""): (
+        "cluster-version-operator, pkg/risk/upgradeable: an operator without the condition may be updated",
+        frozenset({"ClusterOperatorUpgradeable"}),
+    ),
     ("Deployment", ""): (_WRITTEN_ON_FAILURE, frozenset({"PodsNotMade"})),
     ("InstallPlan", ""): (
         "operator-framework/api, InstallPlanPhaseNone: the empty phase is that of a plan which OLM has not handled",
@@ -80,8 +219,9 @@ ABSENCE_IS_AN_ANSWER: dict[tuple[str, str], tuple[str, frozenset[str]]] = {
     ),
     ("Job", ""): ("batch/v1: active counts the running pods, and is left out for none", frozenset({"JobLostByDrain"})),
     ("MachineConfigPool", ""): (
-        "a pool without a configuration is not rendered; MachineConfigPoolHealth reports it",
-        frozenset({"OSImageOverridden"}),
+        "a pool without a configuration is not rendered, as MachineConfigPoolHealth reports if it has nodes; a new one "
+        "has no machines",
+        frozenset({"OSImageOverridden", "MachineConfigPoolHealth", "MachineConfigPoolPaused"}),
     ),
     ("Network", ""): (
         "NetworkTypeRemoved reports a Network without a type, and its spec counts for a status that is empty",
@@ -96,7 +236,11 @@ ABSENCE_IS_AN_ANSWER: dict[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("Pod", ""): (
         "kubernetes, pkg/registry/core/pod: the API server sets the phase when a pod is made; a container that does "
         "not wait has no reason",
-        frozenset({"SystemPodsFailing", "StatefulSetHeldUp"}),
+        frozenset({"SystemPodsFailing", "StatefulSetHeldUp", "PodDisruptionBudgetPods"}),
+    ),
+    ("PodDisruptionBudget", ""): (
+        "PodDisruptionBudgetBlocksDrain reports a budget that is not computed",
+        frozenset({"PodDisruptionBudgetPods"}),
     ),
     ("ResourceQuota", ""): (
         "apiserver, pkg/admission/plugin/resourcequota: what status.hard lacks is not limited",
@@ -125,7 +269,9 @@ ABSENCE_IS_AN_ANSWER: dict[tuple[str, str], tuple[str, frozenset[str]]] = {
     ),
 }
 # Of a condition, its type and its status are required, and so are the fields of these two lists.
-_REQUIRED = frozenset({"type", "status", "name", "byUser", "byNode"})
+_REQUIRED = frozenset({"type", "status", "name", "byUser", "byNode", "state"})
+# policy/v1 and machineconfiguration/v1 have these numbers in each status.
+_REQUIRED |= {"machineCount", "disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"}
 
 
 def paths(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
