@@ -107,6 +107,30 @@ def test_budgets_of_v1beta1_are_read_as_those_of_v1(selector: Any, read: Any, tm
     assert (found["apiVersion"], found["spec"].get("selector")) == ("policy/v1", read)
 
 
+@pytest.mark.parametrize("kind", ["KubeletConfig", "ContainerRuntimeConfig"])
+def test_attempts_of_the_machine_config_operator_stay_in_order(kind: str, tmp_path: Path) -> None:
+    """It adds a condition for each attempt, and the last one counts."""
+    types = ["Success", "Failure", "Success"]
+    conditions = [{"type": type_, "lastTransitionTime": TIMES[0]} for type_ in types]
+    config = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": "c"}}
+    (tmp_path / "c.json").write_text(json.dumps({**config, "status": {"conditions": conditions}}))
+    (tmp_path / "cv.yaml").write_text(CV)
+    dump = load.read(tmp_path)
+    found = next(obj for obj in dump.objects if obj["kind"] == kind)
+    assert [each["type"] for each in found["status"]["conditions"]] == types
+    assert not dump.problems
+
+
+@pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"])
+def test_policies_of_v1beta1_are_read_as_those_of_v1(kind: str, tmp_path: Path) -> None:
+    """Kubernetes 1.34 took that version away."""
+    policy = {"apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": kind, "metadata": {"name": "p"}}
+    (tmp_path / "p.json").write_text(json.dumps(policy))
+    (tmp_path / "cv.yaml").write_text(CV)
+    found = next(obj for obj in load.read(tmp_path).objects if obj["kind"] == kind)
+    assert found["apiVersion"] == "admissionregistration.k8s.io/v1"
+
+
 def insights(folder: Path) -> None:
     """An archive's layout: objects without apiVersion and kind, and things that are none."""
     files: dict[str, JSON] = {

@@ -180,6 +180,12 @@ APART = (
     "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, "
     "labelSelector: {matchLabels: {app: edge}}}]}}}}"
 )
+OLM_TYPE = "CatalogSourcesUnhealthy"
+UNHEALTHY = (
+    "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: logs, namespace: logging}\n"
+    f"status: {{conditions: [{{type: {OLM_TYPE}, "
+    'status: "%s", message: catalog of redhat-operators, lastTransitionTime: "2026-01-%sT09:59:00Z"}]}'
+)
 BUDGET = (
     "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: edge, namespace: shop}\n"
     "spec: {maxUnavailable: 1, selector: {}}\n---\napiVersion: v1\nkind: Namespace"
@@ -1043,6 +1049,34 @@ ROWS = (
         ),
     ),
     Row("end of life: not said", "OperatorDeprecated", (('"True"', '"False"'),)),
+    *(
+        Row(
+            f"catalog: {what}",
+            "OperatorCatalogUnreachable",
+            (("TRANSIENT_FAILURE}}", f"READY}}}}\n---\n{UNHEALTHY % (status, day)}"),),
+            ("OperatorCatalogUnreachable",) * found,
+        )
+        for what, status, day, found in (
+            ("a Subscription says that it is unhealthy", "True", 10, 1),
+            ("a Subscription says that it is healthy", "False", 10, 0),
+            ("a Subscription has said so for a moment", "True", 15, 0),
+        )
+    ),
+    *(
+        Row(
+            f"operator failed: {what}",
+            "OperatorFailed",
+            (
+                ("phase: Failed", "phase: Succeeded"),
+                (
+                    "\napiVersion",
+                    f"\n{UNHEALTHY.replace(OLM_TYPE, 'BundleUnpacking') % ('True', day)}\n---\napiVersion",
+                ),
+            ),
+            ("OperatorFailed-logs",) * found,
+        )
+        for what, day, found in (("its bundle is unpacked for days", 10, 1), ("its bundle is being unpacked", 15, 0))
+    ),
     Row("catalog: reached", "OperatorCatalogUnreachable", (("TRANSIENT_FAILURE", "READY"),)),
     Row(
         "catalog: not asked yet",

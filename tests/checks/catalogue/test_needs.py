@@ -59,6 +59,7 @@ def is_unknown_without(outcome: CheckOutcome, resource: Resource) -> bool:
 OPTIONAL: dict[tuple[str, str], str] = {
     ("EtcdMembersUnhealthy", "clusteroperators"): "asked only where the kind Etcd cannot be had",
     ("EtcdMembersUnhealthy", "etcds"): "its ClusterOperator speaks for the members then",
+    ("OperatorCatalogUnreachable", "subscriptions"): "asked only where each catalog answers",
     ("PodsPinnedToNode", "poddisruptionbudgets"): "asked only about pods of which no node may run two",
     ("RemovedAPIStored", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("AdmissionPolicyRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",

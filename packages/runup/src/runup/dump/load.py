@@ -326,8 +326,16 @@ NEWER = {
     ("rbac.authorization.k8s.io/v1beta1", "RoleBinding"): "rbac.authorization.k8s.io/v1",
     ("storage.k8s.io/v1beta1", "StorageClass"): "storage.k8s.io/v1",
     ("scheduling.k8s.io/v1beta1", "PriorityClass"): "scheduling.k8s.io/v1",
+    ("storage.k8s.io/v1beta1", "CSINode"): "storage.k8s.io/v1",
+    ("storage.k8s.io/v1beta1", "VolumeAttachment"): "storage.k8s.io/v1",
+    ("apiregistration.k8s.io/v1beta1", "APIService"): "apiregistration.k8s.io/v1",
+    ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicy"): "admissionregistration.k8s.io/v1",
+    ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicyBinding"): "admissionregistration.k8s.io/v1",
     ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"): "",  # it has different fields
 }
+
+# The machine-config operator adds a condition for each attempt, so that types repeat, and the last one counts.
+_WITH_HISTORY = frozenset({"ContainerRuntimeConfig", "KubeletConfig"})
 
 
 def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
@@ -339,7 +347,7 @@ def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     obj = {**obj, "metadata": metadata}
     status = obj.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
-    if not isinstance(status, dict) or not isinstance(conditions, list):
+    if not isinstance(status, dict) or not isinstance(conditions, list) or obj["kind"] in _WITH_HISTORY:
         return obj, ()
     about = object_name(obj)
     # Each type of condition is kept once, the one that changed last.

@@ -314,8 +314,8 @@ def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: dat
     names = [_pod_name(pod) for _, pod in late]
     last = late[-1][0]
     texts = [
-        f"pod {_pod_name(pod)} may take until {due:%Y-%m-%dT%H:%M:%SZ}, by its grace period of "
-        f"{pod.metadata.deletion_grace_period_seconds or 0} s"
+        f"pod {_pod_name(pod)} may take until {due:%Y-%m-%dT%H:%M:%SZ}, by its grace period"
+        f"{f' of {seconds} s' if (seconds := pod.metadata.deletion_grace_period_seconds) else ''}"
         for due, pod in late[:_MAX_PODS_NAMED]
     ]
     yield Finding(

@@ -4,7 +4,7 @@ Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed 
 InstallReady or Installing for an hour or more (one without a phase is Unknown: OLM has not handled it); when an
 InstallPlan that was approved is in phase Failed and no later one for the same operator was completed; or when a
 Subscription has had one of the conditions ResolutionFailed, BundleUnpackFailed, InstallPlanFailed or InstallPlanMissing
-for ten minutes or more: its operator is not updated then.
+for ten minutes or more, or BundleUnpacking for an hour: its operator is not updated then.
 
 Why it matters: the update does not fix an operator that fails before it, and the webhooks of the operator may block
 other components.
@@ -44,6 +44,8 @@ NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
 ON_THE_WAY = ("Pending", "InstallReady", "Installing")
 PATIENCE = timedelta(hours=1)
+# A bundle is unpacked within ten minutes, or its Job fails (operator-lifecycle-manager, --bundle-unpack-timeout).
+_UNPACKING = "BundleUnpacking"
 # Conditions that, while True, keep an operator from being updated: the effect, and the remedy.
 _FAILURES = {
     "ResolutionFailed": (
@@ -54,6 +56,10 @@ _FAILURES = {
     "BundleUnpackFailed": (
         "OLM creates no InstallPlan for its next version",
         "Delete the failed unpack Job and its ConfigMap, which have the same name, in the namespace of the catalog.",
+    ),
+    _UNPACKING: (
+        "OLM creates no InstallPlan for its next version",
+        "See the unpack Job in the namespace of the catalog: `oc get jobs,pods -n openshift-marketplace`.",
     ),
     "InstallPlanFailed": ("its next version is not installed", "Delete the failed InstallPlan to retry."),
     "InstallPlanMissing": (
@@ -137,7 +143,8 @@ def _subscription_findings(sub: Subscription, context: Context) -> Findings:
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time
-        if since is not None and context.now - since < writing.DOWN_PATIENCE:
+        patience = PATIENCE if type_ == _UNPACKING else writing.DOWN_PATIENCE
+        if (since is None and type_ == _UNPACKING) or (since is not None and context.now - since < patience):
             continue
         yield risk(
             f"{NAME}-{name}",
