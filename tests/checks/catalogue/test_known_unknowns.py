@@ -18,7 +18,7 @@ from runup.checks.decide.model import Applies, Check, Finding
 from runup.checks.decide.snapshots import snapshot_of
 
 JSON = dict[str, Any]
-# An example of each check whose file has none.
+# Examples of the checks whose files lack one.
 OTHERS = {
     "DualStackIncompatible": """
 apiVersion: config.openshift.io/v1

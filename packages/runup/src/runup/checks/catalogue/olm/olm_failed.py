@@ -44,8 +44,6 @@ NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
 ON_THE_WAY = ("Pending", "InstallReady", "Installing")
 PATIENCE = timedelta(hours=1)
-# A bundle is unpacked within ten minutes, or its Job fails (operator-lifecycle-manager, --bundle-unpack-timeout).
-_UNPACKING = "BundleUnpacking"
 # Conditions that, while True, keep an operator from being updated: the effect, and the remedy.
 _FAILURES = {
     "ResolutionFailed": (
@@ -57,7 +55,7 @@ _FAILURES = {
         "OLM creates no InstallPlan for its next version",
         "Delete the failed unpack Job and its ConfigMap, which have the same name, in the namespace of the catalog.",
     ),
-    _UNPACKING: (
+    "BundleUnpacking": (
         "OLM creates no InstallPlan for its next version",
         "See the unpack Job in the namespace of the catalog: `oc get jobs,pods -n openshift-marketplace`.",
     ),
@@ -143,8 +141,10 @@ def _subscription_findings(sub: Subscription, context: Context) -> Findings:
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time
-        patience = PATIENCE if type_ == _UNPACKING else writing.DOWN_PATIENCE
-        if (since is None and type_ == _UNPACKING) or (since is not None and context.now - since < patience):
+        # A bundle is unpacked within ten minutes, or its Job fails (OLM's --bundle-unpack-timeout).
+        is_under_way = type_ == "BundleUnpacking"
+        patience = PATIENCE if is_under_way else writing.DOWN_PATIENCE
+        if (since is None and is_under_way) or (since is not None and context.now - since < patience):
             continue
         yield risk(
             f"{NAME}-{name}",
