@@ -2743,7 +2743,21 @@ ROWS = (
     Row(
         "labels: changed file by file",
         "SELinuxMountConflict",
+        (
+            ('c2"}}', 'c2"}, seLinuxChangePolicy: Recursive}'),
+            ('c4"}}', 'c4"}, seLinuxChangePolicy: Recursive}'),
+        ),
+    ),
+    Row(
+        "labels: changed file by file for one pod",
+        "SELinuxMountConflict",
         (('c4"}}', 'c4"}, seLinuxChangePolicy: Recursive}'),),
+        ("SELinuxMountConflict",),
+    ),
+    Row(
+        "labels: one pod has ended",
+        "SELinuxMountConflict",
+        (("kind: Pod\nmetadata: {name: till", "kind: Pod\nstatus: {phase: Succeeded}\nmetadata: {name: till"),),
     ),
     Row(
         "labels: a container's own",

@@ -50,6 +50,19 @@ LIMITED, REQUESTED = {"limits": {"memory": "1Gi"}}, {"requests": {"memory": "1Gi
         pytest.param([quota("requests.cpu"), pod(LIMITED)], True, id="a request of another resource"),
         pytest.param([quota("requests.storage"), pod()], False, id="a quota of storage"),
         pytest.param([quota("limits.memory", scopes=["Terminating"]), pod()], False, id="a quota of some pods"),
+        pytest.param(
+            [quota("limits.memory", scopes=["NotTerminating", "NotBestEffort"]), pod(REQUESTED)],
+            True,
+            id="a quota of pods that run on",
+        ),
+        pytest.param(
+            [quota("limits.memory", scopes=["NotBestEffort"]), pod()], False, id="a pod without any amount, elsewhere"
+        ),
+        pytest.param(
+            [quota("limits.memory", scopes=["NotTerminating"]), pod(owner="Job")],
+            False,
+            id="a pod that may have an end",
+        ),
         pytest.param([quota("limits.memory"), pod(owner="")], False, id="a pod that nothing makes again"),
         pytest.param([quota("limits.memory"), pod(owner="DaemonSet")], False, id="a pod that is not evicted"),
         pytest.param([quota("limits.memory"), limit_range(default={"memory": "1Gi"}), pod()], False, id="a default"),

@@ -298,7 +298,7 @@ class PodDemands(Wire, frozen=True, kw_only=True):
     `violations` are of the Pod Security Standards; `claims` are the names of its PersistentVolumeClaims, `plugins` the
     in-tree plug-ins of its other volumes, and `addons` the images of its containers that belong to known add-ons.
     `undeclared` are the amounts that some container does not declare, as a quota calls them (`limits.memory`).
-    `se_linux` is the label with which volumes are mounted for the pod, None if it does not matter to the pod.
+    `se_linux` is the label with which volumes are mounted for the pod, if any.
     `withdrawn` are the images that their registries no longer have.
     """
 
@@ -309,7 +309,7 @@ class PodDemands(Wire, frozen=True, kw_only=True):
     addons: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     undeclared: tuple[str, ...] = ()
-    se_linux: str | None = None
+    se_linux: str = ""
     withdrawn: tuple[str, ...] = ()
 
 

@@ -201,15 +201,13 @@ def _undeclared(containers: tuple[pod_parts.RequestingContainer, ...]) -> tuple[
     return tuple(sorted(missing))
 
 
-def _se_linux(
-    containers: tuple[pod_parts.RequestingContainer, ...], of_pod: pod_parts.SecurityContext | None
-) -> str | None:
-    """Returns the SELinux label with which volumes are mounted for a pod; None if it relabels files by itself.
+def _se_linux(containers: tuple[pod_parts.RequestingContainer, ...], of_pod: pod_parts.SecurityContext | None) -> str:
+    """Returns the SELinux label with which volumes are mounted for a pod; it is empty if its files are relabelled.
 
     A container's own label counts instead of the pod's (kubelet, `pkg/volume/util/selinux.go`).
     """
     if of_pod is not None and of_pod.se_linux_change_policy == "Recursive":
-        return None
+        return ""
     labels = [context.se_linux_options for container in containers if (context := container.security_context)]
     own = next((label for label in labels if label is not None), None)
     label = own or (of_pod.se_linux_options if of_pod is not None else None)

@@ -1,22 +1,24 @@
 """Pods with different SELinux labels share a volume that the target mounts with one label.
 
 Applies when the update crosses Kubernetes 1.37, a volume is of a CSI driver whose CSIDriver has `seLinuxMount: true`,
-and pods with different SELinux labels use a claim for it. Pods with `seLinuxChangePolicy: Recursive` do not count,
-and neither do volumes that only pods without a label use. Whether nodes enforce SELinux is not known from objects.
+and pods with different SELinux labels use a claim for it. A pod with `seLinuxChangePolicy: Recursive` counts as one
+without a label, for which the volume is mounted without one. Whether nodes enforce SELinux is not known from objects.
 
 Why it matters: from 1.37 on the kubelet mounts such a volume with the label of its first pod, and does not start a pod
 with another label next to it: it stays in ContainerCreating.
 
-Remedy: give these pods one label, or set `securityContext.seLinuxChangePolicy: Recursive` in their templates.
+Remedy: give these pods one label, or set `securityContext.seLinuxChangePolicy: Recursive` in all their templates.
 
 Accepting it is right where the nodes do not use SELinux, or where the pods never run at the same time.
 
-Source of the rule: Kubernetes, CHANGELOG-1.37, Urgent Upgrade Notes (SELinuxMount, #139956); KEP-1710.
+Source of the rule: Kubernetes, CHANGELOG-1.37, Urgent Upgrade Notes (SELinuxMount, #139956); KEP-1710; kubernetes,
+`pkg/volume/util/selinux.go` and `pkg/kubelet/volumemanager/cache/desired_state_of_world.go`.
 """
 
 from __future__ import annotations
 
 from kubekit.api.meta_v1 import Object, Wire
+from kubekit.rules.eviction_rules import ENDED
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor
 from runup.checks.catalogue.shared.pods import PODS, select_pods
 from runup.checks.catalogue.storage.shared.volumes import CLAIMS, DRIVER, VOLUMES
@@ -81,7 +83,7 @@ DRIVERS = Slim(
     type=MountingDriver,
 )
 _PODS_WITH_CLAIMS = select_pods(
-    lambda pods: [pod for pod in pods if pod.demands.claims and pod.demands.se_linux is not None]
+    lambda pods: [pod for pod in pods if pod.demands.claims and pod.status.phase not in ENDED]
 )
 
 
@@ -104,7 +106,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
         for name in pod.demands.claims:
             if (key := (pod.metadata.namespace, name)) in claims:
                 by_claim.setdefault(key, []).append(pod)
-                labels.setdefault(key, set()).add(pod.demands.se_linux or "")
+                labels.setdefault(key, set()).add(pod.demands.se_linux)
     shared = {key: pods for key, pods in by_claim.items() if len(labels[key]) > 1}
     if shared:
         listing = names(["/".join(key) + f" ({names_of(pods)})" for key, pods in sorted(shared.items())])
@@ -113,7 +115,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             f"Pods with different SELinux labels share {count(len(shared), 'claim')}, whose volumes Kubernetes "
             f"1.{_ON_BY_DEFAULT} mounts with one label, so that the second pod does not start: {listing}.",
             sorted({full_name(pod): pod for pods in shared.values() for pod in pods}.values(), key=full_name),
-            fix="Give them one label, or set securityContext.seLinuxChangePolicy: Recursive in their templates.",
+            fix="Give them one label, or set securityContext.seLinuxChangePolicy: Recursive in all their templates.",
             kind=PODS,
         )
 

@@ -7,7 +7,8 @@ maxSurge. It also applies when a quota is used beyond its limit, which was lower
 reports no usage of what the quota limits: pods that are evicted are not recreated. Otherwise a full quota is not
 reported: a new pod is made once the old one has ended. All such quotas are one risk. Another one (-Demands) is a quota
 of an amount, such as limits.memory, that a container of an evicted pod does not declare, where no LimitRange of the
-namespace gives it: the quota was made after the pod, which is not recreated.
+namespace gives it: the quota was made after the pod, which is not recreated. A quota with the scopes NotTerminating and
+NotBestEffort counts here, too.
 
 Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.
@@ -96,13 +97,17 @@ _PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory
 _LIMITS = ("limits.cpu", "limits.memory")
 # What each container of a pod must declare if a quota limits it (pkg/quota/v1/evaluator/core, Constraints).
 _DECLARED = {"cpu": "requests.cpu", "memory": "requests.memory"}
+# Scopes of the pods that controllers keep running.
+_LONG_RUNNING = frozenset({"NotBestEffort", "NotTerminating"})
 _DECLARABLE = frozenset((*_LIMITS, *_DECLARED.values()))
 
 
 def run(snapshot: Snapshot, _context: Context) -> Findings:
     """Yields one risk that names the ResourceQuotas without room for pods that the update recreates."""
-    quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
-    if not quotas:
+    all_quotas = [quota for quota in snapshot.listed(QUOTAS) if quota.spec.scope_selector is None]
+    quotas = [quota for quota in all_quotas if not quota.spec.scopes]
+    long_running = [quota for quota in all_quotas if _LONG_RUNNING.issuperset(quota.spec.scopes)]
+    if not long_running:
         return
     pods = pods_by_namespace(snapshot.listed(PODS))
     surging = {deployment.metadata.namespace for deployment in snapshot.listed(DEPLOYMENTS) if needs_surge(deployment)}
@@ -111,7 +116,7 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         for quota in sorted(quotas, key=full_name)
         if (why := _lacking_quota(quota, pods.get(quota.metadata.namespace, ()), surging))
     ]
-    yield from _demands_findings(snapshot, quotas, pods)
+    yield from _demands_findings(snapshot, long_running, pods)
     if full:
         listing = names([f"{full_name(quota)} ({why})" for quota, why in full])
         yield risk(
@@ -124,6 +129,18 @@ def run(snapshot: Snapshot, _context: Context) -> Findings:
         )
 
 
+def _counts(quota: CountedQuota, pod: PlacedPod) -> bool:
+    """Returns whether a pod is recreated by a controller, and in the scopes of the quota."""
+    owner = controller_of(pod.metadata.owner_references)
+    # A pod without any amount is of the class BestEffort; only Jobs give their pods a deadline.
+    is_best_effort = _DECLARABLE.issubset(pod.demands.undeclared)
+    return (
+        owner is not None
+        and not ("NotBestEffort" in quota.spec.scopes and is_best_effort)
+        and not ("NotTerminating" in quota.spec.scopes and owner.kind == "Job")
+    )
+
+
 def _demands_findings(
     snapshot: Snapshot, quotas: Sequence[CountedQuota], pods: Mapping[str, Sequence[PlacedPod]]
 ) -> Findings:
@@ -134,9 +151,7 @@ def _demands_findings(
         moved = [
             pod
             for pod in pods.get(quota.metadata.namespace, ())
-            if wanted.intersection(pod.demands.undeclared)
-            and is_drained(pod)
-            and controller_of(pod.metadata.owner_references)
+            if wanted.intersection(pod.demands.undeclared) and is_drained(pod) and _counts(quota, pod)
         ]
         if moved and (lacking := wanted - _defaults(snapshot, quota.metadata.namespace)):
             moved = sorted((pod for pod in moved if lacking.intersection(pod.demands.undeclared)), key=full_name)
