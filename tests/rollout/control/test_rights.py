@@ -43,6 +43,7 @@ KINDS = {
     )
 }
 Right = tuple[str, str, str]
+NOTIFY = [{"url": "https://127.0.0.1:9/", "secretName": "update-notify"}]
 
 
 def grant(found: World) -> set[Right]:
@@ -93,7 +94,7 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
     """
     with world(tmp_path / "data") as found:
         granted = grant(found)
-        found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES, keepRuns=1)
+        found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES, keepRuns=1, notify=NOTIFY)
         for name in ("old-a", "old-b"):
             create_finished_run(found, name)
         found.verify_approvers()

@@ -23,6 +23,9 @@ Severity = Literal["info", "warning", "critical"]
 Follow = Literal["Patch", "Minor", "Exact"]
 Actuator = Literal["None", "ClusterVersion"]
 Remote = Literal["Within", "Only", "Deny"]
+EventKind = Literal[
+    "planned", "waiting", "approval.needed", "started", "hop.completed", "done", "failed", "withdrawn", "held"
+]
 Step = Literal["Waiting", "Committing", "ControlPlane", "Soaking", "Done", "Failed", "Superseded", "Aborted"]
 
 
@@ -138,6 +141,14 @@ class PolicyGates(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     approvals: tuple[ApprovalGate, ...] = ()
 
 
+class Notification(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An address that gets CloudEvents about runs: the Secret with the key of their signatures, and their kinds."""
+
+    url: str
+    secret_name: str = ""
+    events: tuple[EventKind, ...] = ()
+
+
 class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec` of UpdatePolicy. Without calendars no update starts.
 
@@ -156,6 +167,7 @@ class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     actuator: Actuator = "None"
     remote: Remote = "Within"
     keep_runs: int = 10
+    notify: tuple[Notification, ...] = ()
 
 
 class Candidate(Wire, frozen=True, kw_only=True):

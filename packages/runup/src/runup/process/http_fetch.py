@@ -1,4 +1,6 @@
-"""Fetches one page of the web within a time and a size limit, and limits where redirects may lead, as for registries.
+"""Fetches one page of the web, or sends one document, within a time and a size limit.
+
+It limits where redirects may lead, as for registries.
 
 A signature store or an update service could use redirects to make the operator, which reaches more than they do, ask
 its own machine or a cloud's metadata service, which holds credentials. So each redirect is followed by hand, and every
@@ -27,7 +29,9 @@ from kubekit.oci.access import is_loopback
 MAX_REDIRECTS = 10
 # Characters of a redirect's target that messages quote.
 _SHOWN = 100
-_REDIRECTS = {301, 302, 303, 307, 308}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# A document is sent again only where the server asks for that: to other redirects a client sends GET.
+_REDIRECTS_OF_POST = frozenset({307, 308})
 _ENVIRONMENT = Egress()
 
 
@@ -47,11 +51,13 @@ async def fetch(
     authorization: str = "",
     egress: Egress = _ENVIRONMENT,
     context: ssl.SSLContext | None = None,
+    document: bytes | None = None,
 ) -> Page:
     """Sends GET to `url`, with redirects, headers and body `within_s`. Raises ClientError, OSError, TimeoutError.
 
     `authorization` is sent to the named server, over TLS, and to none that it redirects to. `context` counts instead of
-    the authorities of `egress`.
+    the authorities of `egress`. With a `document` it sends POST, and follows redirects that keep the method;
+    the first address is restricted like those of redirects, because users may name receivers.
     """
     try:
         loopback, location = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
@@ -60,9 +66,9 @@ async def fetch(
                 request_headers = (
                     {"Authorization": authorization} if authorization and is_same_server(location, url) else {}
                 )
-                # The first URL is the administrator's and may name any address; a redirect may name none of this
-                # machine, of the link or of a cloud's metadata.
-                reach = AddressPolicy(not hop, loopback)
+                # The first URL is the administrator's and may name any address; a redirect and the receiver of a
+                # document may name none of this machine, of the link or of a cloud's metadata.
+                reach = AddressPolicy(document is None and not hop, loopback)
                 answer = await _fetch_once(
                     location,
                     reach,
@@ -70,6 +76,7 @@ async def fetch(
                     headers={**(headers or {}), **request_headers},
                     egress=egress,
                     context=context,
+                    document=document,
                 )
                 if isinstance(answer, Page):
                     return answer
@@ -102,6 +109,7 @@ async def _fetch_once(
     headers: Mapping[str, str],
     egress: Egress,
     context: ssl.SSLContext | None,
+    document: bytes | None,
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
@@ -126,15 +134,17 @@ async def _fetch_once(
             headers=headers if tunnels else {**headers, **login},
             timeout=aiohttp.ClientTimeout(total=None),
         ) as session,
-        session.get(
+        session.request(
+            "GET" if document is None else "POST",
             url,
+            data=document,
             allow_redirects=False,
             proxy=proxy.url if proxy is not None else None,
             proxy_headers=login if tunnels else None,
         ) as response,
     ):
         location = response.headers.get("Location", "")
-        if response.status in _REDIRECTS and location:
+        if response.status in (_REDIRECTS if document is None else _REDIRECTS_OF_POST) and location:
             target = urljoin(url, location)
             if urlsplit(target).scheme not in ("http", "https"):
                 raise aiohttp.ClientPayloadError(

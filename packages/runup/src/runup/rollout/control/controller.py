@@ -7,12 +7,13 @@ another leader cannot start an update twice. Writes go through a client that ref
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Object
@@ -29,12 +30,14 @@ from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
 from runup.rollout.control.metrics import Metrics
+from runup.rollout.control.notifier import Notifier
 from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effective_run, observe_run
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.candidate import Choice, choose, offered_releases
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.metric_samples import is_warning
+from runup.rollout.decide.notifications import Notice, notices_of
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
@@ -58,12 +61,14 @@ class PolicyController:
         *,
         leader: str,
         metrics: Metrics | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._read = read
         self._leader = leader
         self._metrics = metrics or Metrics()
+        self._notifier = notifier
         self._executor = Executor(client, clock, component=FIELD_MANAGER)
         self._last_times: tuple[datetime, float] | None = None
         self._skew_until: datetime | None = None
@@ -112,7 +117,7 @@ class PolicyController:
         choice = choose(policy.spec.target, cluster, now, offered)
         new = policies.new_run(policy, choice, runs, now)
         if new is not None:
-            await self._create_run(new)
+            await self._create_run(new, inputs)
         for run in policies.surplus_runs(policy, choice, runs, offered=offered):
             with suppress(NotFound, Conflict):
                 await self._client.send(calls.delete(RUNS, run.metadata.name, uid=run.metadata.uid))
@@ -144,6 +149,8 @@ class PolicyController:
         outcome = decide(run, situation, inputs.now)
         before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)
         changed = await self._patch_status(RUNS, run, before, after)
+        notices = notices_of(run.status, outcome.status, inputs.now)
+        self._notify(replace(run, status=outcome.status), inputs, notices)
         for decision in outcome.status.decisions:
             if decision not in run.status.decisions:
                 await self._record_event(run, decision)
@@ -184,14 +191,21 @@ class PolicyController:
         desired: dict[str, Any] = answer.get("spec", {}).get("desiredUpdate") or {}
         return desired
 
-    async def _create_run(self, run: UpdateRun) -> None:
+    def _notify(self, run: UpdateRun, inputs: ClusterInputs, notices: Sequence[Notice]) -> None:
+        """Queues the notices for the addresses of the policy."""
+        if self._notifier is not None and inputs.policies:
+            cluster_id = inputs.objects.cluster.spec.cluster_id
+            self._notifier.add(inputs.policies[0].spec.notify, run, notices, cluster_id=cluster_id)
+
+    async def _create_run(self, run: UpdateRun, inputs: ClusterInputs) -> None:
         """Creates a run of the policy."""
         try:
             created = await self._client.send(calls.create(RUNS, codec.to_dict(run), field_manager=FIELD_MANAGER))
         except AlreadyExists:
             return
-        planned = RunDecision(at=self._clock.now(), step="Waiting", reason="Planned")
-        await self._record_event(codec.convert(UpdateRun, created), planned)
+        stored = codec.convert(UpdateRun, created)
+        await self._record_event(stored, RunDecision(at=inputs.now, step="Waiting", reason="Planned"))
+        self._notify(stored, inputs, [Notice(kind="planned", reason="Planned", message="", at=inputs.now)])
 
     async def _patch_status(
         self, resource: Resource, obj: Object, before: dict[str, Any], after: dict[str, Any]

@@ -5,6 +5,7 @@ Started by `cluster-version-operator update-policy-controller`. Only the leader 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -16,9 +17,11 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from runup import __version__
 from runup.process.endpoint import Endpoint
+from runup.process.leader_election import cancel, restart_on_error
 from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.metrics import Metrics
+from runup.rollout.control.notifier import Notifier
 from runup.rollout.control.observe import read_cluster
 
 log = structlog.get_logger("rollout")
@@ -53,17 +56,23 @@ class Process(LeaderProcess):
         ):
             # Reads block in a thread; only writes need the client that stops when the lease is lost.
             with SyncClient(self._config, user_agent=agent, clock=clock) as reader:
+                notifier = Notifier(client, clock, namespace=options.namespace)
                 controller = PolicyController(
                     client,
                     clock,
                     lambda: read_cluster(reader, options.node_s, with_policy=True),
                     leader=str(uuid4()),
                     metrics=self.metrics,
+                    notifier=notifier,
                 )
 
                 async def work() -> None:
-                    with self.metrics.leading.track_inprogress():
-                        await controller.run()
+                    sending = asyncio.create_task(restart_on_error(notifier.run, clock))
+                    try:
+                        with self.metrics.leading.track_inprogress():
+                            await controller.run()
+                    finally:
+                        await cancel([sending])
 
                 await self.lead(client, work, namespace=options.namespace, lease=LEASE)
 
