@@ -189,3 +189,22 @@ def test_a_kind_of_which_the_dump_has_a_part_is_told_with_its_reason(tmp_path: P
     shown = json.dumps(found.obj)
     assert "Nodes are known in part, so part of the status is unknown" in shown
     assert why in shown
+
+
+def test_an_event_of_a_dump_shows_who_refuses_writes(tmp_path: Path) -> None:
+    """Other events, of which a cluster has thousands, are skipped."""
+    refused = _object(
+        "Event",
+        "e",
+        "v1",
+        metadata={"namespace": "openshift-dns"},
+        involvedObject={"kind": "ReplicaSet", "namespace": "openshift-dns", "name": "dns-5f"},
+        reason="FailedCreate",
+        message='Error creating: admission webhook "v.example.com" denied the request: no',
+        firstTimestamp=SINCE,
+        lastTimestamp=SINCE,
+    )
+    objects = (MOVING, _pool_with("worker", 3), QUIET, POD, DEPLOYMENT, MACHINE_CONFIG, CONFIGURATION, refused)
+    found = _found(tmp_path, *objects, {**refused, "metadata": {"name": "f"}, "reason": "Pulled"})
+    summaries = list(_strings(codec.decode(dict, codec.encode(found.obj)), "summary"))
+    assert any("webhook v.example.com denies requests (ReplicaSet openshift-dns/dns-5f)" in text for text in summaries)

@@ -350,7 +350,7 @@ def test_what_could_not_be_read_is_printed_even_when_nothing_is_updating() -> No
 
     quiet = b.version([b.entry(b.NEW)], progressing="False")
     obj = written(b.snapshot(cluster_version=quiet, nodes=Unreadable("forbidden"), cluster_operators=()))
-    assert text(obj).startswith("The cluster is not updating.\n\n= Update Health =\n")
+    assert text(obj).startswith("Could not determine whether the cluster is updating.\n\n= Update Health =\n")
     assert "Nodes could not be read, so part of the status is unknown" in text(obj)
 
 

@@ -175,6 +175,20 @@ def test_a_pool_that_is_degraded_without_a_cause_is_reported() -> None:
     assert row.summary == "Machine config pool worker is degraded: Degraded"
 
 
+def test_a_control_plane_pool_that_is_degraded_stalls_the_update_when_its_nodes_are_done() -> None:
+    """The machine-config operator waits for that pool, and not for a pool of workers that is done."""
+    master = replace(b.pool("master"), status=replace(b.pool("master").status, conditions=(DEGRADED,)))
+    [row] = rows(updating(machine_config_pools=(master, worker_pool())))
+    assert (row.check, row.summary) == (
+        "MachineConfigPoolDegraded",
+        "Machine config pool master is degraded: Degraded",
+    )
+    done = tuple(b.node(f"worker-{i:04}", current="new", desired="new") for i in range(3))
+    infra = replace(b.pool("infra"), status=replace(b.pool("infra").status, conditions=(DEGRADED,)))
+    given = updating(machine_config_pools=(b.pool("master"), infra, worker_pool()), nodes=done)
+    assert [row.check for row in rows(given)] == []
+
+
 def test_a_degraded_node_is_reported_once() -> None:
     """The pool's condition NodeDegraded says the same as the node."""
     conditions = (replace(DEGRADED, type="NodeDegraded"), DEGRADED)
@@ -253,6 +267,13 @@ def test_a_node_that_does_not_come_back(state: str, away: float, level: str | No
         found = rows(updating(nodes=(node, b.node("worker-0001")), certificate_requests=(request,)))
         assert {row.check for row in found} == {"NodeNotBack", "CertificateRequestsPending"}
         assert any("`oc adm certificate approve csr-1`" in row.description for row in found)
+
+
+def test_a_node_that_is_away_since_an_unknown_time() -> None:
+    """Its cordon shows how long its update takes."""
+    gone = b.cond("Ready", "Unknown", UNKNOWN, "Kubelet stopped.", since=None)
+    found = rows(updating(nodes=(moving("Rebooting", ready=gone, cordoned=100), b.node("worker-0001"))))
+    assert [(row.check, row.level, row.since) for row in found] == [("NodeNotBack", "Error", ago(100))]
 
 
 @pytest.mark.parametrize(
@@ -387,6 +408,14 @@ def test_one_of_three_members_is_a_warning() -> None:
     assert [(row.level, row.summary) for row in found] == [
         ("Warning", "etcd runs in part: pod etcd-master-1 is not ready (ContainersNotReady)")
     ]
+
+
+def test_etcd_without_a_quorum_stalls_the_update() -> None:
+    """Two of three members cannot act, so the third one cannot, either."""
+    pods = [pod(f"etcd-master-{i}", "openshift-etcd", conditions=not_ready(60) if i else ()) for i in range(3)]
+    [row] = rows(updating(component_pods=tuple(pods)))
+    assert (row.level, row.impact) == ("Error", "Update Stalled")
+    assert row.summary.startswith("etcd cannot act, so the API stores nothing: pod etcd-master-1 is not ready")
 
 
 def test_a_component_that_nobody_runs_or_leads() -> None:

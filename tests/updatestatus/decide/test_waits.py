@@ -628,6 +628,15 @@ def test_pods_with_a_long_grace_period_hold_a_drain_up() -> None:
     assert "`oc delete pod NAME -n NAMESPACE --grace-period=0 --force`" in row.description
 
 
+def test_a_pod_that_ends_late_holds_a_drain_up_if_nobody_knows_since_when() -> None:
+    """The time that remains is longer than a drain takes."""
+    day = shop_pod("batch-0", ends=b.NOW + b.minutes(19 * 60))
+    given = draining(draining_pods=(day,), pod_disruption_budgets=())
+    unknown = replace(given, nodes=tuple(replace(node, spec=replace(node.spec, taints=())) for node in given.nodes))
+    row = next(row for row in rows(unknown) if row.check == "PodEndsLate")
+    assert (row.level, row.impact) == ("Error", "Update Stalled")
+
+
 def test_a_budget_that_is_not_computed_says_why() -> None:
     """Its condition's reason and message; the remedy is another one."""
     failed = b.cond("DisruptionAllowed", "False", "SyncFailed", "no scale subresource")

@@ -30,6 +30,7 @@ from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import COLLECTED, BadDump, Layout, find
 from runup.dump.dump_limits import MAX_ENTRIES, Memory
 from runup.dump.dump_objects import Listed
+from runup.rules.refused_writes import NOT_CREATED
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
 SKIPPED_KINDS = frozenset(
@@ -151,7 +152,7 @@ def load(
         for raw in contents.objects:
             if recorded is None:
                 evidence.add(raw)
-            if raw["kind"] in SKIPPED_KINDS and not (guess_plural(raw["kind"]) in only and _counts(raw)):
+            if raw["kind"] in SKIPPED_KINDS and not (guess_plural(raw["kind"]) in only and is_read(raw)):
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
@@ -202,13 +203,14 @@ def load(
     return replace(dump, kubernetes=_kubernetes(layout, loaded, broken, problems=problems, expected=any_kubernetes))
 
 
-def _counts(obj: JSON) -> bool:
+def is_read(obj: JSON) -> bool:
     """Returns whether an object of a skipped kind is read by a reader that names the kind.
 
-    It is if it is a Lease, the record of a Helm release, or shows that a client writes in an alpha or beta version.
+    It is if it is a Lease, the record of a Helm release, an event about a pod that could not be created, or shows that
+    a client writes in an alpha or beta version.
     """
     metadata = mapping(obj, "metadata")
-    if obj["kind"] == "Lease":
+    if obj["kind"] == "Lease" or (obj["kind"] == "Event" and obj.get("reason") == NOT_CREATED):
         return True
     if obj["kind"] == "Secret":
         return texts(metadata, "labels").get("owner") == "helm"

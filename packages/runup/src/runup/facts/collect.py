@@ -7,12 +7,13 @@ reads (`collected_fields`). Nothing is left half-written: the folder gets its na
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from runup import __version__
 from runup.api.platform_v1 import LAST_APPLIED
 from runup.checks.decide.reads import type_of
 from runup.dump.dump_files import COLLECTED
+from runup.dump.load import is_read
 from runup.facts.collected_fields import WHOLE_OBJECTS, as_text, collected_fields, reducer
 from runup.facts.listers import Lister, Refused, WantedKind
 
@@ -35,6 +37,8 @@ _REDUCED = (
     "The objects have only the fields that are known to hold no secrets and those that runup reads, as `fields` says: "
     f"arguments, values of variables, other annotations and parameters are left out. `{WHOLE_OBJECTS}` collects all."
 )
+EVENTS_AT_MOST, EVENTS_SINCE = 1000, timedelta(hours=1)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
 
 
@@ -87,6 +91,7 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
                 listing = lister.listed(resource, namespace, kind.selector)
                 gaps += listing.incomplete
                 items = [_without_content(item) for item in listing.items] if kind.metadata_only else listing.items
+                items = _read_events(items) if resource.kind == "Event" else items
                 lists.append((namespace, _list_document(resource, items, listing.resource_version)))
         except Refused as refused:
             last_error = refused
@@ -103,6 +108,27 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
         )
     message = "" if last_error.state == ABSENT else last_error.message
     return CollectedKind(name=kind.name, state=last_error.state, message=message)
+
+
+def _read_events(items: Iterable[JSON]) -> list[JSON]:
+    """Returns the events that a reader of a dump uses: the newest of the last hour, and no more than `EVENTS_AT_MOST`.
+
+    A cluster has them by the thousand, and most are about something else.
+    """
+    read = [item for item in items if is_read({**item, "kind": "Event"})]
+    seen = {id(item): _seen_at(item) for item in read}
+    newest = sorted(read, key=lambda item: seen[id(item)], reverse=True)[:EVENTS_AT_MOST]
+    # Times of the API are RFC 3339 in UTC, and sort as text.
+    last = max(seen.values(), default="")[:19]
+    oldest = (datetime.fromisoformat(last) - EVENTS_SINCE).isoformat() if last else ""
+    return [item for item in newest if not seen[id(item)] or seen[id(item)] >= oldest]
+
+
+def _seen_at(event: JSON) -> str:
+    series = event.get("series") or {}
+    made = (event.get("metadata") or {}).get("creationTimestamp")
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), made)
+    return next((time for time in times if isinstance(time, str) and _TIME.match(time)), "")
 
 
 def _without_content(item: JSON) -> JSON:

@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+NOT_CREATED = "FailedCreate"
+"""The reason of events about pods that a controller could not create (kubernetes, pkg/controller)."""
+
 
 class Refusal(NamedTuple):
     """The cause of a refused write: its kind and name as text, the verb phrase, and the kind to inspect."""

@@ -26,11 +26,15 @@ _VERSION_NAMESPACES = ("openshift-cluster-version", "openshift-cluster-version-o
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """A component that an update needs, in one of `namespaces`. `leases` are the namespaces and names of its Leases."""
+    """A component that an update needs, in one of `namespaces`. `leases` are the namespaces and names of its Leases.
+
+    With `quorum`, it cannot act unless more than half of its pods can.
+    """
 
     name: str
     namespaces: tuple[str, ...]
     effect: str
+    quorum: bool = False
     leases: tuple[tuple[str, str], ...] = ()
 
 
@@ -53,7 +57,7 @@ COMPONENTS = (
         effect="no node is given its new configuration",
         leases=((MACHINE_CONFIG_NAMESPACE, "machine-config-controller"),),
     ),
-    Component(name="etcd", namespaces=("openshift-etcd",), effect="the API stores nothing"),
+    Component(name="etcd", namespaces=("openshift-etcd",), effect="the API stores nothing", quorum=True),
     Component(name="kube-apiserver", namespaces=("openshift-kube-apiserver",), effect="nothing can be read or written"),
     Component(
         name="kube-controller-manager",
@@ -164,7 +168,7 @@ def _trouble(
         in_part = trouble(
             why="; ".join(f"pod {pod.metadata.name} {why.why}" for pod, why in failing[:5]),
             since=min((why.since for _, why in failing if why.since), default=None),
-            stopped=len(failing) == len(pods),
+            stopped=2 * len(failing) >= len(pods) if component.quorum else len(failing) == len(pods),
             pods=tuple(pod for pod, _ in failing),
         )
         if in_part.stopped:

@@ -18,9 +18,9 @@ from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.kube.api_errors import ApiError, KubeError
 from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+from runup.rules.refused_writes import NOT_CREATED
 from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
 from runup.updatestatus.decide.alerts import Unreadable
-from runup.updatestatus.decide.refused import NOT_CREATED
 from runup.updatestatus.decide.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -217,8 +217,8 @@ def snapshot_of(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
     # Imported here because the example files of oc need none of it.
     from runup.api.machineconfig_v1 import MachineConfigNode
     from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+    from runup.rules.refused_writes import NOT_CREATED
     from runup.rules.update_components import LEASES, NAMESPACES
-    from runup.updatestatus.decide.refused import NOT_CREATED
 
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from runup.updatestatus.decide import finding as terms
-from runup.updatestatus.decide import refused, stuck
+from runup.updatestatus.decide import refused, stuck, waiting
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import report_of_status
 
@@ -27,12 +27,14 @@ _OPEN = frozenset(
         stuck.DAEMON_STUCK,
         stuck.NODE_AWAY,
         stuck.NODE_LATE,
+        stuck.NO_PROGRESS,
         stuck.OPERATOR_SILENT,
         stuck.POOL_BLOCKED,
         stuck.VOLUMES,
         refused.WRITE_REFUSED,
         terms.INCOMPLETE,
         terms.UNREADABLE,
+        *waiting.OF_DRAINS,
     }
 )
 

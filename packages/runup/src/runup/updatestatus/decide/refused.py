@@ -17,15 +17,13 @@ from kubekit.lang.text import count, shorten
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules.platform_namespaces import is_system
-from runup.rules.refused_writes import Refusal, refusal_in
+from runup.rules.refused_writes import NOT_CREATED, Refusal, refusal_in
 from runup.updatestatus.decide import finding as terms
 from runup.updatestatus.decide.control_plane import OperatorState
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.nodes import PoolState
 
 WRITE_REFUSED = "UpdateWriteRefused"
-NOT_CREATED = "FailedCreate"
-"""The reason of events about pods that a controller could not create (kubernetes, pkg/controller)."""
 # A component tries again at least every few minutes, so an older event may be over.
 _RECENT = timedelta(minutes=30)
 # A webhook whose pods are replaced during the update does not answer for less.

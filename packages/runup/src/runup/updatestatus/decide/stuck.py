@@ -81,9 +81,12 @@ def stuck_findings(
         if is_pod_of(pod, DAEMON, MACHINE_CONFIG_NAMESPACE)
     ]
     for pool in pools:
+        # The machine-config operator is not done before the pool of the control plane is well
+        # (pkg/operator/sync.go, syncRequiredMachineConfigPools).
+        if not pool.is_complete or pool.is_control_plane:
+            yield from _degraded_pool(pool)
         if pool.is_complete:
             continue
-        yield from _degraded_pool(pool)
         if not pool.paused:
             yield from _blocked_pool(pool, now)
         yield from _missing_configurations(pool, configs)
@@ -248,11 +251,13 @@ def stuck_node(
             since=node.pressed_since,
         )
     away = node.ready not in ("True", "")
-    if away:
-        since, limit = node.ready_since, max(AWAY_LIMIT, longest_of_earlier(pool))
-    else:
+    since = node.ready_since if away else None
+    if since is None:
         uid = terms.uid_of_object("node", node.name)
         since = _phase_began(node, pool, steps, started) or memory.node_updating_since(pool.layer, uid)
+    if away:
+        limit = max(AWAY_LIMIT, longest_of_earlier(pool))
+    else:
         limit = max(PHASE_LIMITS[node.phase], 2 * longest_of_earlier(pool))
     if since is None or now - since <= limit:
         return

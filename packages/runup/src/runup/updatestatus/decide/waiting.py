@@ -310,7 +310,7 @@ def _ending_late(node: NodeState, pods: Sequence[Pod], pool: PoolState, now: dat
     if not late:
         return
     begun = min((time for time in (node.drain_begun, *(_deleted_at(pod) for _, pod in late)) if time), default=None)
-    long = begun is not None and now - begun > DRAIN_PATIENCE
+    long = begun is None or now - begun > DRAIN_PATIENCE
     names = [_pod_name(pod) for _, pod in late]
     last = late[-1][0]
     texts = [

@@ -20,6 +20,7 @@ from runup.updatestatus.decide.nodes import count
 from runup.updatestatus.decide.read_status import HealthRow, PoolReport, Report
 
 NOT_UPDATING = "The cluster is not updating.\n"
+_UNKNOWN = "Could not determine whether the cluster is updating.\n"
 DETAILS = ("none", "all", "nodes", "health", "operators")
 # Rows of a pool that are printed without --details.
 ROWS = 10
@@ -66,7 +67,8 @@ def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: i
     if not report.is_updating:
         # A refused update, and what is not known, are printed while nothing is updating, too.
         idle_rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
-        return NOT_UPDATING + (_health(idle_rows, 0, now, shown_details) if idle_rows else "")
+        first = _UNKNOWN if report.has_unknown_pools and not as_oc else NOT_UPDATING
+        return first + (_health(idle_rows, 0, now, shown_details) if idle_rows else "")
     health = report.health
     if not (health or as_oc or report.control_plane_done) and _assessment(report, now) == "Stalled":
         health = (_STALLED,)
@@ -143,7 +145,7 @@ def _not_updating(report: Report) -> str:
     """Returns the first lines of a report about a cluster without a ClusterVersion that is not updating."""
     if report.updating is not None and report.updating.status == "False":
         return f"{NOT_UPDATING}\n"
-    return "Could not determine whether the cluster is updating.\n\n"
+    return f"{_UNKNOWN}\n"
 
 
 def _control_plane_nodes(report: Report, shown_details: Details, rows: int) -> str:
