@@ -94,7 +94,7 @@ class ConsolePages:
         entries = [board.entries[name]] if name else list(board.entries.values())
         listing = () if board.version else ("the clusters are still being listed; reload this page",)
         notes = (*board.notes, *listing)
-        return fleet_pages.history_page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
+        return fleet_pages.history(entries, name, now, weeks=weeks, notes=notes, site=self._site)
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""

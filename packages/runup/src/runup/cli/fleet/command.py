@@ -400,7 +400,9 @@ def recommend(
 @click.option("--cluster", default="", metavar="NAME", help="Every report of this cluster, instead of days.")
 @click.option("--days", default=0, metavar="N", type=click.IntRange(0), help="Only the last days.")
 @click.option("--by", type=click.Choice(["day", "week"]), default="day", show_default=True, help="A line for each.")
-@_output
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="Output format for programs, or a web page."
+)
 @connection_options
 @click.pass_context
 def history(ctx: click.Context, /, store: str, cluster: str, days: int, by: str, output: str | None) -> int:
@@ -409,7 +411,7 @@ def history(ctx: click.Context, /, store: str, cluster: str, days: int, by: str,
     \b
       runup fleet history --store reports
       runup fleet history --store reports --cluster harbour --days 14
-      runup fleet history --store sqlite:reports.db --by week
+      runup fleet history --store sqlite:reports.db --by week -o html > history.html
       runup fleet history --store configmap:runup-preflight/preflight-reports
     """
     from runup.cli.fleet import history_command as runs

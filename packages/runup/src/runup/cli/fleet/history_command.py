@@ -51,7 +51,13 @@ def run(
         raise CommandError(f"--store {store} has no report that can be read ({notes[0]})")
     steps.sort(key=lambda step: (step.observed, step.cluster))
     screen = screen_of(sys.stdout)
-    if output:
+    if output == "html":
+        from runup.cli.fleet.render import history_page
+
+        left_out = (*notes, *opened_store.notes())
+        page = history_page.page(steps, cluster, SystemClock().now(), weeks=weeks, notes=left_out)
+        printed = [out(page)]
+    elif output:
         printed = [out(machine(reports_as_data(steps), output))]
     elif cluster:
         printed = [out(line) for line in report_lines(steps, screen)]

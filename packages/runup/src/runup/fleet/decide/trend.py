@@ -136,6 +136,12 @@ def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -
     return tuple(days)
 
 
+def changes_of_day(day: Day) -> tuple[int, int, int]:
+    """Returns how many risks were new, grown and gone, each counted once for each of its clusters."""
+    new, grown, gone = (sum(count for _, count in changed) for changed in (day.new, day.grown, day.gone))
+    return new, grown, gone
+
+
 def _by_clusters(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, int], ...]:
     """Returns each risk of the pairs (cluster, risk) with the number of its clusters, the most clusters first."""
     # Each risk counts once for a cluster, however many of its reports have it.

@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from kubekit.lang.text import is_to_come
 from runup.checks.areas import area_of, areas
 from runup.cli.console.render import frame
-from runup.cli.fleet.render import fleet_page
-from runup.cli.fleet.render.fleet_text import gone_risks_text, names_with_counts, new_risks_text
-from runup.cli.render.html.markup import BUSY, WARN, Child, Markup, badge, el, grid, join, long_section, minute_text
+from runup.cli.fleet.render import fleet_page, history_page
+from runup.cli.render.html.markup import BUSY, WARN, Child, Markup, badge, el, join
 from runup.console.decide.board import Board, BoardEntry
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
 from runup.fleet.decide.selection import SORTS, STATES, Selection, select
-from runup.fleet.decide.trend import ReportStep, summarize_days
+from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, count_risks
 from runup.report.report import SEVERITIES
 
@@ -129,8 +128,7 @@ def _cells(entry: BoardEntry, findings: Findings, now: datetime, max_age: timede
     return (result_badge, findings.source, findings.target, *numbers, age_text)
 
 
-# Reports and days that are shown, the newest; and notes about reports.
-_LINES = 200
+# Notes about reports that are shown.
 _NOTES = 20
 
 
@@ -145,7 +143,7 @@ def no_store_page(now: datetime, notes: Sequence[str], site: frame.Site = frame.
     return frame.whole_page("History", body, now=now, current_path="history", notes=notes, site=site)
 
 
-def history_page(
+def history(
     entries: Sequence[BoardEntry],
     cluster: str,
     now: datetime,
@@ -176,74 +174,27 @@ def history_page(
             "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
         )
     else:
-        body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
+        body = _of_cluster(ordered, cluster) if cluster else _of_fleet(ordered, weeks=weeks)
     return frame.whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
 
 
-def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
+def _of_fleet(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
     """Returns the sections of the whole fleet: one row a day, or a week if `weeks`."""
-    period_label = "Week of" if weeks else "Day"
-    lines = [
-        el(
-            "tr",
-            el("th", f"{day.day:%Y-%m-%d}", scope="row"),
-            el("td", str(day.clusters)),
-            el("td", badge(f"{day.failed} not evaluated", WARN) if day.failed else "0"),
-            el("td", str(day.applies)),
-            el("td", str(day.unknown)),
-            el("td", names_with_counts(day.new), class_="wide"),
-            el("td", names_with_counts(day.grown), class_="wide"),
-            el("td", names_with_counts(day.gone), class_="wide"),
-        )
-        for day in reversed(summarize_days(steps, weeks=weeks))
-    ]
-    heads = (period_label, "Clusters", "Not evaluated", "Apply", "Unknown", "New", "Grown", "Gone")
-    span = "week" if weeks else "day"
-    table = grid(
-        f"What the newest reports of each {span} come to, the newest first{_left_out_text(lines, f'{span}s')}",
-        heads,
-        lines[:_LINES],
-    )
     other_grouping_link = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
     names = sorted({step.cluster for step in steps})
     paths = ((name, frame.path_of(name).replace("/clusters/", "/history?cluster=", 1)) for name in names)
     clusters = (el("li", el("a", name, href=path)) for name, path in paths)
     return join(
         el("section", el("h1", "What came and went"), el("p", other_grouping_link), class_="card"),
-        long_section("All clusters", table),
+        history_page.fleet_sections(steps, weeks=weeks),
         el("section", el("h2", f"One cluster ({len(names)})"), el("nav", el("ul", *clusters), aria_label="Clusters")),
     )
 
 
-def _left_out_text(lines: Sequence[Markup], noun: str) -> str:
-    """Returns what a table says about lines that it does not have."""
-    return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
-
-
-def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
-    """Returns the sections of one cluster: one row a report, the newest first."""
-    lines = [
-        el(
-            "tr",
-            el("th", minute_text(step.observed), scope="row"),
-            el("td", step.target),
-            *(el("td", str(number) if step.completed else "") for number in (step.applies, step.unknown)),
-            el("td", new_risks_text(step), class_="wide"),
-            el("td", gone_risks_text(step), class_="wide"),
-        )
-        for step in reversed(steps)
-    ]
-    heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
-    cut_text = _left_out_text(lines, "reports")
-    table = grid(
-        f"{'Reports' if cut_text else 'Every report'} of this cluster, the newest first{cut_text}",
-        heads,
-        lines[:_LINES],
-    )
+def _of_cluster(steps: Sequence[ReportStep], cluster: str) -> Markup:
+    """Returns the sections of one cluster."""
     links = el(
         "p", el("a", "Its preflight", href=frame.path_of(cluster)), " ", el("a", "All clusters", href="/history")
     )
-    return join(
-        el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
-        long_section(f"Reports ({len(lines)})", table),
-    )
+    head = el("section", el("h1", f"What came and went: {cluster}"), links, class_="card")
+    return join(head, history_page.cluster_sections(steps))

@@ -23,27 +23,30 @@ _HEIGHT = 120
 
 
 class Column(NamedTuple):
-    """A column of a chart: its label, and a count for each series, from the bottom up."""
+    """A column of a chart: its label, and a count for each series, from the bottom up; none where nothing is known."""
 
     label: str
-    counts: tuple[int, ...]
+    counts: tuple[int, ...] | None
 
 
 def columns_chart(title: str, series: Sequence[tuple[str, str]], columns: Sequence[Column]) -> Markup:
     """Returns a chart of stacked columns; `series` are names with tones. Each column says its counts on hover."""
-    most = max((sum(column.counts) for column in columns), default=0)
+    most = max((sum(column.counts or ()) for column in columns), default=0)
     width = 100 / max(1, len(columns))
     drawn = []
     for place, column in enumerate(columns):
+        left, wide = place * width + width * 0.1, width * 0.8
+        if column.counts is None:
+            whole = _rect(left, wide, "shade", y="0", height=str(_HEIGHT))
+            drawn.append(el("g", el("title", f"{column.label}: unknown"), whole))
+            continue
         counts_text = ", ".join(f"{count} {name}" for (name, _), count in zip(series, column.counts, strict=True))
         parts, top = [el("title", f"{column.label}: {counts_text}")], float(_HEIGHT)
         for (_, tone), count in zip(series, column.counts, strict=True):
             height = count * _HEIGHT / max(1, most)
             top -= height
             if count:
-                parts.append(
-                    _rect(place * width + width * 0.1, width * 0.8, tone, y=f"{top:.1f}", height=f"{height:.1f}")
-                )
+                parts.append(_rect(left, wide, tone, y=f"{top:.1f}", height=f"{height:.1f}"))
         drawn.append(el("g", *parts))
     ends = columns if len(columns) < 2 else (columns[0], columns[-1])
     label = f"{title}: {len(columns)} columns, at most {most}"

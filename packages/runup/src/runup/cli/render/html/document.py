@@ -131,6 +131,7 @@ th { text-align: left; color: var(--faint); font-weight: 600; }
 tbody th { color: var(--text); font-weight: 400; }
 th, td { padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 tr:last-child > * { border-bottom: 0; }
+th.when { white-space: nowrap; }
 td.wide { overflow-wrap: anywhere; width: 40%; white-space: pre-wrap; }
 .scroll { overflow-x: auto; margin-top: 12px; }
 .card > .scroll:first-child { margin-top: 0; }
