@@ -93,6 +93,10 @@ def is_up(server: str) -> bool:
         pytest.param("kube_api_scope = module", (), 1, id="one for a module"),
         pytest.param("kube_api_scope = session", (), 1, id="one for the session"),
         pytest.param("kube_api_scope = session", ("-n", "2"), 2, id="one for each worker of a session"),
+        pytest.param(
+            "kube_api_scope = session\nkube_api_shared = true", ("-n", "2"), 1, id="one that the workers share"
+        ),
+        pytest.param("kube_api_scope = session\nkube_api_shared = true", (), 1, id="one to share, without workers"),
     ],
 )
 def test_which_tests_share_a_server(
@@ -109,6 +113,9 @@ def test_which_tests_share_a_server(
 @pytest.mark.parametrize(
     ("tests", "settings", "said"),
     [
+        pytest.param(
+            TWO, "kube_api_shared = true", "kube_api_shared needs kube_api_scope = session", id="shared by each test"
+        ),
         pytest.param(
             TWO, "kube_api_scope = forever", "choose one of function, class, module, package, session", id="scope"
         ),

@@ -7,8 +7,10 @@ standard library; a server is started only for a test that requests it.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 Scope = Literal["session", "package", "module", "class", "function"]
 KubeApiFactory = Callable[..., "AbstractContextManager[KubeApi]"]
 MARKER = "kube_api"
+# The folder of the server that the workers of pytest-xdist share.
+_SHARED = pytest.StashKey[Path]()
 _SCOPES: tuple[Scope, ...] = ("function", "class", "module", "package", "session")
 
 
@@ -27,11 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kube_api_crds", "folders of CustomResourceDefinitions that `kube_api` serves", "paths", [])
     parser.addini("kube_api_scope", f"scope of the fixture `kube_api`: {', '.join(_SCOPES)}", "string", "function")
     parser.addini("kube_api_node", "whether `kube_api` has a node on which pods are declared ready", "bool", False)
+    parser.addini("kube_api_shared", "whether all workers of pytest-xdist share the server of a session", "bool", False)
     parser.addini("kube_api_controllers", "whether controllers run next to the API server of `kube_api`", "bool", True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the marker."""
+    """Declares the marker. Raises UsageError for a shared server whose scope is not the session."""
+    if config.getini("kube_api_shared") and config.getini("kube_api_scope") != "session":
+        raise pytest.UsageError("kube_api_shared needs kube_api_scope = session")
     description = f"{MARKER}(crds=(), node=False, controllers=True): what the API server of this test's `kube_api` has"
     config.addinivalue_line("markers", description)
 
@@ -44,6 +51,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if marked is not None:
         problem = f"{marked.nodeid} has the marker {MARKER}, but kube_api_scope is {config.getini('kube_api_scope')}"
         raise pytest.UsageError(f"{problem}: use kube_api_factory there, or leave the scope at function")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Starts the shared server, in the process that starts the workers of pytest-xdist, and names it to each."""
+    config: pytest.Config = node.config
+    if not config.getini("kube_api_shared"):
+        return
+    if _SHARED not in config.stash:
+        from kubesandbox import testing
+
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kube_api-")))
+        config.stash[_SHARED] = folder
+        stack.enter_context(testing.kube_api(folder, **_settings(config)))
+    node.workerinput[MARKER] = str(config.stash[_SHARED])
+
+
+def _settings(config: pytest.Config) -> dict[str, Any]:
+    """Returns the arguments of a server that the settings ask for."""
+    return {
+        "crds": [config.rootpath / folder for folder in config.getini("kube_api_crds")],
+        "node": config.getini("kube_api_node"),
+        "controllers": config.getini("kube_api_controllers"),
+    }
 
 
 def _fixture_scope(fixture_name: str, config: pytest.Config) -> Scope:
@@ -75,13 +108,13 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
         """Starts a server; what is not given is as in the pytest configuration."""
         from kubesandbox import testing
 
-        folders = config.getini("kube_api_crds") if crds is None else crds
-        return testing.kube_api(
-            tmp_path_factory.mktemp("kube_api"),
-            crds=[config.rootpath / folder for folder in folders],
-            node=config.getini("kube_api_node") if node is None else node,
-            controllers=config.getini("kube_api_controllers") if controllers is None else controllers,
-        )
+        given = {
+            "crds": None if crds is None else [config.rootpath / folder for folder in crds],
+            "node": node,
+            "controllers": controllers,
+        }
+        chosen = _settings(config) | {name: value for name, value in given.items() if value is not None}
+        return testing.kube_api(tmp_path_factory.mktemp("kube_api"), **chosen)
 
     return start
 
@@ -106,6 +139,14 @@ def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -
     Each test has its own, or several share one by the setting `kube_api_scope`.
     """
     marker = request.node.get_closest_marker(MARKER)
+    shared = getattr(request.config, "workerinput", {}).get(MARKER)
+    if shared is not None:
+        from kubesandbox.testing import KubeApi
+
+        api = KubeApi(Path(shared))
+        yield api
+        api.close()
+        return
     options: dict[str, Any] = marker.kwargs if marker is not None else {}
     if marker is not None and marker.args:
         raise pytest.UsageError(f"the marker {MARKER} takes names: crds=[...], node=..., controllers=...")

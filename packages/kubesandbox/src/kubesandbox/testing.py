@@ -243,7 +243,9 @@ class KubeApi:
     def _write_private(self, name: str, data: bytes) -> Path:
         path = self.data / name
         path.touch(mode=0o600)
-        path.write_bytes(data)
+        # Other processes that use the server read the file, so it is written once.
+        if path.read_bytes() != data:
+            path.write_bytes(data)
         return path
 
 
