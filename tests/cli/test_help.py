@@ -76,7 +76,7 @@ def test_flags_of_upgrade_are_grouped_by_what_they_do(run: Run) -> None:
     """Checks come before updates, dangerous flags are together, and cluster flags come last."""
     shown = run("upgrade", "-h").out
     titles = re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE)
-    assert titles == ["Check first", "Update", "Go on in spite of", "Show", "Options", "Cluster", "Commands"]
+    assert titles == ["Check first", "Update", "Continue despite", "Show", "Options", "Cluster", "Commands"]
     parts = dict(zip(titles, re.split(r"^[A-Z][a-z ]+:$", shown, flags=re.MULTILINE)[1:], strict=True))
     where = {
         flag: title
@@ -85,7 +85,7 @@ def test_flags_of_upgrade_are_grouped_by_what_they_do(run: Run) -> None:
     }
     assert where["--mode"] == where["--clear-preflight"] == "Check first"
     assert where["--to"] == where["--clear"] == "Update"
-    assert where["--force"] == where["--allow-not-recommended"] == "Go on in spite of"
+    assert where["--force"] == where["--allow-not-recommended"] == "Continue despite"
     assert where["--kubeconfig"] == "Cluster"
     flags = {
         flag for param in root.commands.get("upgrade", _upgrade()).params for flag in param.opts if flag[:2] == "--"

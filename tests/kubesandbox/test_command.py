@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib
+import importlib.metadata
 import json
 import os
 import re
@@ -349,3 +350,18 @@ def test_has_a_program_of_its_name() -> None:
     package = tomllib.loads((Path(__file__).parents[2] / "packages/kubesandbox/pyproject.toml").read_text())
     module, _, name = package["project"]["scripts"]["kubesandbox"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (("help",), "usage: python -m kubesandbox "),
+        (("--help",), "usage: python -m kubesandbox "),
+        (("--version",), f"kubesandbox {importlib.metadata.version('kubesandbox')}\n"),
+    ],
+)
+def test_prints_help_and_version(words: tuple[str, ...], printed: str) -> None:
+    """The word `help` prints the same as `--help`, as in runup; no server is started."""
+    ran = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(printed)

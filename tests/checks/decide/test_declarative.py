@@ -255,7 +255,7 @@ def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result
         ),
         pytest.param(
             QUERY.replace("  promql:", "  for: x\n  promql:"),
-            "spec.for: 'x' is not one of the reads (there are none)",
+            "spec.for: 'x' is not one of the reads (it has no reads)",
             id="a query for each of nothing",
         ),
         pytest.param(

@@ -30,7 +30,7 @@ def _entry(version: str, image: str, state: str) -> dict[str, Any]:
 HISTORY = [_entry("5.0.3", NEW, "Partial"), _entry("5.0.0", OLD, "Completed")]
 UPDATING = {"desired": {"version": "5.0.3", "image": NEW}, "history": HISTORY, "observedGeneration": 99}
 BACK = {"architecture": "", "version": "5.0.0", "image": OLD, "force": False}
-GOES_ON = "The update to 5.0.3 has begun and continues. Go back: runup upgrade --to=5.0.0\n"
+GOES_ON = "The update to 5.0.3 has begun and continues. Revert it: runup upgrade --to=5.0.0\n"
 CLEARED = "Cleared the update field\n" + GOES_ON
 TAKEN_BACK = "Asking to go from 5.0.3, whose update has begun, back to 5.0.0\n"
 UNCHANGED = "nothing is sent"
@@ -185,7 +185,7 @@ ASKED: dict[str, tuple[dict[str, Any] | None, bool]] = {
 def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is reported wherever the spec does not ask for it."""
     asked, reported = ASKED[name]
-    text = "\nThe update to 5.0.3 continues, whatever else is requested. Go back: runup upgrade --to=5.0.0\n"
+    text = "\nThe update to 5.0.3 continues, whatever else is requested. Revert it: runup upgrade --to=5.0.0\n"
     assert upgrade_request.unshown_update(_cluster(asked)) == ((("out", text),) if reported else ())
     assert upgrade_request.unshown_update(_cluster(asked, history=[])) == ()
 

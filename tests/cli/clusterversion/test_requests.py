@@ -389,7 +389,7 @@ def _entry(*risks: dict[str, Any]) -> dict[str, Any]:
 
 
 OUTCOMES: dict[str, tuple[list[dict[str, Any]], int, str]] = {
-    "nothing found": ([], 0, "Verdict: nothing stands in the way of an update to 5.2.0."),
+    "nothing found": ([], 0, "Verdict: nothing blocks an update to 5.2.0."),
     "one applies": (
         [_entry(_risk("Bad", "True"))],
         2,
@@ -471,7 +471,7 @@ def test_accepting_while_waiting_is_no_replacement(run: Run, server: Server) -> 
     ran = waiting.ended()
     assert (ran.code, ran.out.splitlines()[-1]) == (
         0,
-        "Verdict: nothing stands in the way of an update to 5.2.0 (1 accepted).",
+        "Verdict: nothing blocks an update to 5.2.0 (1 accepted).",
     )
 
 

@@ -322,7 +322,7 @@ def test_leaving_says_that_the_preflight_goes_on(offered: Server) -> None:
     child = terminal(offered)
     child.expect_exact(LEAVE)
     child.sendintr()
-    child.expect_exact("The preflight of 5.2.0 goes on. See it with `runup upgrade`")
+    child.expect_exact("The preflight of 5.2.0 continues. See it with `runup upgrade`")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130

@@ -314,6 +314,6 @@ def test_whoever_leaves_is_told_what_goes_on(capfd: pytest.CaptureFixture[str]) 
     with pytest.raises(KeyboardInterrupt):
         played(Interrupted(ManualClock(), (0.0, None)))
     assert capfd.readouterr().err == (
-        "\nThe preflight of 5.2.0 goes on. See it with `runup upgrade`, end it with "
+        "\nThe preflight of 5.2.0 continues. See it with `runup upgrade`, end it with "
         "`runup upgrade --clear-preflight`.\n"
     )

@@ -198,7 +198,7 @@ def test_suppressions(plain: Path, run: Run, tmp_path: Path) -> None:
     file.write_text("suppressions:\n- {risk: '*', reason: known}\n")
     ran = run("preflight", "run", "--kubeconfig", plain, "--suppressions", file)
     assert ran.code == 0, ran.out
-    assert "nothing stands in the way of an update to 1.35.0" in ran.out
+    assert "nothing blocks an update to 1.35.0" in ran.out
 
 
 def test_a_dump_says_the_same(plain: Path, run: Run, tmp_path: Path) -> None:

@@ -83,6 +83,6 @@ def test_the_plan_of_one(run: Run) -> None:
     out = run("preflight", "run", "--dump", DUMPS / "eks", "--to", "1.34", "-o", "plan").out
     assert len(re.findall(r"\[ \] Find out what is unknown", out)) == 1
     nodes = out.partition("2. Nodes to 1.34")[2]
-    order = [nodes.index(words) for words in ("Pause Karpenter", "update-nodegroup-version", "Let Karpenter go on")]
+    order = [nodes.index(words) for words in ("Pause Karpenter", "update-nodegroup-version", "Resume Karpenter")]
     assert order == sorted(order)
     assert "Check again" not in out

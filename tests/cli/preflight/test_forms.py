@@ -280,7 +280,7 @@ def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
         "  Fix: Bring it back: `oc describe node m-1`.\n"
         "  - [ ] **ClusterOperatorDegraded-etcd** (critical, applies)\n"
         "  - [ ] **ClusterOperatorDegraded-kube-apiserver** (critical, applies)\n"
-        "\n1 check could not tell: the dump does not have all pods. Not fully checked: drains.\n"
+        "\n1 check has no result: the dump does not have all pods. Not fully checked: drains.\n"
         "Unknown: PodsUnknown."
     )
 

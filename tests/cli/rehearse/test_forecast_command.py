@@ -94,7 +94,7 @@ def test_a_cluster_without_nodes(run: Run, server: Server) -> None:
     server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "q/r@sha256:0"}})
     ran = run("upgrade", "forecast", "--kubeconfig", server.kubeconfig)
     assert (ran.code, ran.out) == (1, "")
-    assert "there are no nodes to drain: the cluster has none" in ran.err
+    assert "there are no nodes to drain: the cluster lists no nodes" in ran.err
 
 
 def test_the_history_of_a_dump(run: Run, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_long_card_may_go_over_to_the_next_page(count: int, long: str) -> None
 def test_the_head_of_a_preflights_page() -> None:
     """No line of what is not known."""
     text_ = read(shown()).text
-    assert "Nothing in the way Verdict: nothing stands in the way of an update to 5.2.0. All times" in text_
+    assert "Nothing in the way Verdict: nothing blocks an update to 5.2.0. All times" in text_
     checks = (ReportedCheck(name="a", result="Clear"), ReportedCheck(name="b", result="Applies"))
     text_ = read(shown(A, checks=checks, observed=samples.WHEN, image="q/i")).text
     assert "In the way 1 warning Checks 2 done Checked 2026-11-21 07:30 UTC Release image: q/i" in text_

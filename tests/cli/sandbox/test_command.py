@@ -111,7 +111,7 @@ def test_a_dump_is_named_from_where_one_stands(run: Run, tmp_path: Path, monkeyp
         (("start", "--scenario", "nonsense"), "nonsense"),
         (("reset",), "there is no sandbox in DIR; `runup sandbox start` makes one"),
         (("status", "-o", "xml"), "'xml' is not one of 'json', 'yaml'."),
-        (("logs", "nothing"), "no log of 'nothing' in DIR; there are none"),
+        (("logs", "nothing"), "no log of 'nothing' in DIR; it has no logs"),
     ],
 )
 def test_what_is_refused(words: tuple[str, ...], said: str, run: Run, tmp_path: Path) -> None:

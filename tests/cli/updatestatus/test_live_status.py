@@ -900,7 +900,7 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     assert clock.monotonic() - began == 122
     assert stream.getvalue() == (
         "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s "
-        "at most; an update goes on all the same.\n"
+        "at most; the update continues.\n"
     )
 
 

@@ -87,7 +87,7 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
     world.pass_time(600).report(cordoned("n1", "n2", "n3")).settle()
     world.pass_time(600).report(cordoned("n1", "n2", "n3"), heartbeat_time=world.now).settle()
     assert GROWN in world.message("PreflightCompleted")
-    assert shown_verdict(world).startswith("Verdict: nothing stands in the way of an update to 5.0.3 (1 accepted).")
+    assert shown_verdict(world).startswith("Verdict: nothing blocks an update to 5.0.3 (1 accepted).")
     assert GROWN in shown_verdict(world)
     history = stored_reports.read(world.observed.history)
     names = accepted(world.version, world.observed.acceptances.data if world.observed.acceptances else {}, world.now)

@@ -134,7 +134,7 @@ async def test_a_cluster_is_not_unknown_before_clusters_are_listed(console: Serv
     ("path", "says"),
     [
         pytest.param("/", "Preflights of 5 clusters", id="the fleet"),
-        pytest.param("/clusters/harbour", "What was found", id="a cluster"),
+        pytest.param("/clusters/harbour", "Findings", id="a cluster"),
         pytest.param(ISLAND, "Not evaluated yet", id="a cluster with a slash in its name"),
         pytest.param("/clusters/harbour/update", "harbour 1", id="an update"),
         pytest.param(f"{ISLAND}/update", "apps/island:6443/admin 1", id="an update, with a slash"),

@@ -100,4 +100,4 @@ def test_the_last_good_result_stays(misbehaving: Sandbox) -> None:
 def test_a_well_behaved_target_after_them(misbehaving: Sandbox) -> None:
     """After all that, an ordinary preflight works."""
     done = misbehaving.run("upgrade", "--preflight", "--to=5.1.0", "--wait")
-    assert (done.code, done.verdict) == (0, "Verdict: nothing stands in the way of an update to 5.1.0.")
+    assert (done.code, done.verdict) == (0, "Verdict: nothing blocks an update to 5.1.0.")

@@ -121,7 +121,7 @@ def test_who_asked(skip_level: Sandbox) -> None:
 def test_nothing_found(clean: Sandbox) -> None:
     """Exit code 0, and the condition says that nothing was found, as opposed to not looked at."""
     done = clean.run("upgrade", "--preflight", "--to=5.1.0", "--wait")
-    assert (done.code, done.verdict) == (0, "Verdict: nothing stands in the way of an update to 5.1.0.")
+    assert (done.code, done.verdict) == (0, "Verdict: nothing blocks an update to 5.1.0.")
     completed = find(clean.cluster_version().status.conditions, "PreflightCompleted")
     assert completed is not None
     assert (completed.status, completed.reason) == ("True", "NoRisksFound")
@@ -180,7 +180,7 @@ def test_leaving_with_ctrl_c(misbehaving: Sandbox) -> None:
     waiting.send_signal(signal.SIGINT)
     _, err = waiting.communicate(timeout=COMMAND_S)
     assert waiting.returncode == 130
-    assert "The preflight of 5.1.3 goes on." in err
+    assert "The preflight of 5.1.3 continues." in err
     assert "--clear-preflight" in err
     assert "Traceback" not in err
     assert (misbehaving.desired_update() or {})["mode"] == "Preflight"

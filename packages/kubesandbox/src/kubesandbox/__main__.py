@@ -59,7 +59,14 @@ def main() -> None:
     option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
     option("--stop-with-stdin", action="store_true",
            help="end when standard input is closed, for programs that start it")  # fmt: skip
-    arguments = parser.parse_args()
+    option("--version", action="store_true", help="print the version and exit")
+    # Like `runup help`; every option of this command begins with a dash.
+    arguments = parser.parse_args(["--help"] if sys.argv[1:] == ["help"] else None)
+    if arguments.version:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"kubesandbox {version('kubesandbox')}\n")
+        return
     # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop

@@ -64,7 +64,7 @@ def test_what_was_found_comes_first_and_what_is_accepted_last() -> None:
     html = page(samples.FOUND, samples.WHEN)
     headings = re.findall(r"<(h[1-6])>(.*?)</h", html)
     assert [text for level, text in headings if level == "h2"] == [
-        "What was found (5)",
+        "Findings (5)",
         "Unknown results (1)",
         "Accepted (2)",
         "Checks (4)",
@@ -104,9 +104,7 @@ def test_what_is_settled_is_not_coloured_as_if_it_were_not() -> None:
 @pytest.mark.parametrize(
     ("found", "badge", "said"),
     [
-        pytest.param(
-            samples.CLEAR, "Nothing in the way", "nothing stands in the way of an update to 5.2.0.", id="clear"
-        ),
+        pytest.param(samples.CLEAR, "Nothing in the way", "nothing blocks an update to 5.2.0.", id="clear"),
         pytest.param(samples.FAILED, "Could not run", "TargetUnsupported: 5.2.0 has no such command.", id="failed"),
         pytest.param(samples.RUNNING, "No result yet", "the preflight of 5.2.0 has no result yet.", id="running"),
         pytest.param(replace(samples.FOUND, risks=(samples.COMBINING,)), "Not all known", "1 unknown.", id="unknown"),
@@ -193,7 +191,7 @@ def test_what_is_missing_is_told_once() -> None:
         for name in ("UnmanagedPodsUnknown", "StuckTerminatingUnknown")
     ]
     text = shown(replace(samples.FOUND, risks=tuple(lacks), checks=(), of_dump=True)).text
-    said = "Unknown results (1) 2 checks could not tell: the dump does not have all pods, services. Not fully"
+    said = "Unknown results (1) 2 checks have no result: the dump does not have all pods, services. Not fully"
     assert said in text
     assert "UnmanagedPodsUnknown pods, services" in text
 

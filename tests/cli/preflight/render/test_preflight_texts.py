@@ -136,8 +136,8 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
 @pytest.mark.parametrize(
     ("one", "said"),
     [
-        (found(), "nothing stands in the way of an update to 5.2.0."),
-        (found(TAKEN), "nothing stands in the way of an update to 5.2.0 (1 accepted)."),
+        (found(), "nothing blocks an update to 5.2.0."),
+        (found(TAKEN), "nothing blocks an update to 5.2.0 (1 accepted)."),
         (failed("OOMKilled"), f"the preflight could not run. OOMKilled: It ended. {AGAIN}"),
         (failed("DeadlineExceeded", "Over!"), f"the preflight could not run. DeadlineExceeded: Over! {AGAIN}"),
         (failed("TargetUnsupported", "Is it?"), f"the preflight could not run. TargetUnsupported: Is it? {AGAIN}"),
@@ -167,7 +167,7 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(REPAIRS, guards=GUARDS), "1 describes what this may repair, but `--to` refuses while Failing=True, "
          "Invalid=True (`runup "
          "upgrade` says why). Continue anyway with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
-        (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
+        (found(TAKEN, waived=True), "nothing blocks an update to 5.2.0 (1 accepted). Its signature was "
          "waived (force): nobody vouches for the image that checked."),
         (found(A, phase=Phase.ENDED, pending_update="5.1.0"), "this preflight has ended; what it found may have "
          "changed since. Check again in place of the request to update to 5.1.0: "
@@ -507,7 +507,7 @@ def test_what_a_dump_lacks_is_collected_by_a_line_of_its_own() -> None:
     """Right below the sentence on it; the sentence names the kinds that most checks lack, and where all are named."""
     lacks = replace(UNSURE, lacking=("pods", "nodes", "services"))
     text = result(found(lacks, of_dump=True), Screen(80, 24), collect="runup dump collect d-collected")
-    said = "1 check could not tell: the dump does not have all nodes, pods, services. Not"
+    said = "1 check has no result: the dump does not have all nodes, pods, services. Not"
     assert f"{said}\nfully checked: admission, nodes, drains. Collect them (-v names all):\n" in text
     assert "names all):\n  runup dump collect d-collected\n" in text
 

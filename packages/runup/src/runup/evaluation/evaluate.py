@@ -24,7 +24,7 @@ from runup.facts.facts import Facts
 from runup.report.report import ID, Report
 
 LIVE = "the cluster"
-"""What a live cluster is called that is the only one."""
+"""The name of a single live cluster."""
 
 OutcomeOf = Callable[[Check, Snapshot, Context], CheckOutcome | None]
 

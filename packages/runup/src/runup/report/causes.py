@@ -327,7 +327,7 @@ def _parent_if_applying(family: str) -> ParentOf:
 
 _rule(
     "ClusterVersionUpdating",
-    source="docs/reference/upstream.md 4.7: an update that fails does not go on until the failure is over",
+    source="docs/reference/upstream.md 4.7: a failing update does not continue until the failure is over",
 )(_parent_if_applying("ClusterVersionFailing"))
 _rule(
     "UpdatePathNotOffered",
@@ -444,7 +444,7 @@ def _parent_by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | N
     return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
 
 
-@_rule(source="docs/decisions/0072 D38: what is about one object stands together")
+@_rule(source="docs/decisions/0072 D38: risks about one object are grouped")
 def _parent_by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     applies = _does_apply(risk)

@@ -281,7 +281,9 @@ def _check_report(report: Report) -> None:
         raise BadReport(f"the report has {len(report.steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
     for step in report.steps:
         if not VERSION.fullmatch(step.version):
-            raise BadReport(f"a step's version {_quote_beginning(step.version)} is none", reason="ReportInvalid")
+            raise BadReport(
+                f"a step's version {_quote_beginning(step.version)} is not a version", reason="ReportInvalid"
+            )
         if len(step.risks) > MAX_RISKS:
             raise BadReport(f"a step has {len(step.risks)} risks", reason="TooManyRisks")
         for name in step.risks:

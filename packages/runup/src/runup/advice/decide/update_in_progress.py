@@ -50,7 +50,7 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
         """The sentence on what can be done about it."""
         if self.is_way_back:
             return "Follow it: runup upgrade status"
-        return f"Go back: runup upgrade --to={self.back_to.version}" if self.may_go_back else self._no_way_back
+        return f"Revert it: runup upgrade --to={self.back_to.version}" if self.may_go_back else self._no_way_back
 
     @property
     def may_go_back(self) -> bool:

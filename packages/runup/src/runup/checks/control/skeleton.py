@@ -13,7 +13,7 @@ from runup.api.kinds import RESOURCES
 from runup.checks.decide.cases import UNCHANGED_MARK
 
 CHECK = """\
-# What goes wrong, in one line; who is to fix it. Try it: runup checks lint {file} && runup checks test {file}
+# What goes wrong, in one line; who must fix it. Try it: runup checks lint {file} && runup checks test {file}
 apiVersion: preflight.runup.dev/v1alpha1
 kind: PreflightCheck
 metadata:

@@ -262,7 +262,7 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     if len(reads) != len(spec.reads):
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
-        listed = names(sorted(reads)) or "there are none"
+        listed = names(sorted(reads)) or "it has no reads"
         raise _Problem("spec.for", f"{spec.for_!r} is not one of the reads ({listed})")
     _require_one_answer(spec)
     sources, targets = _parse_range(spec.sources, "spec.sources"), _parse_range(spec.targets, "spec.targets")

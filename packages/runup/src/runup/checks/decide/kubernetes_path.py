@@ -68,7 +68,7 @@ def step_plans(
                     if (first if whole else of_nodes)
                 )[:MAX_LINES],
                 after=tuple(
-                    f"Let {row['name']} go on: {row['after']}"
+                    f"Resume {row['name']}: {row['after']}"
                     for row, whole in zip(pauses, during_all_steps, strict=True)
                     if (last if whole else of_nodes)
                 )[:MAX_LINES],

@@ -161,7 +161,7 @@ def helm_check(manifests_read: Manifests) -> Check:
             severity="warning",
             fix="Upgrade to a chart that writes {them} in {replacement} before the update; later only "
             "`helm mapkubeapis "
-            "RELEASE` mends what is stored.",
+            "RELEASE` fixes the stored objects.",
         )
         yield from _addon_findings(
             manifests_read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails"

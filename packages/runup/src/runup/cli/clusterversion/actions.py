@@ -170,7 +170,7 @@ def wait(
             )
     except KeyboardInterrupt:
         version, image = requested_preflight(requested) or ("", "")
-        sys.stderr.write(f"\nThe preflight of {version or image} goes on. {upgrade_wait.LEFT}\n")
+        sys.stderr.write(f"\nThe preflight of {version or image} continues. {upgrade_wait.LEFT}\n")
         raise
 
 

@@ -92,7 +92,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
     sections=(
         ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),
         ("Update", ("to", "to_image", "to_latest", "to_multi_arch", "clear")),
-        ("Go on in spite of", _IN_SPITE_OF),
+        ("Continue despite", _IN_SPITE_OF),
         ("Show", ("include_not_recommended", "dump", "output")),
     ),
     invoke_without_command=True,

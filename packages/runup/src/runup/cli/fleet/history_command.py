@@ -34,7 +34,7 @@ def run(
     opened_store = stores.open_store(store, connection.config)
     names = opened_store.clusters()
     if cluster and cluster not in names:
-        stored_text = f"there are reports of {fleet_text.shorten_names(names, 200)}" if names else "it has none at all"
+        stored_text = f"there are reports of {fleet_text.shorten_names(names, 200)}" if names else "it has no reports"
         raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {stored_text}")
     if not names:
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")

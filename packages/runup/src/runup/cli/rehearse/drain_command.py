@@ -99,7 +99,7 @@ def drain(
     )
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift, surge=surge)
     if not cluster.nodes:
-        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster lists no nodes')}")
     result = simulate(cluster, settings, source.now or SystemClock().now())
     data = {**drain_data(result), "needsHelp": list(result.needs_help)}
     text = machine(data, output) if output else drain_text(result, whole=verbose)

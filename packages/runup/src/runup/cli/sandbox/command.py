@@ -215,7 +215,7 @@ def logs(component: str, follow: bool, data: str | None) -> int:
             n for n in sorted(logs_by_name) if component in n
         ]
         if not matching_names:
-            names = ", ".join(sorted(logs_by_name)) or "there are none"
+            names = ", ".join(sorted(logs_by_name)) or "it has no logs"
             click.echo(f"error: no log of {component!r} in {folder}; {names}", err=True)
             return 1
         print_log(logs_by_name[matching_names[-1]], follow=follow, clock=SystemClock())

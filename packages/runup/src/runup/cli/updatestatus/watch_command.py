@@ -36,10 +36,7 @@ PERIOD_S = 2.0
 IDLE_LINE_PERIOD_S = 300.0
 _IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
 _STILL = "Still not updating; waiting for an update to begin."
-_AWAY = (
-    "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; an update goes on all the "
-    "same."
-)
+_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the update continues."
 _BACK = "The API server answers again."
 _CURRENT = "The update status controller's report is current again."
 _LEFT = "Follow it again with `runup upgrade status --watch`."

@@ -45,7 +45,7 @@ class State(Enum):
     """The state of our request according to ClusterVersion."""
 
     WAITING = "not taken up yet"
-    GOING = "going on"
+    GOING = "in progress"
     DONE = "completed"
     HEALING = "failed, but tried again by itself"
     FAILED = "failed for good"

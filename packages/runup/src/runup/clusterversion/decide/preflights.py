@@ -228,7 +228,7 @@ def _plan_wanted(view: View, update: Update, target: Release) -> workload.Prefli
         text = f"the pods of the preflight before it are ending{workload.ending_text(case.view)}"
         pending = _before_start(case, "ReplacingTarget", text)
         return replace(pending, requeue_after_s=RECHECK.total_seconds())
-    return _before_start(case, "", "nothing is to be done")
+    return _before_start(case, "", "there is nothing to do")
 
 
 def _refuse_target(case: workload.PreflightCase) -> workload.Preflight:

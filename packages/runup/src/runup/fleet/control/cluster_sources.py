@@ -217,5 +217,5 @@ def _set_named(client: SyncClient, hub: str, name: str) -> ManagedClusterSet:
         return client.send(calls.get(ManagedClusterSet, name))
     except NotFound as error:
         names = [each.metadata.name for each in client.listing(ManagedClusterSet).items]
-        there = f"there is {', '.join(sorted(names))}" if names else "there is none"
+        there = f"there is {', '.join(sorted(names))}" if names else "it has no ManagedClusterSets"
         raise BadFleet(f"--clusterset {name}: the hub {hub} has no such ManagedClusterSet; {there}") from error

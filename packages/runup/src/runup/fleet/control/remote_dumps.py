@@ -24,7 +24,7 @@ from runup.dump.dump_limits import MAX_ENTRIES
 from runup.fleet.decide.members import BadFleet, Member
 
 MAX_BYTES = archive.MAX_BYTES
-"""What may be fetched of one dump; a packed must-gather without its logs is a hundredth of it."""
+"""The limit of one fetched dump; a packed must-gather without its logs has a hundredth of it."""
 _PIECE = 1024 * 1024
 # Files of one dump that are read at once, each in parts of so many bytes: a store answers a request in some 30 ms.
 _AT_ONCE, _PART = 16, 8 * 1024 * 1024

@@ -125,8 +125,8 @@ def _refusals_of_operator(cluster: Cluster, own_set: str, *, take_over: bool) ->
         )
     elif running:
         yield (
-            f"{running[0]} keeps this cluster's ClusterVersion, and two operators would fight over it. What works "
-            "beside it: `runup install update-status`, `runup install kernel-modules`, `runup preflight run`. To "
+            f"{running[0]} keeps this cluster's ClusterVersion, and two operators would fight over it. These work "
+            "next to it: `runup install update-status`, `runup install kernel-modules`, `runup preflight run`. To "
             f"replace it all the same: kubectl -n {running[0].namespace} scale deployment/{running[0].name} "
             "--replicas=0, then add --take-over"
         )

@@ -115,7 +115,7 @@ def _with_architecture(kernel: str, image: str, architecture: str) -> str:
     if name_architecture and architecture and name_architecture != architecture:
         raise Terminal(
             f"the driver toolkit {image} is for {name_architecture}, kernel {kernel}: "
-            f"the release has none for {architecture}",
+            f"the release has no driver toolkit for {architecture}",
             reason=REASON,
         )
     ending = ENDINGS.get(architecture, "")

@@ -198,7 +198,7 @@ def _applies_of_reported_risk(risk: ReportedRisk, checked: CheckedTarget) -> Con
     if risk.applies == "True":
         text = f"Risk identified during preflight check for {target} from {source}."
         return _applies_condition("True", reasons.VALIDATION, text)
-    text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
+    text = f"The preflight check for {target} from {source} could not determine whether {risk.name} applies"
     return _applies_condition("Unknown", reasons.PARTIAL, f"{text}: {risk.message}")
 
 

@@ -93,7 +93,9 @@ def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSo
     """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
     dump = read_dump(path, any_kubernetes=True, packs=True)
     _refuse_too_many(len(dump.objects), max_objects)
-    left_out = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
+    left_out = [
+        LeftOut("Secret", "a dump has no Secrets that may be copied; results that need their contents are unknown")
+    ]
     if dump.skipped:
         text = "Events, EndpointSlices, Leases and other kinds that say nothing about an update"
         left_out.append(LeftOut("other kinds", text, dump.skipped))

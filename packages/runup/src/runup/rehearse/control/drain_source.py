@@ -179,7 +179,7 @@ def forecast_of(
 
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
     if not cluster.nodes:
-        raise InputError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+        raise InputError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster lists no nodes')}")
     settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     least_s, most_s = node_s or (NODE_UPDATE_S, NODE_UPDATE_S)
     slow = simulate(cluster, replace(settings, node_update_s=most_s), now)

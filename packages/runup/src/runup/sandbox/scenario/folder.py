@@ -298,7 +298,7 @@ def _check(scenario: Scenario, file: Path) -> None:
         if version not in release_versions
     ]
     problems += [
-        f"{release.version} says how components behave, and its releases have none (components: true)"
+        f"{release.version} says how components behave, and its releases have no components (components: true)"
         for release in scenario.releases
         if release.components and not scenario.components
     ]

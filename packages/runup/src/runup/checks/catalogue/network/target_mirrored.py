@@ -84,10 +84,10 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
             fix="Mirror the target release first, and look at it there: `oc adm release info MIRROR@DIGEST`.",
         )
     else:
-        why = f"Image cluster blocks {names(mirrors)}" if mirrors else "there is none"
+        why = f"Image cluster blocks {names(mirrors)}" if mirrors else "no mirror exists"
         yield risk(
             NAME,
-            f"The target's image {repository} may be pulled from mirrors alone, and {why}.",
+            f"The target's image {repository} may only be pulled from mirrors, and {why}.",
             about,
             severity="critical",
             fix="Name a mirror that nodes may use with `oc edit imagedigestmirrorset NAME`, and mirror the release.",

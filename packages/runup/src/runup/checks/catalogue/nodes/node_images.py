@@ -126,7 +126,7 @@ def _of_cgroups(nodes: Sequence[Node], cgroups: Mapping[str, Any]) -> Findings:
     for node in nodes:
         by_version[cgroup_version(node)].append(node)
     if old := by_version[1]:
-        name = "an operating system that starts with cgroup v1 unless it was told otherwise"
+        name = "an operating system that starts with cgroup v1 by default"
         yield _image_finding(old, name, cgroups["last"], cgroups)
     if unlisted := by_version[None]:
         images = names(sorted({node.status.node_info.os_image or "no operating system" for node in unlisted}))

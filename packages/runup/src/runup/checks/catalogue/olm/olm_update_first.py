@@ -152,7 +152,7 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
     if len(orphans) < len(subs):
         fixes.append(
             "Change the Subscription's channel to one that has a version for the target, and let it update first; "
-            "where there is none, plan without the operator."
+            "if there is no such channel, plan without the operator."
         )
     yield risk(
         NAME,

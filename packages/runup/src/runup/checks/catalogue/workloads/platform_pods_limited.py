@@ -2,7 +2,7 @@
 
 Applies when a namespace of the platform has a LimitRange, and the next pods of a workload there exceed its maximum,
 fall below its minimum, lack a required value, or request more than the limit that it sets by default (critical). It
-also applies when the LimitRange sets a limit of cpu or memory for containers that have none (warning). Its defaults are
+also applies when the LimitRange sets a limit of cpu or memory for containers without one (warning). Its defaults are
 applied to the pod templates first. Deployments, DaemonSets and StatefulSets are evaluated, limits of type Container and
 Pod.
 

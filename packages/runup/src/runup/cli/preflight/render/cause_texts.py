@@ -223,7 +223,8 @@ def missing_text(missing: Missing[Risk], *, of_dump: bool, named_count: int = _M
         listed = ", ".join(kinds)
     lacks = f"the dump does not have all {listed}" if of_dump else f"not all {listed} could be read"
     checks = count(len(missing.risks), "check")
-    return f"{checks} could not tell: {lacks}. Not fully checked: {', '.join(missing.subjects)}."
+    have = "has" if len(missing.risks) == 1 else "have"
+    return f"{checks} {have} no result: {lacks}. Not fully checked: {', '.join(missing.subjects)}."
 
 
 def short_kinds(kinds: Sequence[str]) -> list[str]:

@@ -67,7 +67,7 @@ def explain_risk(
     if not by_target and not page:
         names, text = known_risk_names(cluster), f"no update of this cluster has a risk {quote_go(name)}"
         similar = get_close_matches(name, names, 1) or get_close_matches(name, documented, 1, cutoff=0.8)
-        known = f"there are {', '.join(names)}" if names else "there are none"
+        known = f"there are {', '.join(names)}" if names else "there are no risks"
         raise CommandError(f"{text}; did you mean {quote_go(similar[0])}?" if similar else f"{text}; {known}")
     return Explanation(name, tuple(by_target), page, not_asked=_no_report(history))
 

@@ -218,10 +218,7 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         aside = f" ({accepted} accepted)" if accepted else ""
         if findings.manifests:
             return (f"Verdict: {findings.target} serves every object that was evaluated{aside}.",)
-        return (
-            "Verdict: nothing stands in the way of an update to "
-            f"{findings.target}{aside}.{_waived_and_grown_text(findings)}",
-        )
+        return (f"Verdict: nothing blocks an update to {findings.target}{aside}.{_waived_and_grown_text(findings)}",)
     if not any(risk.open for risk in findings.risks):
         # Only the state of the cluster keeps `--to` from asking for the update.
         conditions = ", ".join(f"{guard.type}=True" for guard in findings.guards)

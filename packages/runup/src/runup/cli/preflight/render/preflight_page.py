@@ -139,7 +139,7 @@ def page_body(
         ),
         steps if finding_texts.steps_on(findings) else None,
         _titled_section(
-            "What was found",
+            "Findings",
             [card(cause, number) for number, cause in enumerate(most_severe_first(report.applying), 1)],
             note=_ORDER if len(report.applying) > 1 else "",
         ),

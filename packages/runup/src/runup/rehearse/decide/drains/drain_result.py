@@ -272,7 +272,7 @@ def assumptions(
         )
     if never_ready:
         workloads = count(never_ready, "workload")
-        assumed.append(f"{workloads} without a ready pod will have none elsewhere either")
+        assumed.append(f"{workloads} without a ready pod get no ready pod elsewhere either")
     return tuple(assumed)
 
 
