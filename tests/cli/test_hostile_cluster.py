@@ -218,6 +218,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("operator", "--image", "i@sha256:" + "a" * 64, "--dry-run=server"),
         ("kernel-modules", "--image", "i:1", "--namespace", EVIL, "--dry-run=server"),
         ("update-status", "--image", "i:1", "--prometheus", EVIL),
+        ("update-policy", "--image", "i:1", "--namespace", EVIL),
         (EVIL,),
     ),
     "uninstall": (("update-status",), ("operator", "--namespace", EVIL, "--dry-run=server"), (EVIL,)),

@@ -26,6 +26,7 @@ OWN = "quay.example/release@sha256:" + "1" * 64
         pytest.param(["start", f"--release-image={OWN}", "--node-name=node-1"], id="the managing operator"),
         pytest.param(["preflight", "--report={folder}/report", "--release-dir={folder}"], id="a target"),
         pytest.param(["update-status-controller"], id="the update status controller"),
+        pytest.param(["update-policy-controller"], id="the update policy controller"),
     ],
 )
 async def test_a_stop_while_it_starts(tmp_path: Path, words: list[str]) -> None:

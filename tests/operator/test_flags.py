@@ -298,6 +298,7 @@ def test_a_process_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (("start", *NEEDED, "--lease=1,2,3"), "--lease 1,2,3: three falling numbers"),
         (("update-status-controller", "--mock-now=soon"), "--mock-now soon: Invalid isoformat"),
+        (("update-policy-controller", "--node-minutes=x"), "--node-minutes"),
         (("kernel-module-preflight", "--tls-min-version=1"), "--tls-min-version 1: give one of VersionTLS"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
@@ -314,7 +315,12 @@ def test_a_command_ends_with_the_code_of_its_process(
 
 @pytest.mark.parametrize(
     "words",
-    [("start", *NEEDED, "--listen="), ("update-status-controller",), ("kernel-module-preflight",)],
+    [
+        ("start", *NEEDED, "--listen="),
+        ("update-status-controller",),
+        ("update-policy-controller",),
+        ("kernel-module-preflight",),
+    ],
     ids=lambda words: words[0],
 )
 def test_a_kubeconfig_that_is_not_there_ends_a_process(
