@@ -25,7 +25,7 @@ def node(**fields: Any) -> JSON:
     """A node whose kubelet reported at that time."""
     made = node_json(kubelet="v1.34.2")
     for condition in made["status"]["conditions"]:
-        condition |= fields
+        condition |= {"lastTransitionTime": "2025-01-01T00:00:00Z", **fields}
     return made
 
 
@@ -61,6 +61,14 @@ EVENT = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespa
             (node(lastHeartbeatTime=HEARTBEAT), {**EVENT, "lastTimestamp": "2024-01-01T00:00:00Z"}),
             HEARTBEAT,
             id="the newest of several",
+        ),
+        pytest.param(
+            (
+                node(lastHeartbeatTime="2025-10-24T07:00:00Z"),
+                {**node(lastTransitionTime=HEARTBEAT), "metadata": {"name": "changed"}},
+            ),
+            HEARTBEAT,
+            id="a condition that changed later",
         ),
     ],
 )

@@ -75,26 +75,48 @@ def newest_transition(objects: Iterable[JSON]) -> datetime | None:
 class Evidence:
     """The newest time at which somebody wrote one of the objects of a dump, which was made then or later.
 
-    It counts heartbeats of nodes, renewals of Leases, Events, and writes in managed fields.
+    It counts heartbeats of nodes, renewals of Leases, Events, and writes in managed fields. Changes, which may be long
+    past, show only that the dump is not older: of conditions, taints and containers.
     """
 
     def __init__(self) -> None:
-        self._newest = ""
+        self._newest = self._newest_change = ""
 
     def add(self, obj: JSON) -> None:
         """Takes the times of an object into account."""
         for text in _times_of(obj):
-            # RFC 3339 in UTC sorts as text; up to the second, since fractions have no fixed length.
-            if isinstance(text, str) and text[:_SECONDS] > self._newest[:_SECONDS] and _parse_time(text):
-                self._newest = text
+            self._newest = _newer(text, self._newest)
+        for text in _changes_of(obj):
+            self._newest_change = _newer(text, self._newest_change)
 
     @property
     def time(self) -> datetime | None:
         """The newest time, None if the objects have none."""
         return _parse_time(self._newest)
 
+    @property
+    def newest_change(self) -> datetime | None:
+        """The newest time of a change, None if the objects have none."""
+        return _parse_time(self._newest_change)
+
 
 _SECONDS = len("2026-01-14T09:30:00")
+
+
+def _newer(text: object, newest: str) -> str:
+    # RFC 3339 in UTC sorts as text; up to the second, since fractions have no fixed length.
+    return text if isinstance(text, str) and text[:_SECONDS] > newest[:_SECONDS] and _parse_time(text) else newest
+
+
+def _changes_of(obj: JSON) -> Iterator[object]:
+    status = mapping(obj, "status")
+    for condition in mappings(status, "conditions"):
+        yield condition.get("lastTransitionTime")
+    for taint in mappings(mapping(obj, "spec"), "taints"):
+        yield taint.get("timeAdded")
+    for container in mappings(status, "containerStatuses"):
+        yield mapping(mapping(container, "state"), "running").get("startedAt")
+        yield mapping(mapping(container, "lastState"), "terminated").get("finishedAt")
 
 
 def _times_of(obj: JSON) -> Iterator[object]:

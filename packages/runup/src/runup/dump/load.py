@@ -63,7 +63,8 @@ class Dump:
     """A dump as read.
 
     `plurals` has the resource of every (group, kind) in it. `now` is the recorded time of the dump; `evidence` is the
-    newest time in its objects, if no time is recorded. `cluster_version_file` is the file that has the ClusterVersion.
+    newest time in its objects, if no time is recorded, and `newest_change` the time before which they cannot have been
+    read. `cluster_version_file` is the file that has the ClusterVersion.
     `alerts` is Prometheus' answer in a must-gather, None without one; `alerts_problem`: why it cannot be read.
     """
 
@@ -76,6 +77,7 @@ class Dump:
     skipped: int = 0
     now: datetime | None = None
     evidence: datetime | None = None
+    newest_change: datetime | None = None
     cluster_version_file: str = ""
     kubernetes: clusters.KubernetesVersion = field(default_factory=clusters.KubernetesVersion)
     alerts: Any = None
@@ -193,6 +195,7 @@ def load(
         skipped=skipped,
         now=recorded,
         evidence=evidence.time,
+        newest_change=evidence.newest_change,
         cluster_version_file=cluster_version_file,
     )
     if layout.style == "inspect":
@@ -247,12 +250,12 @@ def time_of_dump(dump: Dump) -> datetime | None:
     """Returns the dump's own time, None if it shows none.
 
     This is when it was gathered. If that is not recorded, it is just after the newest transition of a cluster with a
-    ClusterVersion, as in `oc`, or the newest time in its objects if that is later.
+    ClusterVersion, as in `oc`, or the newest time in its objects if that is later; and not before their newest change.
     """
     if dump.now is not None:
         return dump.now
-    times = (dump_time.newest_transition(dump.objects), dump.evidence)
-    return max((time for time in times if time is not None), default=None)
+    times = [time for time in (dump_time.newest_transition(dump.objects), dump.evidence) if time is not None]
+    return max(times if dump.newest_change is None else [*times, dump.newest_change]) if times else None
 
 
 def time_of_unusable(path: Path, now: datetime) -> datetime:
