@@ -1,6 +1,6 @@
 """Determines whether the files of a dump come from one cluster: objects of two clusters may have the same names.
 
-A cluster is identified by the id in its ClusterVersion, or by the uid of its namespace kube-system if it has none.
+A cluster is identified by the id in its ClusterVersion, or by the uid of its namespace kube-system if it lacks one.
 """
 
 from __future__ import annotations
