@@ -120,8 +120,11 @@ class ApiServer:
         await self.store.open()
         try:
             self._app = self._build_app()
-            for obj in initial_objects.initial_objects():
-                await self._create_own_object(obj)
+            # Together, so that the store commits them in a few transactions; namespaces first, as others are in them.
+            own = initial_objects.initial_objects()
+            for namespaces in (True, False):
+                chosen = [obj for obj in own if (obj["kind"] == "Namespace") is namespaces]
+                await asyncio.gather(*map(self._create_own_object, chosen))
             await self._start_listening(ca)
         except BaseException:
             await self.store.close()
