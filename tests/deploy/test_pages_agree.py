@@ -73,6 +73,7 @@ NO_REASON = {
 
 # Which test types a page's commands; of the others, why none does. tools/check_docs.py looks at the flags of all.
 TYPED_BY = {
+    "how-to/kubesandbox-languages.md": "tests/kubesandbox/test_languages.py",
     "how-to/air-gapped.md": "tests/install/test_pages_of_files.py",
     "how-to/backup.md": "tests/install/test_pages.py",
     "how-to/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
