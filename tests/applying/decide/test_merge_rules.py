@@ -183,6 +183,11 @@ def by(fields: dict[str, Any], manager: str = "somebody", subresource: str = "",
             True,
             id="what goes, within an entry of ours",
         ),
+        pytest.param(
+            by({"f:template": {"f:spec": {"f:securityContext": {"f:fsGroup": {}}}}}),
+            True,
+            id="a field of a struct that goes whole",
+        ),
     ],
 )
 def test_which_writes_are_looked_at(entry: ManagedFields, concerns: bool) -> None:

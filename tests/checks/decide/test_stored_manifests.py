@@ -162,3 +162,15 @@ def test_the_way_out_names_the_replacement(manifest: Manifest, replacement: str)
     update = replace(context("1.35.0", "1.36.0", "1.36.0"), cluster=ClusterKind.KUBERNETES)
     (finding,) = run_check(file_check(Manifests((manifest,))), Snapshot(), update).findings
     assert replacement in finding.remediation
+
+
+@pytest.mark.parametrize(
+    ("manifests", "fix"),
+    [((BUDGET,), "Write it in policy/v1:"), ((BUDGET, replace(BUDGET, name="other")), "Write them in policy/v1:")],
+    ids=["one", "two"],
+)
+def test_the_way_out_counts_the_manifests(manifests: tuple[Manifest, ...], fix: str) -> None:
+    """One manifest is "it", several are "them"."""
+    update = replace(context("1.35.0", "1.36.0", "1.36.0"), cluster=ClusterKind.KUBERNETES)
+    (finding,) = run_check(file_check(Manifests(manifests)), Snapshot(), update).findings
+    assert finding.remediation.startswith(fix)
