@@ -50,7 +50,9 @@ _TIMES = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
     help="Time limit of a drain.",
 )
 @click.option("--force/--no-force", default=None, help="Whether pods without an owner are evicted, too.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="Output format for programs, or a web page."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Every row.")
 @connection_options
 @click.pass_context
@@ -101,8 +103,16 @@ def drain(
     if not cluster.nodes:
         raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster lists no nodes')}")
     result = simulate(cluster, settings, source.now or SystemClock().now())
-    data = {**drain_data(result), "needsHelp": list(result.needs_help)}
-    text = machine(data, output) if output else drain_text(result, whole=verbose)
+    if output == "html":
+        from runup.cli.rehearse import drain_page
+
+        end = result.started + timedelta(seconds=result.duration_s)
+        windows = tuple(settings.window.spans(result.started, end)) if settings.window else ()
+        text = drain_page.page("Simulated drains", drain_summary(result), result, windows)
+    elif output:
+        text = machine({**drain_data(result), "needsHelp": list(result.needs_help)}, output)
+    else:
+        text = drain_text(result, whole=verbose)
     write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
     return exit_code(result)
 
@@ -154,21 +164,25 @@ _BAR_WIDTH = 24
 _MAX_RIVALS = 3
 
 
-def drain_text(result: DrainResult, *, whole: bool = False) -> str:
-    """Returns the text: timeline by pool, blocked evictions, unschedulable pods, outages, critical path, unknowns."""
+def drain_summary(result: DrainResult) -> list[str]:
+    """Returns the sentences about all drains: whether they need help, and how long they take."""
     from runup.rehearse.decide.drains.drain_result import without_help
 
-    summary = "No node is drained.\n"
-    if result.nodes:
-        nodes = count(len(result.nodes), "node")
-        end = result.started + timedelta(seconds=result.duration_s)
-        drains, why = f"The drains of {nodes}", without_help(result.needs_help)
-        summary = _wrapped_text(f"{drains} do {why}.") if why else ""
-        summary += _wrapped_text(
-            f"{'With that help they' if why else drains} take {duration_text(result.duration_s)}, from "
-            f"{timestamp(result.started)} to {timestamp(end)}; {_pod_count(result.evicted)} "
-            f"{'is' if result.evicted == 1 else 'are'} evicted."
-        )
+    if not result.nodes:
+        return ["No node is drained."]
+    end = result.started + timedelta(seconds=result.duration_s)
+    drains, why = f"The drains of {count(len(result.nodes), 'node')}", without_help(result.needs_help)
+    takes = (
+        f"{'With that help they' if why else drains} take {duration_text(result.duration_s)}, from "
+        f"{timestamp(result.started)} to {timestamp(end)}; {_pod_count(result.evicted)} "
+        f"{'is' if result.evicted == 1 else 'are'} evicted."
+    )
+    return [f"{drains} do {why}.", takes] if why else [takes]
+
+
+def drain_text(result: DrainResult, *, whole: bool = False) -> str:
+    """Returns the text: timeline by pool, blocked evictions, unschedulable pods, outages, critical path, unknowns."""
+    summary = "".join(map(_wrapped_text, drain_summary(result)))
     titled_rows: dict[str, list[str]] = {
         "Cannot be evicted; somebody has to delete them": [
             f"{node.node}: pod {blocked.pod}: {blocked.why}"

@@ -34,7 +34,9 @@ _MOST_MINUTES = 24 * 60
 @click.option(
     "--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update shows it."
 )
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="Output format for programs, or a web page."
+)
 @connection_options
 @click.pass_context
 def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_minutes: str, output: str | None) -> int:
@@ -73,7 +75,16 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
             control_plane = result.parts[0]
             alone = update_forecast.fit_into_window(control_plane.range, window, guessed=control_plane.guessed)
     code = exit_code(result, fit)
-    if output:
+    if output == "html":
+        from runup.cli.rehearse import drain_page
+
+        sentences = forecast_text(result, fit, zone, alone).split("\n\n")[0].splitlines()
+        parts = [f"{part.name}: {range_text(part.range)}; {'; '.join(part.sources)}" for part in result.parts]
+        unknown = [f"Not in it, or not known: {reason}" for reason in result.unknown]
+        windows = ((fit.opens, fit.closes),) if fit is not None else ()
+        summary = [" ".join(sentences), *parts, *unknown, "The chart has the slowest drains that are reckoned with."]
+        text = drain_page.page("Forecast of an update", summary, slow, windows)
+    elif output:
         text = machine({**forecast_data(result, fit, alone, code), **progress_data(under_way)}, output)
     else:
         text = forecast_text(result, fit, zone, alone) + progress_text(under_way)

@@ -162,6 +162,8 @@ svg .fill-bad { fill: var(--bad); } svg .fill-idle { fill: var(--idle); } svg .f
   overflow: hidden; font-weight: 400; }
 .matrix td { padding-right: 8px; white-space: nowrap; }
 .matrix th.group { font-weight: 600; padding-top: 14px; }
+.tip { display: none; font-size: .84rem; overflow-wrap: anywhere; }
+.reason:hover .tip, .reason:focus .tip { display: block; }
 .chart { margin: 0 0 16px; }
 .chart figcaption { font-weight: 600; margin: 0 0 4px; }
 .columns { display: block; margin: 6px 0 2px; border-bottom: 1px solid var(--faint); }
@@ -172,7 +174,7 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   dl.rows { grid-template-columns: 1fr; gap: 0; }
   dl.rows dd { margin: 0 0 8px; }
   .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
-  .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
+  .time .lane, .time .axis, .time .reason { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
 }
 @media screen and (max-width: 640px) {
   .matrix, .matrix caption, .matrix tbody, .matrix tr, .matrix tbody th, .matrix td { display: block; }
@@ -202,5 +204,6 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   dl.rows ul { columns: 200px 3; }
   details::details-content { content-visibility: visible; height: auto; }
   summary, .about, button.copy { display: none; }
+  .tip { display: block; }
 }
 """

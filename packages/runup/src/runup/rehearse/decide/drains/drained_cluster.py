@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
@@ -45,6 +45,16 @@ class Window:
             hour=self.opens.hour, minute=self.opens.minute, second=self.opens.second, microsecond=0
         )
         return opening if opening > moment else opening + timedelta(days=1)
+
+    def spans(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+        """Yields when the window opens and closes, each time that is not over at `start` and begins before `end`."""
+        day = start.date() - timedelta(days=1)
+        while day <= end.date():
+            opens = datetime.combine(day, self.opens, start.tzinfo)
+            closes = datetime.combine(day + timedelta(days=self.closes <= self.opens), self.closes, start.tzinfo)
+            if closes > start and opens < end:
+                yield opens, closes
+            day += timedelta(days=1)
 
 
 NODE_UPDATE_S = 600
