@@ -77,6 +77,6 @@ def test_writes_the_events_that_a_reader_uses(events: list[JSON], names: list[st
 
 
 def test_writes_a_limited_number_of_events() -> None:
-    """The newest of them."""
+    """Only the newest are written."""
     names = collected(*(event(f"e-{number}", number / 100) for number in range(EVENTS_AT_MOST + 10)))
     assert (len(names), names[0], names[-1]) == (EVENTS_AT_MOST, "e-0", f"e-{EVENTS_AT_MOST - 1}")

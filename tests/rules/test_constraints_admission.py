@@ -289,7 +289,7 @@ def test_the_most_restrictive_ones_are_taken_even_if_they_change_the_pod() -> No
     ],
 )
 def test_restricted_and_its_second_version(asked: JSON, expected: list[bool]) -> None:
-    """The pods of TestRestrictedMessage."""
+    """The rows are the pods of TestRestrictedMessage."""
     second = constraints(EXACT, "restricted-v2", allowPrivilegeEscalation=False)
     assert [admits(each, asked, NAMESPACE) for each in (constraints(EXACT, "restricted"), second)] == expected
 

@@ -140,7 +140,7 @@ def test_the_forecast_reports_before_an_update_what_will_stall_it(state: str) ->
 
 
 def test_a_forecast_is_unchanged_if_nothing_holds_the_update_up() -> None:
-    """Before an update, and while one moves."""
+    """This holds before an update, and during one that makes progress."""
     for snapshot in (updating(**done()), updating()):
         assert with_holdups(KNOWN, holdups(snapshot, NOW)) == KNOWN
 

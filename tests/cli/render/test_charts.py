@@ -32,7 +32,7 @@ START = datetime(2026, 11, 30, 22, tzinfo=UTC)
     ],
 )
 def test_draws_columns(columns: list[Column], rects: list[tuple[str, ...]]) -> None:
-    """In percent of the width and pixels of the height."""
+    """Widths are percentages, and heights are pixels."""
     chart = columns_chart("Risks", SERIES, columns)
     drawn = r'<rect class="fill-(\w+)" x="([\d.]+%)" width="([\d.]+%)" y="([\d.]+)" height="([\d.]+)">'
     assert re.findall(drawn, chart) == rects

@@ -74,7 +74,7 @@ def test_groups_by_label() -> None:
 
 
 def test_names_what_it_ignores() -> None:
-    """With the values that there are."""
+    """The problem lists the valid values."""
     assert selection_of({"severity": "grave", "other": "x"}, ()).problems == (
         "severity=grave is not known and was ignored; use one of critical, warning, info",
     )

@@ -99,7 +99,7 @@ def test_an_update_that_has_begun_has_no_gates() -> None:
 
 
 def test_counts_runs_that_end() -> None:
-    """Once each, and only those that ended while this process led; a failed one is shown until it is acknowledged."""
+    """Each counts once, if it ended while this process led; a failed one is shown until it is acknowledged."""
     metrics = Metrics()
     assert value(metrics, "runs_total", outcome="WithdrawnBefore") == 0
     old = run("Done", "Succeeded", name="old")

@@ -93,7 +93,7 @@ def test_24_kinds_that_are_not_known(optional: bool, listed: JSON, unknown: bool
 
 
 def test_24_what_was_not_read_is_unknown() -> None:
-    """For example of a dump."""
+    """A kind that a dump does not have is an example."""
     assert evaluate_expressions([expression()], {}, NOW).unknown == ("backup: backups.example.com: it was not read",)
 
 

@@ -61,7 +61,7 @@ class Sign(Wire, frozen=True, kw_only=True):
 
 
 class KernelMapping(Wire, frozen=True, kw_only=True):
-    """The image for some kernels: exactly one of `literal` and `regexp` is set; None is the container's own."""
+    """The image for some kernels: exactly one of `literal` and `regexp` is set; None means that of the container."""
 
     literal: str = ""
     regexp: str = ""

@@ -89,7 +89,7 @@ class Dump:
 
     @property
     def has_cluster_version(self) -> bool:
-        """Returns whether the cluster has one; only a reader that takes any Kubernetes gets a dump without."""
+        """Returns whether the cluster has a ClusterVersion; only readers of any Kubernetes get dumps without one."""
         return self.one("config.openshift.io", "ClusterVersion", "version") is not None
 
     @property

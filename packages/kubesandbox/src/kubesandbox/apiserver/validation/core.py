@@ -162,7 +162,7 @@ _LIMIT_TYPES = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
 
 
 def quota_faults(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a ResourceQuota: names and amounts, and scopes, which stay."""
+    """Yields the faults of a ResourceQuota: names, amounts, and scopes, which are immutable."""
     spec = obj.get("spec") or {}
     for name, amount in sorted((spec.get("hard") or {}).items()):
         path = f"spec.hard[{name}]"

@@ -134,7 +134,7 @@ def file_check(manifests_read: Manifests, contents: ContentFindings = lambda _ma
 def helm_checks(manifests_read: Manifests, *, is_required: bool = False) -> tuple[Check, ...]:
     """Returns the check of the releases that Helm keeps in the cluster, if any were found.
 
-    If it `is_required`, it is there without releases, too, and a missing right makes it Unknown.
+    If it `is_required`, the check also exists without releases, and a missing right makes it Unknown.
     """
     if is_required:
         problems = (*manifests_read.problems, *manifests_read.forbidden)

@@ -40,5 +40,5 @@ def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[Repor
 
 
 def minor_or_major(context: Context) -> bool:
-    """Returns whether the update leaves the minor version: checks of such updates alone are skipped for a patch."""
+    """Returns whether the update changes the minor version; checks for such updates are skipped for a patch."""
     return is_minor_or_major(context.source, context.target)

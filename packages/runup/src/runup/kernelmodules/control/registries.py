@@ -44,7 +44,7 @@ UNKNOWN = (
 async def service_networks(client: Client, notes: list[str]) -> tuple[Network, ...]:
     """Returns the networks of the Services of `client`'s cluster.
 
-    If they are not known: in a cluster, all private networks, with a note in `notes`; outside of one, none.
+    If they are unknown, returns all private networks in a cluster, with a note in `notes`, and none outside of one.
     """
     networks: list[Network] = []
     with suppress(KubeError):

@@ -55,7 +55,7 @@ class ClusterRun:
         apply_all(self._client, (cluster_run.namespace_object(), *cluster_run.objects(self._run)))
 
     def follow(self) -> Progress:
-        """Returns the end: a report, or why it is missing. Raises KubeError if the server refuses to be asked."""
+        """Returns the report, or why it is missing. Raises KubeError if the server refuses the requests."""
         began, events_told = self._clock.monotonic(), set[str]()
         waited = Progress(state="waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:

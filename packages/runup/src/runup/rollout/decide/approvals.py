@@ -55,7 +55,7 @@ def why_unverified(policy: JSON | None, binding: JSON | None) -> str:
 
 
 def verified_since(policy: JSON, binding: JSON) -> datetime:
-    """Returns since when both objects are as they are. An older approval may have been created without them."""
+    """Returns the time of the last change of both objects. An older approval may have been created without them."""
     times = [datetime.min.replace(tzinfo=UTC)]
     for metadata in (policy.get("metadata") or {}, binding.get("metadata") or {}):
         stamps = [metadata.get("creationTimestamp")]

@@ -94,9 +94,9 @@ def _rank(order: tuple[str, ...], value: str) -> int:
 class NodeState(NodeSummary, frozen=True, kw_only=True):
     """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains.
 
-    `drain_begun` is when the node was cordoned for this update, None if that is unknown; `ready_since` is
-    when its condition Ready changed last. `desired` is the MachineConfig that it should have. `takes_place`: it uses up
-    a part of its pool's maxUnavailable; `held` is what to do where a controller keeps it cordoned.
+    `drain_begun` is when the node was cordoned for this update, None if that is unknown; `ready_since` is when its
+    condition Ready changed last. `desired` is the MachineConfig that it should have. `takes_place`: it counts towards
+    its pool's maxUnavailable; `held` is the remedy if a controller keeps it cordoned.
     """
 
     estimate_s: int | None

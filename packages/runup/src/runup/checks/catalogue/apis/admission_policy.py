@@ -12,7 +12,7 @@ Remedy: install the definition, or delete the binding; `oc get validatingadmissi
 Accepting it means that objects that the policy matches cannot be written.
 
 Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); apiserver,
-`pkg/admission/plugin/policy/validating/dispatcher.go` (no action is asked about an error of configuration); the
+`pkg/admission/plugin/policy/validating/dispatcher.go` (a configuration error ignores the validation actions); the
 deadlock of open-policy-agent/gatekeeper#4530.
 """
 

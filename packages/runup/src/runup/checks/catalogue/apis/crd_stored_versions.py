@@ -9,7 +9,7 @@ version that is missing in its own `spec.versions`.
 Why it matters: the API server refuses such a definition, so the update stops at it.
 
 Remedy: rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc replace
--f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`; `oc get
+-f -`), then remove the version from the status: `oc patch crd NAME --subresource=status --type=merge -p ...`; `oc get
 crd NAME -o jsonpath='{.status.storedVersions}'` shows the remaining versions.
 
 Accepting it means that the update stops

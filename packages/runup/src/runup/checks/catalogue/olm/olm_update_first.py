@@ -9,8 +9,8 @@ have, as the catalogs on the cluster are now; only the newest version of a chann
 Why it matters: the update of the cluster is refused until these are done, and the other order may fail.
 
 Remedy: approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the next
-version may need another. Where nothing newer is known, change the Subscription's channel to one that is named, or plan
-without the operator. An operator whose CatalogSource is gone has no update at all: bring that back first.
+version may need another. If no newer version is known, change the Subscription's channel to one that the finding names,
+or plan without the operator. An operator whose CatalogSource is gone has no update at all: bring that back first.
 
 Accepting it means that these operators may fail on the target.
 
