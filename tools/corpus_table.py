@@ -139,7 +139,7 @@ def section(folder: Path, name: str) -> Iterator[str]:
         if risk["name"] not in lacking:
             yield f"| {risk['name']} | {risk['applies']} | {why} |"
     yield f"\nUnknown, because {ABSENT} ({len(lacking)}): {', '.join(lacking)}."
-    yield "\nThe whole of what the checks could look at:\n"
+    yield "\nAll kinds that the checks could read:\n"
     yield from (f"- {line}" for line in not_reported(raw))
     yield ""
 
