@@ -248,6 +248,23 @@ def test_24_a_health_expression(shared: World) -> None:
     assert (ready.status, ready.reason) == ("False", "InvalidExpression")
 
 
+def test_32_an_abort_refuses_a_start_that_is_on_its_way(shared: World) -> None:
+    """The run ends after ClusterVersion has changed, so that the conditional write of another process is refused."""
+    shared.begin(**ALWAYS)
+    shared.server.patch_spec(desiredUpdate={"version": "5.1.0", "image": NEW, "mode": "Preflight"})
+    shared.report()
+    shared.passes(2)
+    assert shared.run().status.step == "Committing"
+    shared.client.send(calls.merge_patch(RUNS, shared.run().metadata.name, {"spec": {"control": "Abort"}}))
+    evaluated = shared.server.cluster_version()
+    shared.passes()
+    assert shared.run().status.step == "Committing"
+    assert shared.server.cluster_version()["metadata"]["resourceVersion"] != evaluated["metadata"]["resourceVersion"]
+    shared.passes()
+    assert shared.run().status.step == "Aborted"
+    assert shared.server.cluster_version()["spec"] == evaluated["spec"]
+
+
 def test_52_a_clock_that_jumps(shared: World) -> None:
     """Time gates close for a while when the cluster's time and the elapsed time differ."""
     shared.begin(**ALWAYS)

@@ -166,6 +166,22 @@ def test_1_an_intent_is_stored_before_the_commit() -> None:
             id="the operator does not accept the release",
         ),
         pytest.param(
+            updating,
+            situation(cluster(desired=OURS, conditions=(REFUSED,)), owns_request=True),
+            "Waiting",
+            "NotAccepted",
+            "withdraw",
+            id="the operator does not accept the release that was requested",
+        ),
+        pytest.param(
+            updating,
+            situation(cluster(entry(), desired=OURS, conditions=(REFUSED,)), owns_request=True),
+            "ControlPlane",
+            "Started",
+            "",
+            id="an update that has begun is not withdrawn",
+        ),
+        pytest.param(
             run_of(),
             situation(cluster(desired=OURS), owns_request=True, verdict=CLOSED),
             "ControlPlane",
@@ -221,7 +237,17 @@ def test_1_an_intent_is_stored_before_the_commit() -> None:
             id="29: our check of a withdrawn release ends",
         ),
         pytest.param(deleted(run_of()), situation(), "Aborted", "Aborted", "", id="61: deleted while Waiting"),
-        pytest.param(deleted(committing), situation(), "Aborted", "Aborted", "", id="61: deleted in Committing"),
+        pytest.param(
+            deleted(committing), situation(), "Committing", "AllOpen", "fence", id="61: a start may be on its way"
+        ),
+        pytest.param(
+            deleted(committing),
+            situation(cluster(version="8")),
+            "Aborted",
+            "Aborted",
+            "",
+            id="61: a start that is on its way is refused",
+        ),
         pytest.param(
             deleted(committing),
             situation(cluster(desired=OURS, version="8"), owns_request=True),

@@ -42,6 +42,8 @@ from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
 POLICIES, RUNS = resource_of(UpdatePolicy), resource_of(UpdateRun)
+# Changes ClusterVersion when a run ends whose start may be on its way.
+ENDED = "update.runup.dev/ended-run"
 # Seconds between passes: while a run is not finished, and otherwise.
 ACTIVE_S, IDLE_S = 30.0, 300.0
 # At most twenty attempts a minute to write what was decided.
@@ -160,6 +162,12 @@ class PolicyController:
 
     async def _act(self, act: Act, run: UpdateRun, cluster: ClusterVersion) -> None:
         """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass."""
+        if act == "fence":
+            ended = {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": cluster.metadata.resource_version}
+            with suppress(Conflict):
+                patch = calls.merge_patch(CLUSTER_VERSION, NAME, {"metadata": ended}, field_manager=FIELD_MANAGER)
+                await self._client.send(patch)
+            return
         wanted = desired_update(act, run, cluster.spec.desired_update)
         operations: list[dict[str, Any]] = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},

@@ -41,7 +41,8 @@ MAX_MESSAGE = 1024
 _ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
 GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
 
-Act = Literal["", "preflight", "commit", "withdraw"]
+# `fence` changes ClusterVersion, so that a start which is still on its way is refused.
+Act = Literal["", "preflight", "commit", "withdraw", "fence"]
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
     if status.step in BEFORE_START:
         outcome = _before_start(run, status, situation, now)
     elif status.step == "ControlPlane":
-        outcome = Outcome(status=_while_updating(run, status, situation.cluster, now))
+        outcome = _while_updating(run, status, situation, now)
     else:
         outcome = Outcome(status=_while_soaking(run, status, situation.health, now))
     return Outcome(status=_with_conditions(outcome.status, situation.verdict, now), act=outcome.act)
@@ -100,22 +101,23 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
         # An answer that came late may have lost its intent.
         return Outcome(status=_begin(status, now, gated=status.intent is not None))
     closed = {gate.reason for gate in verdict.gates if gate.state == "Closed"}
+    newer, message = situation.candidate, ""
     end: tuple[Step, str] | None = None
     if is_aborted(run) or run.spec.control == "Skip":
         end = ("Aborted", "Aborted") if is_aborted(run) else ("Done", "Skipped")
     elif closed & {"TargetWithdrawn", "TargetBlocked"}:
         end = ("Superseded", "WithdrawnBefore")
-    if end is not None:
-        if situation.owns_request and _is_checked(cluster, target):
-            # The check ends before the run does: a run that has ended is not looked at again.
-            return Outcome(status=replace(status, intent=None), act="withdraw")
-        return Outcome(status=_step(replace(status, intent=None), *end, now))
-    newer = situation.candidate
-    if newer is not None and newer.version != target.version:
-        return Outcome(
-            status=_step(replace(status, intent=None), "Superseded", "NewerRelease", now, message=newer.version)
-        )
-    return _evaluate(run, status, situation, now)
+    elif newer is not None and newer.version != target.version:
+        end, message = ("Superseded", "NewerRelease"), newer.version
+    if end is None:
+        return _evaluate(run, status, situation, now)
+    # A run that has ended is not looked at again, so its check ends before, and so does what may be on its way.
+    if situation.owns_request and _is_checked(cluster, target) and not message:
+        return Outcome(status=status, act="withdraw")
+    intent = status.intent
+    if intent is not None and intent.cluster_version_resource_version == cluster.metadata.resource_version:
+        return Outcome(status=status, act="fence")
+    return Outcome(status=_step(replace(status, intent=None), *end, now, message=message))
 
 
 def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
@@ -154,18 +156,23 @@ def _needs_preflight(run: UpdateRun, situation: Situation) -> bool:
     return bool(desired.mode) and is_other_target and situation.owns_request
 
 
-def _while_updating(run: UpdateRun, status: UpdateRunStatus, cluster: ClusterVersion, now: datetime) -> UpdateRunStatus:
+def _while_updating(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
     """Decides while the control plane is updated. The update is observed, never stopped."""
-    target = run.spec.target
+    target, cluster = run.spec.target, situation.cluster
     if is_completed(cluster, target):
-        return _complete(run, status, now)
+        return Outcome(status=_complete(run, status, now))
+    is_pending = is_requested(cluster, target) and not is_updating_to(cluster, target)
+    if is_pending and situation.owns_request and _is_refused(cluster, now):
+        # The operator did not begin, so the run has not begun either.
+        waiting = replace(status, intent=None, started=None, gated=False)
+        return Outcome(status=_step(waiting, "Waiting", "NotAccepted", now), act="withdraw")
     newest = cluster.status.history[0] if cluster.status.history else None
     other = newest is not None and newest.state == "Partial" and not is_same_image(newest.image, target.image)
     if other and newest is not None:
-        return _step(status, "Superseded", "OtherUpdate", now, message=newest.version)
+        return Outcome(status=_step(status, "Superseded", "OtherUpdate", now, message=newest.version))
     if status.started is not None and now >= status.started + parse(run.spec.deadline, "spec.deadline"):
-        return _step(status, "Failed", "ControlPlaneDeadline", now)
-    return status
+        return Outcome(status=_step(status, "Failed", "ControlPlaneDeadline", now))
+    return Outcome(status=status)
 
 
 def _while_soaking(run: UpdateRun, status: UpdateRunStatus, health: Health | str, now: datetime) -> UpdateRunStatus:
