@@ -2,7 +2,7 @@
 
 The numbers are those of the cases: 48 is a crash between any two writes, 49 two leaders, 50 a lost answer. A process
 reads, decides, writes the status on the version that it read, and then ClusterVersion on the version that it read. It
-may be killed between any two of these, and whatever it sent may have arrived.
+may be killed between any two of these, and each request that it sent may have arrived.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Cluster(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """What a process is about to write: the status, unless it is written, and then the act.
+    """The next writes of a process: the status, unless it is written, and then the act.
 
     `sees_run` and `sees_cluster`: the object has not changed since the process read it.
     """
@@ -71,7 +71,7 @@ class World(NamedTuple):
 
 @cache
 def decided(status: UpdateRunStatus, ended_by: str, seen: Cluster, leader: str) -> Outcome:
-    """What a process decides on what it read, without the texts that only inform."""
+    """The decision of a process on the objects that it read, without the texts that only inform."""
     run = run_of(status=status, **({"control": ended_by} if ended_by in ("Abort", "Skip") else {}), soak="0s")
     run = deleted(run) if ended_by == "deleted" else run
     history = (entry(seen.state),) if seen.state else ()
@@ -110,7 +110,7 @@ def with_sender(world: World, number: int, new: Sender | None) -> World:
 
 
 def steps_of_process(world: World, number: int) -> Iterator[World]:
-    """What one process may do next, with and without being killed."""
+    """The possible next steps of one process, with and without being killed."""
     sender = world.senders[number]
     if sender is None:
         if world.status.step not in FINISHED:
@@ -120,7 +120,7 @@ def steps_of_process(world: World, number: int) -> Iterator[World]:
                 yield with_sender(world, number, Sender(changed, outcome.act))
         return
     idle = with_sender(world, number, None)
-    yield idle  # killed, refused by a conflict, or what it sent did not arrive
+    yield idle  # killed, refused by a conflict, or the request did not arrive
     if sender.status is not None:
         if sender.sees_run:
             stored = with_run(idle, status=sender.status)
@@ -136,7 +136,7 @@ def steps_of_process(world: World, number: int) -> Iterator[World]:
 
 
 def steps_of_others(world: World) -> Iterator[World]:
-    """What the operator and people may do."""
+    """The possible next steps of the operator and of people."""
     found = world.cluster
     if found.desired == "ours" and not found.refused and found.state != "Completed":
         yield with_cluster(world, state="Completed" if found.state else "Partial")
