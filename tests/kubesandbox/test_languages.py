@@ -22,7 +22,7 @@ COMMAND = (sys.executable, "-m", "kubesandbox")
 NODE_MAIN = """
 import { readFileSync, existsSync } from "node:fs";
 import { request } from "node:https";
-import { start } from "./kubesandbox.mjs";
+import { start } from "./server.mjs";
 
 const server = await start(process.argv.slice(2), []);
 const config = JSON.parse(readFileSync(server.kubeconfig));

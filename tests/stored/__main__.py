@@ -1,6 +1,6 @@
 """`python -m tests.stored FOLDER`: writes what this version stores into FOLDER, for later versions to read.
 
-The folder of a version that is released (`tests/stored/VERSION`) must not be written again.
+FOLDER is named by the version, and must not be written again once that is released.
 """
 
 from __future__ import annotations
