@@ -23,7 +23,7 @@ from runup.cli.completion import PLUGIN
         pytest.param(("sandbox", "start", "--data", "x"), [":16"], id="a folder"),
         pytest.param(("sandbox", "start", "--scenario", "skip"), ["skip-level", ":4"], id="a scenario"),
         pytest.param(
-            ("sandbox", "sto"), ["stop\tEnd it; what is in it stays for the next start.", ":4"], id="a group's"
+            ("sandbox", "sto"), ["stop\tStop the sandbox; its content stays for the next start.", ":4"], id="a group's"
         ),
     ],
 )

@@ -91,7 +91,7 @@ def test_what_a_toolkit_says(document: dict[str, str], architecture: str, kernel
         pytest.param(b'{"KERNEL_VERSION": "5.14.0-1.x86_64"}', "should not be empty", id="no system"),
         pytest.param(
             b'{"KERNEL_VERSION": "5.14.0-1.el9.aarch64", "RHEL_VERSION": "9.4"}',
-            "is for arm64, kernel 5.14.0-1.el9.aarch64: the release has none for amd64",
+            "is for arm64, kernel 5.14.0-1.el9.aarch64: the release has no driver toolkit for amd64",
             id="another architecture's",
         ),
     ],
