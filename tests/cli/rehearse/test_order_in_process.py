@@ -57,6 +57,8 @@ def test_an_order_that_cannot_be_carried_out(tmp_path: Path, capsys: pytest.Capt
         pytest.param(RuntimeError("can't start new thread"), True, None),
         pytest.param(RuntimeError("no running event loop"), False, None),
         pytest.param(ImportError("x.so: failed to map segment from shared object"), True, None),
+        pytest.param(SystemError("error return without exception set"), True, None),
+        pytest.param(SystemError("bad argument"), False, None),
         pytest.param(ImportError("No module named x"), False, None),
         pytest.param(ValueError("can't start new thread"), False, None),
         pytest.param(Terminal("too\nlong", reason="RehearsalTooLong"), False, "too\\nlong"),

@@ -59,7 +59,12 @@ def is_want_of_memory(error: Exception) -> bool:
         return error.errno == errno.ENOMEM
     if isinstance(error, MemoryError):
         return True
-    signs = {RuntimeError: "can't start new thread", ImportError: "failed to map segment"}
+    signs = {
+        RuntimeError: "can't start new thread",
+        ImportError: "failed to map segment",
+        # A library in C returns its error before it has memory for the exception.
+        SystemError: "without exception set",
+    }
     return any(isinstance(error, kind) and sign in str(error) for kind, sign in signs.items())
 
 
