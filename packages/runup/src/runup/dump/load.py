@@ -249,13 +249,15 @@ def _kubernetes(
 def time_of_dump(dump: Dump) -> datetime | None:
     """Returns the dump's own time, None if it shows none.
 
-    This is when it was gathered. If that is not recorded, it is just after the newest transition of a cluster with a
-    ClusterVersion, as in `oc`, or the newest time in its objects if that is later; and not before their newest change.
+    This is when it was gathered. If that is not recorded, it is the newest time in its objects. With a ClusterVersion,
+    as in `oc`, it is at least just after the newest transition, and not before the newest change of another object.
     """
     if dump.now is not None:
         return dump.now
-    times = [time for time in (dump_time.newest_transition(dump.objects), dump.evidence) if time is not None]
-    return max(times if dump.newest_change is None else [*times, dump.newest_change]) if times else None
+    transition = dump_time.newest_transition(dump.objects)
+    if transition is None:
+        return dump.evidence
+    return max(time for time in (transition, dump.evidence, dump.newest_change) if time is not None)
 
 
 def time_of_unusable(path: Path, now: datetime) -> datetime:
