@@ -19,7 +19,7 @@ PAGE = packages.ROOT / "docs" / "how-to" / "install.md"
 # leave a tenth; `pip install kubesandbox` must install 24 packages at most.
 LIMITS = {
     "kubekit": (0.3, 0.8, 80.0, 18),
-    "kubesandbox": (0.5, 2.5, 115.0, 24),
+    "kubesandbox": (0.7, 2.5, 115.0, 24),
     "kube-runup": (2.6, 7.5, 165.0, 36),
     "kube-runup[sandbox]": (2.6, 9.0, 165.0, 38),
 }

@@ -74,7 +74,7 @@ def test_a_dump_is_evaluated_at_the_newest_time_in_it(tmp_path: Path, objects: t
 
 
 def test_a_change_does_not_date_a_plain_cluster(tmp_path: Path) -> None:
-    """Heartbeats count; only with a ClusterVersion, whose newest transition is the least, do other changes count too."""
+    """Heartbeats count. Other changes count only with a ClusterVersion, whose newest transition is the least."""
     changed = {**node(lastTransitionTime="2026-11-24T07:00:00Z"), "metadata": {"name": "changed"}}
     dump = write(tmp_path / "dump", node(lastHeartbeatTime=HEARTBEAT), changed)
     evaluated = evaluate_dump(dump, RequestedUpdate(target="1.35.0"), TODAY)
