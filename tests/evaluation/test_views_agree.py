@@ -224,7 +224,7 @@ def _text(result: ClusterResult) -> View:
     assert all(name in text or report.number(name) in numbers for name in refuses), text
     assert ("accepted or not" in text) is bool(refuses)
     assert not refuses & {name for line in command for name in line.rpartition(" ")[2].split(",")}
-    assert ("nothing stands in the way" in text) is not (
+    assert ("nothing blocks" in text) is not bool(
         refuses or "Failing=True" in text or {"applies", "unknown"} & set(states.values())
     )
     refused = refuses | ({"Failing=True"} if "Failing=True" in text else set())
