@@ -224,6 +224,8 @@ def test_without_definitions_users_objects_stay(shell: Shell) -> None:
     # What an uninstallation left, the next one finds.
     gone = shell.typed("uninstall", "update-status", "--definitions").out
     assert gone.split() == [
+        "customresourcedefinition.apiextensions.k8s.io/hostedclusterupdatestatuses.update.openshift.io",
+        "deleted",
         "customresourcedefinition.apiextensions.k8s.io/updatestatuses.update.openshift.io",
         "deleted",
     ]

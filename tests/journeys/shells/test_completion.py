@@ -85,4 +85,4 @@ def test_descriptions_are_whole(shell: pexpect.spawn[str]) -> None:
     if "bash" in str(shell.command):
         pytest.skip("bash shows no descriptions")
     shell.send("runup sandbox st\t\t")
-    shell.expect_exact("End it; what is in it stays for the next start.")
+    shell.expect_exact("Stop the sandbox; its content stays for the next start.")
