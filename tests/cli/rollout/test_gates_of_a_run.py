@@ -81,6 +81,7 @@ def _approve(shared: World, name: str) -> int:
 
 def test_57_an_approval_in_the_users_name(shared: World, run: Run) -> None:
     """The approval has the user, the digest of the run and the reason; --until ends it."""
+    shared.verify_approvers()
     name, connection = begin(shared)[2], begin(shared)[3:]
     for each in shared.client.list_all(UpdateApproval)[0]:
         shared.client.send(calls.delete(observe.policy_objects.resource_of(UpdateApproval), each.metadata.name))

@@ -152,7 +152,8 @@ class World:
                 "validatingadmissionpolicies" if "Binding" not in body["kind"] else "validatingadmissionpolicybindings"
             )
             group = "admissionregistration.k8s.io"
-            self.client.send(calls.create(Resource(group, "v1", body["kind"], plural, namespaced=False), body))
+            resource = Resource(group, "v1", body["kind"], plural, namespaced=False)
+            self.client.send(calls.apply(resource, body, field_manager="tests"))
         # An approval counts if it was created in a later second.
         SystemClock().pause(1.1)
 
