@@ -20,6 +20,17 @@ def controller_of(owners: Iterable[Owner]) -> Owner | None:
     return None
 
 
+def workload_of(owners: Iterable[Owner]) -> tuple[str, str] | None:
+    """Returns kind and name of the workload that recreates a pod with these owners: of a ReplicaSet its Deployment.
+
+    A Deployment names its ReplicaSets NAME-HASH (kubernetes, pkg/controller/deployment/sync.go).
+    """
+    owner = controller_of(owners)
+    if owner is None:
+        return None
+    return ("Deployment", owner.name.rpartition("-")[0]) if owner.kind == "ReplicaSet" else (owner.kind, owner.name)
+
+
 def is_controlled_by(owners: Iterable[OwnerReference], uid: str) -> bool:
     """Returns whether the object with that uid controls the object that has these owners."""
     controller = controller_of(owners)

@@ -129,7 +129,12 @@ def _times_of(obj: JSON) -> Iterator[object]:
     if kind == "Lease":
         yield spec.get("renewTime")
     elif kind == "Event":
-        yield from (obj.get("lastTimestamp"), obj.get("eventTime"), mapping(obj, "series").get("lastObservedTime"))
+        yield from event_times(obj)
+
+
+def event_times(event: JSON) -> Iterator[object]:
+    """Yields the times at which an Event was seen, as written: of its series, of core/v1, of events.k8s.io/v1."""
+    yield from (mapping(event, "series").get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
 
 
 def _parse_time(text: object) -> datetime | None:

@@ -27,6 +27,7 @@ from runup import __version__
 from runup.api.platform_v1 import LAST_APPLIED
 from runup.checks.decide.reads import type_of
 from runup.dump.dump_files import COLLECTED
+from runup.dump.dump_time import event_times
 from runup.dump.load import is_read
 from runup.facts.collected_fields import WHOLE_OBJECTS, as_text, collected_fields, reducer
 from runup.facts.listers import Lister, Refused, WantedKind
@@ -125,9 +126,7 @@ def _read_events(items: Iterable[JSON]) -> list[JSON]:
 
 
 def _seen_at(event: JSON) -> str:
-    series = event.get("series") or {}
-    made = (event.get("metadata") or {}).get("creationTimestamp")
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), made)
+    times = (*event_times(event), (event.get("metadata") or {}).get("creationTimestamp"))
     return next((time for time in times if isinstance(time, str) and _TIME.match(time)), "")
 
 

@@ -19,7 +19,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.error_types import Terminal
 from kubekit.lang.version import Version
-from kubekit.rules.owners import controller_of
+from kubekit.rules.owners import workload_of
 from kubekit.rules.version_skew import allowed_skew, is_minor, version_of
 from runup.checks.decide.addon_images import running_addons
 from runup.checks.decide.engine import CheckOutcome
@@ -32,7 +32,7 @@ from runup.rules.distributions import distribution_of
 from runup.rules.node_groups import service_group
 
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
-_OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
+_WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 # Names that the API server accepts. A dump may contain any text, and users type these names into a shell.
 _GROUP = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -95,11 +95,8 @@ def _addons_to_pause(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
         if addon.row["name"] not in seen_names:
             seen_names.add(addon.row["name"])
             pod: PlacedPod = addon.pods[0]
-            owner = controller_of(pod.metadata.owner_references)
-            name = owner.name if owner and owner.kind in _OWNERS else ""
-            if owner and owner.kind == "ReplicaSet":
-                # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
-                name = name.rpartition("-")[0]
+            made_by = workload_of(pod.metadata.owner_references)
+            name = made_by[1] if made_by and made_by[0] in _WORKLOADS else ""
             namespace = pod.metadata.namespace
             words = {
                 "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",

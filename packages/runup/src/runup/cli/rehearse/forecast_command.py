@@ -82,7 +82,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
         parts = [f"{part.name}: {range_text(part.range)}; {'; '.join(part.sources)}" for part in result.parts]
         unknown = [f"Not in it, or not known: {reason}" for reason in result.unknown]
         windows = ((fit.opens, fit.closes),) if fit is not None else ()
-        summary = [" ".join(sentences), *parts, *unknown, "The chart has the slowest drains that are reckoned with."]
+        summary = [" ".join(sentences), *parts, *unknown, "The chart shows the slowest drains of the estimate."]
         text = drain_page.page("Forecast of an update", summary, slow, windows)
     elif output:
         text = machine({**forecast_data(result, fit, alone, code), **progress_data(under_way)}, output)

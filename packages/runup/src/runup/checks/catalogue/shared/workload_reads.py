@@ -18,7 +18,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from kubekit.api.pod_parts import IN_TREE_PLUGINS, PlacedPod
 from kubekit.api.scheduling import NodeAffinity, PodAffinity, Toleration
-from kubekit.rules.owners import controller_of
+from kubekit.rules.owners import workload_of
 from runup.checks.catalogue.shared.pods import PODS, drained_pods_by_namespace
 from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.writing import Slim, Snapshot, full_name, slim_metadata
@@ -318,14 +318,9 @@ def _pods_by_owner(kind: str, pods: list[PlacedPod]) -> dict[str, list[PlacedPod
     by_owner: dict[str, list[PlacedPod]] = {}
     # The pods of a workload are next to each other in a server's list, and share their owners.
     for owners, owned in groupby(pods, key=attrgetter("metadata.owner_references")):
-        owner = controller_of(owners)
-        if owner is None:
-            continue
-        if owner.kind == "ReplicaSet" and kind == "Deployment":
-            # The Deployment controller names its ReplicaSets NAME-HASH.
-            by_owner.setdefault(owner.name.rpartition("-")[0], []).extend(owned)
-        elif kind == owner.kind == "StatefulSet":
-            by_owner.setdefault(owner.name, []).extend(owned)
+        made_by = workload_of(owners)
+        if made_by is not None and made_by[0] == kind:
+            by_owner.setdefault(made_by[1], []).extend(owned)
     return by_owner
 
 

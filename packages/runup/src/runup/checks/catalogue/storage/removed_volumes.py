@@ -31,7 +31,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.lang.text import count
 from kubekit.rules.eviction_rules import ENDED
-from kubekit.rules.owners import controller_of
+from kubekit.rules.owners import controller_of, workload_of
 from runup.api.platform_v1 import CSINode
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS, select_pods
@@ -123,13 +123,9 @@ def _makers(snapshot: Snapshot) -> frozenset[tuple[str, str, str]]:
 
 
 def _maker_of(pod: PlacedPod) -> tuple[str, str, str] | None:
-    """Returns (kind, namespace, name) of the pod's controller; of a ReplicaSet, of its Deployment."""
-    owner = controller_of(pod.metadata.owner_references)
-    if owner is None:
-        return None
-    if owner.kind == "ReplicaSet":
-        return "Deployment", pod.metadata.namespace, owner.name.rpartition("-")[0]
-    return owner.kind, pod.metadata.namespace, owner.name
+    """Returns (kind, namespace, name) of the workload that makes the pod, None without one."""
+    made_by = workload_of(pod.metadata.owner_references)
+    return (made_by[0], pod.metadata.namespace, made_by[1]) if made_by else None
 
 
 def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findings:

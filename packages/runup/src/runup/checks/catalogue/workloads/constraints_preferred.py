@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.pod_parts import PlacedPod
 from kubekit.lang.text import count
-from kubekit.rules.owners import controller_of
+from kubekit.rules.owners import workload_of
 from runup.api.platform_v1 import ClusterRoleBinding, SecurityContextConstraints
 from runup.checks.catalogue.shared.platform_workloads import WORKLOADS, platform_workloads, pod_of
 from runup.checks.catalogue.shared.pods import PODS
@@ -146,10 +146,8 @@ def _templates(snapshot: Snapshot, resource: Slim, pods: Iterable[PlacedPod]) ->
     """Returns the pods of the platform's workloads of a kind."""
     current: dict[tuple[str, str, str], str] = {}
     for pod in pods:
-        if (owner := controller_of(pod.metadata.owner_references)) and pod.metadata.annotations.scc:
-            # The Deployment controller names its ReplicaSets NAME-HASH.
-            is_set = owner.kind == "ReplicaSet"
-            kind, name = ("Deployment", owner.name.rpartition("-")[0]) if is_set else (owner.kind, owner.name)
+        if (made_by := workload_of(pod.metadata.owner_references)) and pod.metadata.annotations.scc:
+            kind, name = made_by
             current[kind, pod.metadata.namespace, name] = pod.metadata.annotations.scc
     annotations = {each.metadata.name: dict(each.metadata.annotations) for each in snapshot.all(Namespace)}
     found = []

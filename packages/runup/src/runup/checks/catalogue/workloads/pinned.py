@@ -26,9 +26,8 @@ from __future__ import annotations
 from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
-from kubekit.api.pod_parts import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from kubekit.rules.eviction_rules import selects
+from kubekit.rules.eviction_rules import covering_budgets
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.shared.node_fit import Homes, project_selector
 from runup.checks.catalogue.shared.pods import PODS
@@ -100,7 +99,11 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
             continue
         if len(homes) == 1:
             pinned.append((candidate, homes[0]))
-        elif homes and one_per_node and len(homes) <= spec.replicas and not _has_budget(snapshot, pods[0]):
+        elif homes and one_per_node and len(homes) <= spec.replicas:
+            # A budget says that pods may be missing.
+            pod = pods[0].metadata
+            if covering_budgets(snapshot.all(PodDisruptionBudget), pod.namespace, pod.labels):
+                continue
             filling.append((candidate, len(homes)))
     if pinned or filling:
         # A node that is not in the list may take them, too.
@@ -129,12 +132,6 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Findings:
             fix="Ask for fewer replicas, let another node take them, or plan for one pod fewer.",
             kind=kind,
         )
-
-
-def _has_budget(snapshot: Snapshot, pod: PlacedPod) -> bool:
-    """Returns whether a budget covers the pod. Raises Unreadable."""
-    budgets = snapshot.all(PodDisruptionBudget)
-    return any(selects(budget, pod.metadata.namespace, pod.metadata.labels) for budget in budgets)
 
 
 def _demands_of_node(spec: WorkloadSpec) -> bool:
