@@ -334,6 +334,7 @@ def _fleet_agrees(found: list[ClusterResult], expected: list[View]) -> None:
         assert not row.applies or (gravest is not None and gravest[1] == ("critical" if refusing else row.severity))
 
 
+@pytest.mark.slow
 @few_or_many(60, 3000)
 def test_every_view_says_the_same(examples: int) -> None:
     """Also as the rules have it: severities, states, refusals and the exit code, of one cluster and of two."""

@@ -61,6 +61,7 @@ async def retrieved(world: Cluster, status: str, words: str = "") -> str:
     return found.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "over TLS"])
 async def test_updates_are_retrieved_through_the_cluster_s_proxy(tmp_path: Path, tls: bool) -> None:
     """With its password and the private authority; each change of Proxy or bundle counts at once."""

@@ -14,6 +14,7 @@ LATER = ("pysequoia", "yaml", "kubekit.lang.cel", "runup.checks.catalogue", "run
 FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control.image_stage")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("process", "heavy"),
     [

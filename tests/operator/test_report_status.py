@@ -106,6 +106,7 @@ def test_without_the_add_on(reporting: Server, capfd: pytest.CaptureFixture[str]
     assert "the add-on of `runup fleet addon` creates it" in said
 
 
+@pytest.mark.slow
 def test_both_halves(reporting: Server) -> None:
     """How the update goes and what is offered, of now; of alerts that cannot be read, why."""
     before = SystemClock().now()

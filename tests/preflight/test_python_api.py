@@ -88,6 +88,7 @@ def test_clusters_are_counted(examples: Path, server: Server) -> None:
     assert re.fullmatch(r"(5\.0\.0 -> 5\.2\.0: [1-9]\d* of [1-9]\d* checks are clear\n){2}", done.stdout)
 
 
+@pytest.mark.slow
 def test_a_check_and_its_tests(examples: Path) -> None:
     """All of the page's."""
     done = started(examples, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_cordoned.py")

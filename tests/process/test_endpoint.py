@@ -210,6 +210,7 @@ async def test_an_api_server_that_cannot_be_asked_lets_nobody_in(scene: Scene) -
     assert (await scene.get("metrics", header))[0] == 200
 
 
+@pytest.mark.slow
 async def test_made_up_tokens_do_not_fill_the_memory(scene: Scene) -> None:
     """So many are remembered, as hashes, and no more."""
     for number in range(MAX_CACHED + 5):

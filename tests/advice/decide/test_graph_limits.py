@@ -161,6 +161,7 @@ def values(document: Any) -> int:
     return 1 + sum(map(values, document)) if isinstance(document, list) else 1
 
 
+@pytest.mark.slow
 @given(JSONS)
 def test_no_document_has_more_values_than_are_counted(document: Any) -> None:
     """Whatever it consists of, and whatever is in its texts."""

@@ -52,6 +52,7 @@ def test_each_object_is_a_line(server: Server, run: Run) -> None:
     assert again.err.startswith("error: update-status is not installed by `runup install`: ")
 
 
+@pytest.mark.slow
 def test_objects_are_printed_by_what_the_cluster_is(server: Server, run: Run) -> None:
     """Where flags leave it to the cluster; with all flags nobody is asked."""
     where = ("--kubeconfig", server.kubeconfig)

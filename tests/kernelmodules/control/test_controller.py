@@ -168,6 +168,7 @@ def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
         run(story(host))
 
 
+@pytest.mark.slow
 def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
     """An image that was pushed since a failure is found at once by another validation, not after three minutes."""
 
@@ -200,6 +201,7 @@ def test_two_validations_beside_each_other(tmp_path: Path) -> None:
         run(story(host))
 
 
+@pytest.mark.slow
 def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
     """One that was verified, too: an entry says which generation of it was looked at."""
 
@@ -225,6 +227,7 @@ def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
         run(story(host))
 
 
+@pytest.mark.slow
 def test_a_secret_and_a_configmap_that_appear_are_read_at_once(tmp_path: Path) -> None:
     """The Module waits for neither three minutes nor an edit; what is of another namespace is nobody's."""
     spec = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}, "secrets": [{"name": "token"}]}}
@@ -247,6 +250,7 @@ def test_a_secret_and_a_configmap_that_appear_are_read_at_once(tmp_path: Path) -
         run(story(host))
 
 
+@pytest.mark.slow
 def test_the_builders_pull_secrets_count_as_soon_as_they_appear(tmp_path: Path) -> None:
     """Also those that no Module names: a Secret that is made, and another that the account names from now on."""
 
@@ -284,6 +288,7 @@ def _login(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "drivers"}, "type": "kubernetes.io/dockerconfigjson", "data": data}
 
 
+@pytest.mark.slow
 def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
     """The Job that was started is found again, and its end is taken in."""
 
@@ -305,6 +310,7 @@ def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
         run(story(host))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
     """A node selector that is none; the other Modules continue."""
 
@@ -328,6 +334,7 @@ def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
 BUILD_WITH_BAD_SELECTOR = {"build": {**BUILD["build"], "selector": {"not a label!": "x"}}}
 
 
+@pytest.mark.slow
 def test_metrics_tell_what_each_validation_says(tmp_path: Path) -> None:
     """One series a Module; that of a Module that is gone goes."""
 

@@ -234,6 +234,7 @@ async def test_whether_it_is_known_for_which_kernels_an_image_has_modules(real: 
         assert (tag, found.kernels) == (tag, None if kernels is None else frozenset(kernels))
 
 
+@pytest.mark.slow
 async def test_fifty_at_once(real: str) -> None:
     """Each has its own verdict, whatever the others have."""
     names = ["good", "other-kernel"] * 25
@@ -528,6 +529,7 @@ async def test_what_is_said_fits(tmp_path: Path) -> None:
     assert stored_bytes(found.message) <= LONGEST_REASON
 
 
+@pytest.mark.slow
 async def test_early_exit_in_bytes(tmp_path: Path) -> None:
     """Of sixteen megabytes as many are fetched as are read before the module."""
     layout = layout_in(tmp_path)

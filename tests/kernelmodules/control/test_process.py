@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.kernelmodules.control.world import (
     MODULES,
     NAMESPACES,
@@ -51,6 +52,7 @@ def is_verified(status: PreflightValidationStatus) -> bool:
     return bool(status.modules) and status.modules[0].verification_status == "Success"
 
 
+@pytest.mark.slow
 def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
     """Two replicas, one writer; the second continues where the first left off."""
 
@@ -77,6 +79,7 @@ def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
         asyncio.run(story(host))
 
 
+@pytest.mark.slow
 def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
     """As its image starts it: it leads, verifies, and ends with 0 when it is told to; its log is JSON, line by line."""
 
@@ -114,6 +117,7 @@ def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
         asyncio.run(story(host))
 
 
+@pytest.mark.slow
 def test_what_it_cannot_use_is_said_in_one_line() -> None:
     """The flag is named, and the exit code is 1."""
 

@@ -28,6 +28,7 @@ MACHINES = {"amd64": 62, "arm64": 183}
 VERIFIED = "Verification successful (image accessible and verified), this Module will not be verified again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "tag", "build", "expected"),
     [

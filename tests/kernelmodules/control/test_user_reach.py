@@ -288,6 +288,7 @@ def test_an_administrators_signing_image_is_the_one_that_sees_the_key() -> None:
         assert f"FROM {image} AS signing" in text
 
 
+@pytest.mark.slow
 def test_what_runs_as_root_says_why() -> None:
     """Every container of deploy/ is nobody, or root with a comment above; no other right of a node is asked for.
 

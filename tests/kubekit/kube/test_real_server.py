@@ -118,6 +118,7 @@ async def test_tokens_and_rights(transport: Transport, admin: ClusterConfig) -> 
         await transport.use(refused).send(calls.list_page(Pod))
 
 
+@pytest.mark.slow
 async def test_a_reflector_follows_the_metadata_of_any_resource(admin: ClusterConfig) -> None:
     """Changes, additions and deletions are seen, however the list was paged."""
     async with Client(admin) as client:

@@ -295,6 +295,7 @@ async def test_back_off_doubles_to_10_s_and_starts_over(mirror: Mirror) -> None:
     assert mirror.clock.sleeping == pytest.approx((0.8,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "reason", "longest"),
     [(404, "NotFound", 120), pytest.param(500, "InternalError", 10, marks=pytest.mark.slow)],

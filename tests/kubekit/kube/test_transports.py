@@ -429,6 +429,7 @@ async def test_another_certificate_has_another_connection(api: ScriptedApi, tran
     assert len({first, second, fourth}) == 3
 
 
+@pytest.mark.slow
 async def test_watches_do_not_keep_other_requests_waiting(api: ScriptedApi) -> None:
     """Each has a separate connection, for minutes."""
     api.answers(*[stream(event("ADDED", node("a", 2)), hold=True)] * 120, reply(node("a", 1)))
@@ -468,6 +469,7 @@ async def test_a_command_that_watches_is_told_what_cannot_be_read(api: ScriptedA
     ]
 
 
+@pytest.mark.slow
 async def test_a_watch_that_is_left_keeps_nothing(api: ScriptedApi) -> None:
     """Not even until garbage is collected, which a command that waits hardly does."""
     api.answers(stream(event("ADDED", node("b", 2)), hold=True))

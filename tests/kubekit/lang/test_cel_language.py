@@ -87,6 +87,7 @@ def test_evaluation_errors(expression: str, value: Any, message: str) -> None:
         compile_cel(expression, {"self": "dyn"}).evaluate({"self": value})
 
 
+@pytest.mark.slow
 def test_budget() -> None:
     """Running out of budget is a separate error: it says nothing about the object."""
     with pytest.raises(CelBudgetError):
@@ -193,6 +194,7 @@ for _ in range(20_000):
 """
 
 
+@pytest.mark.slow
 def test_many_nulls() -> None:
     """A process in which many nulls became Python's continues: the engine frees None too often."""
     assert subprocess.run([sys.executable, "-c", _MANY_NULLS], check=False).returncode == 0

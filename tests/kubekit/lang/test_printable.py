@@ -46,6 +46,7 @@ HAZARDS = [
 ]
 
 
+@pytest.mark.slow
 def test_what_is_escaped_is_what_the_pattern_finds() -> None:
     """Text that Python calls printable is not searched; line ends and tabs are no reason to."""
     for char in map(chr, range(0x110000)):
@@ -85,6 +86,7 @@ def test_nothing_that_acts_is_left(text: str) -> None:
     shown.encode()
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_programs_read_the_value_itself(form: str, text: str) -> None:
@@ -121,6 +123,7 @@ def test_an_escape_is_never_halved(end: int) -> None:
     assert cut_position(text, end) == (7 if end >= 7 else 1)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.sampled_from('ab\\x1bu202e<>&"\n€👩\x1b'), max_size=400), st.integers(64, 300))
 def test_a_cut_text_fits_and_says_what_is_missing(text: str, limit: int) -> None:
     """At most so many bytes as Go writes them; nothing is lost uncounted; what fits stays as it is."""
@@ -150,6 +153,7 @@ def test_joined_texts_fit(parts: list[str], limit: int, expected: str) -> None:
     assert join_within(parts, "; ", limit) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=80), max_size=40), st.integers(200, 600))
 def test_joined_texts_never_exceed(parts: list[str], limit: int) -> None:
     """Whatever the parts."""

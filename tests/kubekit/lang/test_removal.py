@@ -27,6 +27,7 @@ def deep(folder: Path, levels: int, name: str = "d") -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("levels", "name"), [(0, "d"), (1, "d"), (1200, "d"), (50, "n" * 255)])
 def test_of_any_depth(tmp_path: Path, levels: int, name: str) -> None:
     """A path may be longer than the kernel takes; there are fewer open files than levels."""
@@ -45,6 +46,7 @@ def test_of_any_depth(tmp_path: Path, levels: int, name: str) -> None:
     assert left == []
 
 
+@pytest.mark.slow
 def test_a_wide_one_with_names_like_those_that_it_gives(tmp_path: Path) -> None:
     """More entries than are looked at together; the names under which folders are moved up may be taken."""
     folder = tmp_path / "a"

@@ -224,6 +224,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON_VALUES)
 def test_dump_then_load_gives_the_same(value: Any) -> None:
     """Any JSON value survives being written and read."""

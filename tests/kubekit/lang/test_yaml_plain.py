@@ -155,6 +155,7 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(text=st.lists(_LINES, max_size=9).map("\n".join), end=st.sampled_from(["", "\n"]), strict=st.booleans())
 def test_any_lines_are_read_alike_or_not_at_all(text: str, end: str, strict: bool) -> None:
     """No text is read to another value, and none that is wrong is read."""
@@ -201,6 +202,7 @@ _FLOW = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(
     pieces=st.lists(_FLOW, max_size=8).map("".join),
     brackets=st.sampled_from(["[]", "{}", "[}"]),
@@ -224,6 +226,7 @@ def _check(text: str, strict: bool) -> None:
     assert repr(read) == repr(meant)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs the corpus beside the checkout")
 def test_files_of_clusters_are_read_here() -> None:
     """Of the files that `oc` wrote all but one are of this layout, which is what the reader is for."""

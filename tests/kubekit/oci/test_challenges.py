@@ -43,6 +43,7 @@ TOKENS = st.text("abcXYZ019-._~", min_size=1, max_size=8)
 PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(st.characters(min_codepoint=32, max_codepoint=255)))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TOKENS.map(str.lower), PARAMETERS, max_size=4))
 def test_what_is_written_is_read(challenges: dict[str, dict[str, str]]) -> None:
     """Whatever a value holds, once it is quoted."""
@@ -65,6 +66,7 @@ BUSY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUSY)
 def test_no_header_keeps_the_reader_busy(name: str) -> None:
     """65 kB took 33 s, and a hundred of them are a head. One that is short enough to be read is read as quickly."""

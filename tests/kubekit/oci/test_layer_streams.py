@@ -101,6 +101,7 @@ def test_how_much_a_layer_may_grow(packed: int, most: int) -> None:
     assert str(caught.value) == words
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=9), st.lists(st.integers(0, 12), max_size=12))
 def test_it_is_read_in_any_sizes(pieces: list[bytes], sizes: list[int]) -> None:
     """Whatever the stream gives at a time; fewer only at the end, and the hash is that of all of it."""

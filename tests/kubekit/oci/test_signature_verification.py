@@ -135,6 +135,7 @@ def test_what_is_no_signature_by_the_key_is_refused(signature: bytes) -> None:
     assert refusal(signature).startswith(f"unable to verify {DIGEST} against keyrings: a; signature-1: keyring a: ")
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_noticed() -> None:
     """None of them gives a verified digest; most break the message, some the signature."""
     good = KEY.sign(DIGEST, NAME)

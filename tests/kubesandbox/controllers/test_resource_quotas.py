@@ -32,6 +32,7 @@ async def used(cluster: Cluster, name: str, **amounts: str) -> None:
     await cluster.until(lambda found: found and found.get("status", {}).get("used") == expected, name, QUOTAS)
 
 
+@pytest.mark.slow
 async def test_objects_come_and_go(cluster: Cluster) -> None:
     """Existing objects and charged ones count; deleted ones no longer do."""
     await cluster.create("before", resource=SECRETS)

@@ -144,6 +144,7 @@ async def test_a_command_that_is_not_there(cluster: AgentCluster) -> None:
     assert 'exec: "/usr/bin/no-such-program": no such file or directory' in shown["message"]
 
 
+@pytest.mark.slow
 async def test_init_containers_go_first(cluster: AgentCluster) -> None:
     """One after the other, the rest after them; what they wrote into a volume is there."""
     volume = {"name": "shared", "emptyDir": {}}

@@ -220,6 +220,7 @@ async def test_a_volume_that_cannot_be_set_up_yet(still: AgentCluster) -> None:
     await still.until(runs, "it runs")
 
 
+@pytest.mark.slow
 async def test_what_only_the_running_pod_needed_goes_with_it(cluster: AgentCluster) -> None:
     """Volumes and credentials; the log stays for anybody who looks for the cause."""
     await cluster.create("ServiceAccount", "robot")

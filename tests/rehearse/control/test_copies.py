@@ -341,6 +341,7 @@ async def test_what_a_copy_adds_is_the_copys_alone(tmp_path: Path) -> None:
     assert newer == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     first_and_rest(

@@ -92,6 +92,7 @@ async def test_another_version_than_stated_is_refused(tmp_path: Path) -> None:
         assert await at.world.deployment() is None
 
 
+@pytest.mark.slow
 async def test_an_unsigned_image_is_not_asked_for(tmp_path: Path) -> None:
     """No request reaches the registry: what is in there is nobody's word yet."""
     async with scene(tmp_path) as at:
@@ -129,6 +130,7 @@ async def test_an_unreachable_registry_names_the_way_out(tmp_path: Path) -> None
         assert "name a mirror in an ImageDigestMirrorSet, or set version together with image" in said
 
 
+@pytest.mark.slow
 async def test_a_pull_secret_heals_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text names the Secret; once it has the registry the preflight starts by itself."""
     monkeypatch.setattr("runup.clusterversion.decide.work.RECHECK", timedelta(seconds=0.2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.few_or_many import few_or_many
@@ -224,6 +225,7 @@ LAST_TWO = Case(
 )
 
 
+@pytest.mark.slow
 @few_or_many(200, MET_ALL)
 def test_the_code_agrees_with_the_rules(examples: int) -> None:
     """In or out, and out for the reason of the first axis that objects; with many examples every axis was reached."""

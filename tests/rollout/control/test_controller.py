@@ -49,6 +49,7 @@ def test_1_an_update_starts_by_itself(shared: World) -> None:
     assert {(each["reason"], each["type"]) for each in ours} == {(each, "Normal") for each in ("Planned", *reasons)}
 
 
+@pytest.mark.slow
 def test_2_a_risk_keeps_the_update_from_starting(shared: World) -> None:
     """Only the preflight is requested."""
     shared.begin(**ALWAYS)
@@ -159,6 +160,7 @@ def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
     assert len(shared.client.send(calls.list_raw(RUNS)).items) == 2
 
 
+@pytest.mark.slow
 def test_61_a_deleted_run_ends_what_it_has_begun(shared: World) -> None:
     """Before the start a deleted run goes at once; after it, the update ends first."""
     shared.begin(**ALWAYS)
@@ -181,6 +183,7 @@ def test_61_a_deleted_run_ends_what_it_has_begun(shared: World) -> None:
     assert not shared.client.send(calls.list_raw(RUNS)).items
 
 
+@pytest.mark.slow
 def test_61_a_deleted_policy_starts_nothing(shared: World) -> None:
     """Its run waits, and continues once the policy is there again; an update that has begun ends."""
     shared.begin(**ALWAYS)
@@ -220,6 +223,7 @@ def test_58_a_run_of_a_hub_passes_the_policys_gates(shared: World) -> None:
     assert shared.desired() == {"version": "5.1.0", "image": NEW}
 
 
+@pytest.mark.slow
 def test_24_a_health_expression(shared: World) -> None:
     """An absent field is unknown and named; false closes the gate; a typo makes the policy not Ready."""
     reads = [{"name": "maps", "kind": "ConfigMap", "namespace": "backups", "fields": ["data.phase"]}]

@@ -187,6 +187,7 @@ FIELDS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(FIELDS, st.sampled_from(ZONES), st.integers(0, 365 * 24 * 60), st.sampled_from(["15m", "6h", "7d"]))
 def test_properties_of_windows(fields: tuple[str, str, str], zone: str, minutes: int, length: str) -> None:

@@ -281,6 +281,7 @@ def test_signature_stores(variant: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_generated_files_are_current() -> None:
     """What is checked in is what the generator writes."""
     command = [sys.executable, ROOT / "tools" / "generate-crds", "--check"]

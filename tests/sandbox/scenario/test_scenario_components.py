@@ -60,6 +60,7 @@ def test_its_files_are_named_as_a_releases(tmp_path: Path) -> None:
     assert [m.file for m in payload.manifests if not NAME.match(m.file.rpartition("/")[2])] == []
 
 
+@pytest.mark.slow
 def test_two_releases_have_components_of_their_own(tmp_path: Path) -> None:
     """Image, arguments and the ClusterOperators' versions differ, and what misbehaves does in one of them."""
     made = written(tmp_path / "s", "{version: 5.0.0}, {version: 5.1.0, components: {storage: 'slow:5'}}")

@@ -68,6 +68,7 @@ async def test_a_scenario_has_it(tmp_path: Path) -> None:
     assert "machine-config-operator" in images(await deployment(made, tmp_path))
 
 
+@pytest.mark.slow
 async def test_a_dumps_own_is_found_as_it_was(tmp_path: Path) -> None:
     """Though of Deployments the dump has only a part, and a list of them says so."""
     dump = tmp_path / "dump"

@@ -157,6 +157,7 @@ async def writes(process: Process, at_least: int = 1) -> float:
     return count
 
 
+@pytest.mark.slow
 async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
     """Operators, pools, nodes are there; a node that begins to drain is seen draining."""
     async with running(cluster.config) as process:
@@ -184,6 +185,7 @@ async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
         await cluster.until(lambda status: phase(status, "worker-0") == "Draining")
 
 
+@pytest.mark.slow
 async def test_times_stand_through_a_restart(cluster: World) -> None:
     """Nothing of what was found begins again; an unchanged cluster is not written again."""
     async with running(cluster.config):
@@ -273,6 +275,7 @@ def _account(cluster: World) -> ClusterConfig:
     )
 
 
+@pytest.mark.slow
 async def test_keeps_the_status_of_a_cluster_without_a_cluster_version(tmp_path: Path) -> None:
     """API servers and groups of nodes are reported and followed, and the object fits its definition."""
     async with ApiServer(tmp_path / "apiserver") as made, Client(config.load(str(made.kubeconfig))) as client:
@@ -361,6 +364,7 @@ async def test_a_component_that_crashes_is_reported_during_an_update(cluster: Wo
         await _passing(cluster, clock, lambda status: not reports(status))
 
 
+@pytest.mark.slow
 async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster: World) -> None:
     """Its pods are asked for, with time the insight grows worse, and when the budget allows the eviction it ends."""
     await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))
@@ -458,6 +462,7 @@ async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> Non
     assert not [each for each in insights(refused) if each.health and "Alert" in each.health.impact.summary]
 
 
+@pytest.mark.slow
 async def test_of_two_controllers_one_writes(cluster: World) -> None:
     """The other follows the cluster too, and continues where the first stopped."""
 

@@ -174,6 +174,7 @@ async def test_each_hosted_cluster_has_an_object_that_it_owns(tmp_path: Path) ->
         assert await cluster.object_of("prod") == before, "another leader has nothing to write"
 
 
+@pytest.mark.slow
 async def test_follows_an_update_of_a_hosted_cluster(tmp_path: Path) -> None:
     """The update begins in the control plane, continues in both kinds of pools, and ends."""
     async with management(tmp_path) as cluster:
@@ -233,6 +234,7 @@ async def test_what_has_not_moved_for_long_is_stalled_in_the_object(tmp_path: Pa
         assert "Update Stalled" in checks
 
 
+@pytest.mark.slow
 async def test_hosted_clusters_come_and_go(tmp_path: Path) -> None:
     """A new one gets an object; the object of a deleted one is collected, and another cluster of its name is new."""
     async with management(tmp_path) as cluster, AsyncExitStack() as stack:

@@ -66,6 +66,7 @@ async def our_next_write(cluster: World, message: str) -> None:
     await cluster.until(lambda status: message in str(status))
 
 
+@pytest.mark.slow
 async def test_entries_of_two_informers_stay(cluster: World) -> None:
     """To the byte, over writes of ours; ours are there too."""
     one, two = health("one", "Pods are slow"), health("two", "Disks are slow")
@@ -80,6 +81,7 @@ async def test_entries_of_two_informers_stay(cluster: World) -> None:
         assert found[layer][INFORMER]
 
 
+@pytest.mark.slow
 async def test_an_informer_takes_its_own_entries_back(cluster: World) -> None:
     """By applying without them; ours and a third one's stay."""
     await apply(cluster, entries(health("one", "a"), health("two", "b")))
@@ -95,6 +97,7 @@ async def test_an_informer_takes_its_own_entries_back(cluster: World) -> None:
     assert found[INFORMER]
 
 
+@pytest.mark.slow
 async def test_an_informer_cannot_take_ours(cluster: World) -> None:
     """Its apply is a conflict, as between any two managers of fields."""
     ours = (await informers(cluster))["worker"][INFORMER]
@@ -120,6 +123,7 @@ async def test_what_is_new_under_our_name_is_taken_out_again(cluster: World) -> 
     assert "virtual" not in await informers(cluster)
 
 
+@pytest.mark.slow
 async def test_a_new_pool_needs_its_resource(cluster: World) -> None:
     """The API says so; a pool that is there has it, and needs no second one."""
     body = entries(health("one", "a"), pool="virtual")
@@ -137,6 +141,7 @@ async def test_a_new_pool_needs_its_resource(cluster: World) -> None:
     assert set(await informers(cluster)) == {"", "worker"}
 
 
+@pytest.mark.slow
 async def test_a_pool_that_another_informer_alone_knows_stays(cluster: World) -> None:
     """With what that one says about it."""
     body = entries(health("one", "a"), pool="virtual")
@@ -150,6 +155,7 @@ async def test_a_pool_that_another_informer_alone_knows_stays(cluster: World) ->
     assert [each["name"] for each in pool["informers"]] == [THEIRS]
 
 
+@pytest.mark.slow
 async def test_an_informer_without_server_side_apply(cluster: World) -> None:
     """Whoever adds an entry by a patch keeps it too."""
     added = {"op": "add", "path": "/status/controlPlane/informers/-", "value": {"name": THEIRS, "insights": []}}

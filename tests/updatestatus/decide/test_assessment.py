@@ -125,6 +125,7 @@ _ANY = st.text(max_size=60) | st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(_ANY, _ANY, _ANY)
 def test_the_api_accepts_the_status_whatever_texts_the_cluster_holds(reason: str, message: str, other: str) -> None:

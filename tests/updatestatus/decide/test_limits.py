@@ -117,6 +117,7 @@ def test_findings_that_are_left_out_are_summed_up_with_their_worst_level() -> No
     assert more.level == "Error"
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(
     st.integers(0, 300), st.integers(1, 40), st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(14, 18)

@@ -391,6 +391,7 @@ JSONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JSONS), min_size=1, max_size=4))
 def test_whatever_another_release_writes_is_read_or_refused_in_words(
