@@ -83,19 +83,17 @@ def chart(source_folder: Path, folder: Path, version: str) -> Path:
     return archive
 
 
+# Where towncrier itself writes a section.
+_RELEASES_START = "<!-- towncrier release notes start -->"
+
+
 def changelog(version: str) -> str:
-    """Returns what is new in this release, of the fragments, above what CHANGELOG.md has of earlier ones."""
+    """Returns CHANGELOG.md: as it is where it has a section of this release, otherwise with one of the fragments."""
+    kept = (packages.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    if re.search(rf"^## {re.escape(version)}\b", kept, re.MULTILINE):
+        return kept
     date = source.commit().time.date().isoformat()
-    command = [
-        str(Path(sys.executable).with_name("towncrier")),
-        "build",
-        "--draft",
-        "--version",
-        version,
-        "--date",
-        date,
-    ]
+    towncrier = str(Path(sys.executable).with_name("towncrier"))
+    command = [towncrier, "build", "--draft", "--version", version, "--date", date]
     new = subprocess.run(command, cwd=packages.ROOT, check=True, capture_output=True, text=True).stdout
-    earlier = packages.ROOT / "CHANGELOG.md"
-    kept = earlier.read_text(encoding="utf-8").removeprefix("# Changes\n") if earlier.is_file() else ""
-    return f"# Changes\n\n{new.strip()}\n{kept}"
+    return kept.replace(_RELEASES_START, f"{_RELEASES_START}\n\n{new.strip()}", 1)

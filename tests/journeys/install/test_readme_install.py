@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def lines_of_the_table() -> dict[str, tuple[str | None, str | None]]:
-    """Returns the command from a clone and the one from `make release`, by program; None where the cell has no command."""
+    """Returns the command from a clone and the one from `make release`, by program; None for a cell without one."""
     table = re.findall(r"^\| (\w+) \| (.+) \| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     command = re.compile(r"`((?:uv tool|pipx|pip|kubectl krew) install .+)`")
     cells = {name: tuple(command.fullmatch(cell) for cell in cells) for name, *cells in table if name != "with"}
@@ -45,7 +45,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def typed(line: str, folder: Path, home: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a line in a shell, in `folder`, with `home` as an empty home and only `paths` before the system's programs."""
+    """Runs a line in a shell, in `folder`, with an empty home and only `paths` before the programs of the system."""
     kept = {
         name: os.environ[name] for name in ("LANG", "TMPDIR", "PIP_INDEX_URL", "UV_INDEX_URL") if name in os.environ
     }

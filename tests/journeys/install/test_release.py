@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.journeys.install.checkouts import IMAGE, TIME, VERSION, VERSIONS, build_release, clone
+from tests.journeys.install.checkouts import IMAGE, TIME, VERSION, VERSIONS, build_release, clone, copy
 from tools.image import debian
 
 from kubekit.oci.layers import open_image
@@ -134,12 +135,23 @@ def test_the_bills_say_what_is_installed(release: Path) -> None:
 
 
 def test_the_changelog_has_every_fragment(release: Path) -> None:
-    """Under the version and the commit's day, by kind."""
+    """Under the version and the commit's day, by kind, above the earlier releases."""
+    checkout = release.parents[1]
     text = (release / "CHANGELOG.md").read_text()
-    assert text.startswith(f"# Changes\n\n## {VERSION} ({TIME[:10]})\n")
-    assert re.findall(r"^### (\w+)$", text, re.MULTILINE) == ["Added", "Changed", "Fixed"]
-    fragments = [path.read_text() for path in (release.parents[1] / "changelog.d").glob("*.md")]
-    assert len(re.findall(r"^- ", text, re.MULTILINE)) == len(set(fragments))
+    new, earlier = text.split("\n## ")[1:3]
+    assert (new.splitlines()[0], earlier.splitlines()[0]) == (f"{VERSION} ({TIME[:10]})", "0.1.0")
+    fragments = list((checkout / "changelog.d").glob("*.md"))
+    kinds = {path.suffixes[0].removeprefix(".").capitalize() for path in fragments}
+    assert set(re.findall(r"^### (\w+)$", new, re.MULTILINE)) == kinds
+    assert len(re.findall(r"^- ", new, re.MULTILINE)) == len({path.read_text() for path in fragments})
+
+
+def test_a_release_with_a_section_has_the_changelog_of_the_checkout(tmp_path: Path) -> None:
+    """The section of the first release is curated."""
+    checkout = copy(tmp_path / "checkout")
+    code = "from tools.release import contents; print(contents.changelog('0.1.0'), end='')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True)
+    assert done.stdout == (checkout / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.parametrize("name", packages.NAMES)
