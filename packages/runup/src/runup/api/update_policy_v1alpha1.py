@@ -26,7 +26,19 @@ Remote = Literal["Within", "Only", "Deny"]
 EventKind = Literal[
     "planned", "waiting", "approval.needed", "started", "hop.completed", "done", "failed", "withdrawn", "held"
 ]
-Step = Literal["Waiting", "Committing", "ControlPlane", "Soaking", "Done", "Failed", "Superseded", "Aborted"]
+PoolsWhen = Literal["Together", "NextWindow", "Manual"]
+Step = Literal[
+    "Waiting",
+    "Preparing",
+    "Committing",
+    "ControlPlane",
+    "Pools",
+    "Soaking",
+    "Done",
+    "Failed",
+    "Superseded",
+    "Aborted",
+]
 
 
 class CalendarWindow(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,6 +153,19 @@ class PolicyGates(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     approvals: tuple[ApprovalGate, ...] = ()
 
 
+class PolicyPools(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When worker pools are updated: with the control plane, one by one in later windows, or when people resume them.
+
+    `names` are resumed first, in this order. `deadline` is the time from a pool's resumption to its end. `max_paused`:
+    how long a pool should stay paused at most.
+    """
+
+    when: PoolsWhen = "Together"
+    names: tuple[str, ...] = ()
+    deadline: str = "24h"
+    max_paused: str = "14d"
+
+
 class Notification(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An address that gets CloudEvents about runs: the Secret with the key of their signatures, and their kinds."""
 
@@ -164,6 +189,7 @@ class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calendars: tuple[str, ...] = ()
     soak: str = "1h"
     deadline: str = "4h"
+    pools: PolicyPools = PolicyPools()
     actuator: Actuator = "None"
     remote: Remote = "Within"
     keep_runs: int = 10
@@ -203,7 +229,10 @@ class UpdatePolicy(Object, frozen=True, kw_only=True):
 
 
 class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`spec` of UpdateRun; only `control` and `permit_until` may change. Admission verifies `requested_by`."""
+    """`spec` of UpdateRun; only `control` and `permit_until` may change. Admission verifies `requested_by`.
+
+    The run neither pauses `skip_pools` nor waits for them.
+    """
 
     target: Candidate
     requested_by: str = ""
@@ -214,6 +243,8 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     calendars: tuple[str, ...] = ()
     soak: str = "1h"
     deadline: str = "4h"
+    pools: PolicyPools = PolicyPools()
+    skip_pools: tuple[str, ...] = ()
     actuator: Actuator = "None"
 
 
@@ -237,6 +268,19 @@ class RunIntent(Wire, frozen=True, kw_only=True):
     decided_at: datetime
 
 
+class PausedPool(Wire, frozen=True, kw_only=True):
+    """A MachineConfigPool that the run pauses: since when, when it was resumed, and when it was updated.
+
+    `resource_version` is the version of the pool on which the pause is written.
+    """
+
+    name: str
+    since: datetime
+    resource_version: str
+    resumed: datetime | None = None
+    updated: datetime | None = None
+
+
 class RunDecision(Wire, frozen=True, kw_only=True):
     """A step of a run, its reason, and the evidence of the gates at that time."""
 
@@ -248,12 +292,17 @@ class RunDecision(Wire, frozen=True, kw_only=True):
 
 
 class UpdateRunStatus(Wire, frozen=True, kw_only=True):
-    """`status` of UpdateRun. `gated` is false if the update started while a gate was not open."""
+    """`status` of UpdateRun. `gated` is false if the update started while a gate was not open.
+
+    `closed_since`: since when a gate has not been open while pools are paused for the start.
+    """
 
     step: Step = "Waiting"
     from_: str = msgspec.field(default="", name="from")
     gates: tuple[RunGate, ...] = ()
     intent: RunIntent | None = None
+    paused_pools: tuple[PausedPool, ...] = ()
+    closed_since: datetime | None = None
     gated: bool = False
     started: datetime | None = None
     completed: datetime | None = None

@@ -40,6 +40,7 @@ _CHOICES = (
     option("-n", "--namespace", metavar="NS", help="The namespace to install into; else that of the manifests."),
     option("--image", metavar="REF", help="The image; for the operator that of a release, by digest."),
     option("--least-privilege", is_flag=True, help="The operator without the rights to apply releases."),
+    option("--with-pools", is_flag=True, help="The update policies with the right to pause MachineConfigPools."),
     option(
         "--monitoring",
         type=click.Choice([_AUTO, "on", "off"]),
@@ -67,7 +68,10 @@ _CHOICES = (
     option("--force-conflicts", is_flag=True, help="Set fields that somebody else has set, too."),
 )
 _SECTIONS = (
-    ("What", ("namespace", "image", "least_privilege", "monitoring", "prometheus", "platform", "certificates")),
+    (
+        "What",
+        ("namespace", "image", "least_privilege", "with_pools", "monitoring", "prometheus", "platform", "certificates"),
+    ),
     ("How", ("output", "dry_run", "wait", "timeout", "take_over", "force_conflicts")),
 )
 

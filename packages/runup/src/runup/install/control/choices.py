@@ -32,6 +32,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None
     image: str | None
     least_privilege: bool
+    with_pools: bool
     monitoring: str
     prometheus: str | None
     platform: str
@@ -66,6 +67,8 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
             f"--namespace {flags.namespace}: {flags.component} must be in {flags.chosen.namespace}, because its "
             "admission policies name the account there; leave the flag out"
         )
+    if flags.with_pools and not flags.chosen.of_pools:
+        raise InputError(f"--with-pools: {flags.component} pauses no pools; leave the flag out")
     if flags.chosen == OPERATOR and not flags.image:
         raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
     image = flags.image or own_image
@@ -94,6 +97,7 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
         monitoring=monitoring,
         certificates=certificates,
         least_privilege=flags.least_privilege,
+        with_pools=flags.with_pools,
         prometheus=(namespace, account) if flags.prometheus else PROMETHEUS[platform],
         api_ports=cluster.api_ports
         if cluster is not None

@@ -32,7 +32,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
 
     `folder` is its folder below `deploy`, `namespace` the namespace of its manifests, `definitions` the files of the
     definitions that OpenShift brings and another cluster gets with the component. `kubernetes` is the oldest supported
-    version. `fixed`: it is installed in that namespace only.
+    version. `fixed`: it is installed in that namespace only. `of_pools` is the file with the rights to pause pools,
+    which the option `--with-pools` adds.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     definitions: tuple[str, ...] = ()
     kubernetes: tuple[int, int] = (1, 29)
     fixed: bool = False
+    of_pools: str = ""
 
 
 OPERATOR = Component(
@@ -81,6 +83,7 @@ UPDATE_POLICY = Component(
     # ValidatingAdmissionPolicy is GA since that version. The policies name the controller's account.
     kubernetes=(1, 30),
     fixed=True,
+    of_pools="09_pools.yaml",
 )
 COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES, UPDATE_POLICY)}
 
@@ -98,6 +101,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     monitoring: bool = False
     certificates: Certificates = Certificates.SERVICE_CA
     least_privilege: bool = False
+    with_pools: bool = False
     prometheus: tuple[str, str] = ("openshift-monitoring", "prometheus-k8s")
     api_ports: tuple[int, ...] = (443, 6443)
 

@@ -192,6 +192,8 @@ def component_objects(component: Component, files: Mapping[str, bytes], options:
     """
     read: list[JSON] = []
     for name in sorted(files):
+        if name == component.of_pools and not options.with_pools:
+            continue
         # Only the manifests of a release are templates, by the name of their files.
         text = files[name].decode()
         if name.startswith("0000_"):

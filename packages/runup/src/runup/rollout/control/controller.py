@@ -23,7 +23,8 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from runup.api.config_v1 import ClusterVersion, Update
+from runup.api.config_v1 import Update
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import FINALIZER, RunDecision, UpdatePolicy, UpdateRun
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
@@ -35,14 +36,15 @@ from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effectiv
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.candidate import Choice, choose, offered_releases
-from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.metric_samples import is_warning
 from runup.rollout.decide.notifications import Notice, notices_of
+from runup.rollout.decide.pools import PAUSED_BY, next_pools, risk_of
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 
 log = structlog.get_logger("rollout")
-POLICIES, RUNS = resource_of(UpdatePolicy), resource_of(UpdateRun)
-# Changes ClusterVersion when a run ends whose start may be on its way.
+POLICIES, RUNS, POOLS = resource_of(UpdatePolicy), resource_of(UpdateRun), resource_of(MachineConfigPool)
+# Changes ClusterVersion or a pool when a run ends whose start, or whose pause, may be on its way.
 ENDED = "update.runup.dev/ended-run"
 # Seconds between passes: while a run is not finished, and otherwise.
 ACTIVE_S, IDLE_S = 30.0, 300.0
@@ -123,7 +125,15 @@ class PolicyController:
         for run in policies.surplus_runs(policy, choice, runs, offered=offered):
             with suppress(NotFound, Conflict):
                 await self._client.send(calls.delete(RUNS, run.metadata.name, uid=run.metadata.uid))
-        status = policies.policy_status(policy, choice, runs, now, calendars=inputs.calendars, offered=offered)
+        status = policies.policy_status(
+            policy,
+            choice,
+            runs,
+            now,
+            calendars=inputs.calendars,
+            offered=offered,
+            may_pause=inputs.objects.may_pause,
+        )
         await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
         self._metrics.observe_policy(status)
         return choice, new is not None
@@ -138,7 +148,8 @@ class PolicyController:
 
     async def _advance(self, run: UpdateRun, inputs: ClusterInputs, choice: Choice) -> bool:
         """Stores the next status of a run, and then carries out its act; returns whether anything was written."""
-        observed = observe_run(run, inputs, self._skew_until)
+        observed, pools = observe_run(run, inputs, self._skew_until), inputs.objects.known_pools
+        waiting = next_pools(run, pools) if run.status.step == "Pools" and not isinstance(pools, str) else ()
         situation = Situation(
             cluster=inputs.objects.cluster,
             verdict=evaluate(observed, inputs.now),
@@ -147,6 +158,8 @@ class PolicyController:
             candidate=choice.candidate if policies.is_of_policy(run) else None,
             leader=self._leader,
             owns_request=inputs.owns_request,
+            pools=pools,
+            resumption={name: evaluate_resumption(observed, name, inputs.now) for name in waiting},
         )
         outcome = decide(run, situation, inputs.now)
         before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)
@@ -156,19 +169,36 @@ class PolicyController:
         for decision in outcome.status.decisions:
             if decision not in run.status.decisions:
                 await self._record_event(run, decision)
-        if outcome.act:
-            await self._act(outcome.act, run, inputs.objects.cluster)
+        after_run = replace(run, status=outcome.status)
+        if outcome.pools:
+            pools_of_act = [pool for pool in inputs.objects.pools if pool.metadata.name in outcome.pools]
+            await self._act_on_pools(outcome.act, after_run, pools_of_act)
+        elif outcome.act:
+            await self._act(outcome.act, after_run, inputs)
         return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
 
-    async def _act(self, act: Act, run: UpdateRun, cluster: ClusterVersion) -> None:
+    async def _act_on_pools(self, act: Act, run: UpdateRun, pools: Sequence[MachineConfigPool]) -> None:
+        """Pauses, resumes or touches pools, each on the version that was evaluated."""
+        for pool in pools:
+            name, version = pool.metadata.name, pool.metadata.resource_version
+            patch = pool_patch(act, run, version)
+            try:
+                await self._client.send(calls.merge_patch(POOLS, name, patch, field_manager=FIELD_MANAGER))
+            except (Conflict, NotFound):
+                log.info("a pool has changed since it was evaluated", act=act, run=run.metadata.name, pool=name)
+            else:
+                log.info("wrote a pool", act=act, run=run.metadata.name, pool=name)
+
+    async def _act(self, act: Act, run: UpdateRun, inputs: ClusterInputs) -> None:
         """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass."""
+        cluster = inputs.objects.cluster
         if act == "fence":
             ended = {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": cluster.metadata.resource_version}
             with suppress(Conflict):
                 patch = calls.merge_patch(CLUSTER_VERSION, NAME, {"metadata": ended}, field_manager=FIELD_MANAGER)
                 await self._client.send(patch)
             return
-        wanted = desired_update(act, run, cluster.spec.desired_update)
+        wanted = desired_update(act, run, cluster.spec.desired_update, runs=inputs.runs)
         operations: list[dict[str, Any]] = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},
             {"op": "add", "path": "/spec/desiredUpdate", "value": wanted}
@@ -259,17 +289,37 @@ class PolicyController:
         self._last_times = (now, monotonic)
 
 
-def desired_update(act: Act, run: UpdateRun, current: Update | None) -> dict[str, Any]:
-    """Returns the `spec.desiredUpdate` to write; empty to remove it. Names of accepted risks are kept.
+def desired_update(
+    act: Act, run: UpdateRun, current: Update | None, *, runs: Sequence[UpdateRun] = ()
+) -> dict[str, Any]:
+    """Returns the `spec.desiredUpdate` to write; empty to remove it. `force` is never set.
 
-    `force` is never set.
+    Names of accepted risks are kept, except those of pauses of finished `runs`. The run's own pauses are accepted
+    from its start to its end.
     """
-    accepted = [{"name": name} for name in current.accepted_names] if current is not None else []
-    kept: dict[str, Any] = {"acceptRisks": accepted} if accepted else {}
+    own = [risk_of(each.name) for each in run.status.paused_pools]
+    ended = {
+        risk_of(each.name) for other in runs if other.status.step in FINISHED for each in other.status.paused_pools
+    }
+    names = [name for name in (current.accepted_names if current is not None else ()) if name not in ended]
+    if act in ("withdraw", "forget"):
+        names = [name for name in names if name not in own]
+    elif act == "commit":
+        names = list(dict.fromkeys([*names, *own]))
+    kept: dict[str, Any] = {"acceptRisks": [{"name": name} for name in names]} if names else {}
     if act == "withdraw":
         return kept
     target = {"version": run.spec.target.version, "image": run.spec.target.image}
     return {**target, **({"mode": "Preflight"} if act == "preflight" else {}), **kept}
+
+
+def pool_patch(act: Act, run: UpdateRun, version: str) -> dict[str, Any]:
+    """Returns the patch of a pool that has this resourceVersion. The annotation changes together with the pause."""
+    if act == "fence-pools":
+        return {"metadata": {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": version}}
+    annotation = run.metadata.uid if act == "pause" else None
+    metadata = {"annotations": {PAUSED_BY: annotation}, "resourceVersion": version}
+    return {"metadata": metadata, "spec": {"paused": act == "pause"}}
 
 
 def _is_kept(wanted: dict[str, Any], answer: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube.api_errors import ApiError, NotFound
+from kubekit.kube.reviews import may_they
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import HealthExpression, UpdateCalendar, UpdatePolicy, UpdatePolicySpec, UpdateRun
 from runup.checks.decide.reads import namespace_of
 from runup.preflight.control import cluster_records
@@ -21,11 +24,12 @@ from runup.process import clusterversion_client
 from runup.rehearse.control import drain_source
 from runup.rehearse.control.drain_source import DrainSource, forecast_of
 from runup.rollout.control import policy_objects
-from runup.rollout.decide.approvals import FoundApprovals, approvals_of
-from runup.rollout.decide.assemble import ClusterObjects, observe
+from runup.rollout.decide.approvals import CONTROLLER, FoundApprovals, approvals_of
+from runup.rollout.decide.assemble import RIGHTS_NOT_READ, ClusterObjects, observe
 from runup.rollout.decide.expressions import Listed, compile_expression
 from runup.rollout.decide.gates.observed import Holds, Observed
 from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
+from runup.rollout.decide.pools import is_paused_by, own_pauses
 from runup.rollout.decide.run_steps import FINISHED
 from runup.rollout.decide.stricter import with_policy
 from runup.updatestatus.control import thanos
@@ -87,9 +91,11 @@ def read_cluster(
         pools=source.objects.get(drain_source.OPENSHIFT, []),
         nodes=source.objects.get("Node", []),
         alerts=thanos.alerts(client, client.now()),
-        forecast=forecast_or_reason(source, client.now(), node_s),
+        forecast=forecast_or_reason(_with_resumed_pools(source, runs), client.now(), node_s),
         unreadable=unreadable,
         lists=_read_lists(client, [*expressions, *_expressions_of(policy, runs)]),
+        why_pools_unknown=source.missing.get(drain_source.OPENSHIFT, ""),
+        may_pause=_may_pause(client, policy, runs),
     )
     return ClusterInputs(
         objects=objects,
@@ -100,6 +106,31 @@ def read_cluster(
         approvals=approvals,
         owns_request=owns_request(raw),
     )
+
+
+def _with_resumed_pools(source: DrainSource, runs: Iterable[UpdateRun]) -> DrainSource:
+    """Returns the objects with the pools that unfinished runs keep paused as they are after their resumption."""
+    unfinished = [run for run in runs if run.status.step not in FINISHED]
+    pools: list[MachineConfigPool] = source.objects.get(drain_source.OPENSHIFT, [])
+    resumed = [
+        replace(pool, spec=replace(pool.spec, paused=False))
+        if any(is_paused_by(pool, run) for run in unfinished)
+        else pool
+        for pool in pools
+    ]
+    return dataclasses.replace(source, objects={**source.objects, drain_source.OPENSHIFT: resumed})
+
+
+def _may_pause(client: SyncClient, policy: UpdatePolicy | None, runs: Iterable[UpdateRun]) -> bool | str:
+    """Returns whether the controller may pause pools, or why that is not known. Only where a policy or run needs it."""
+    settings = [run.spec.pools for run in runs if run.status.step not in FINISHED]
+    settings += [policy.spec.pools] if policy is not None else []
+    if all(each.when == "Together" for each in settings):
+        return RIGHTS_NOT_READ
+    try:
+        return client.send(may_they(CONTROLLER, "patch", resource_of(MachineConfigPool))).allowed
+    except ApiError as error:
+        return f"the rights of the controller: {error}"
 
 
 def _expressions_of(policy: UpdatePolicy | None, runs: Iterable[UpdateRun]) -> Iterator[HealthExpression]:
@@ -188,11 +219,19 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
     target = replace(policy.target, block_versions=run.spec.block_versions)
     return observe(
         inputs.objects,
-        replace(policy, target=target, gates=run.spec.gates, calendars=run.spec.calendars),
+        replace(
+            policy,
+            target=target,
+            gates=run.spec.gates,
+            calendars=run.spec.calendars,
+            pools=run.spec.pools,
+            actuator=run.spec.actuator,
+        ),
         inputs.calendars,
         inputs.now,
         version=run.spec.target.version,
         image=run.spec.target.image,
         approvals=approvals_of(run, inputs.approvals),
         holds=holds,
+        own_pauses=own_pauses(run, inputs.objects.known_pools),
     )

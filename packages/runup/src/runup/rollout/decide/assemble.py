@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -25,17 +25,20 @@ from runup.rollout.decide.calendar import Calendar
 from runup.rollout.decide.expressions import Lists, evaluate_expressions
 from runup.rollout.decide.gates.cluster import health_of
 from runup.rollout.decide.gates.observed import Approvals, Holds, Observed, Offer, Wanted
+from runup.rollout.decide.pools import Pools
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 # The update service may fail to answer for this long before its last answer stops counting.
 GRAPH_COUNTS_FOR = timedelta(hours=1)
+RIGHTS_NOT_READ = "the rights of the controller were not read"
 NO_APPROVALS = Approvals(unverified="approvals are given to an UpdateRun")
 
 
 class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of one cluster; `unreadable` says which of them could not be read, and why.
 
-    `lists` are the objects that health expressions read.
+    `lists` are the objects that health expressions read. `why_pools_unknown`: why `pools` is not complete. `may_pause`
+    is the answer whether the controller may pause pools, or why there is none.
     """
 
     cluster: ClusterVersion
@@ -48,6 +51,13 @@ class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     forecast: Forecast | str
     unreadable: tuple[str, ...] = ()
     lists: Lists = {}
+    why_pools_unknown: str = ""
+    may_pause: bool | str = RIGHTS_NOT_READ
+
+    @property
+    def known_pools(self) -> Pools:
+        """The pools, or the reason why they are not known."""
+        return self.why_pools_unknown or self.pools
 
 
 def read_calendars(
@@ -94,10 +104,12 @@ def observe(
     image: str = "",
     approvals: Approvals = NO_APPROVALS,
     holds: Holds | None = None,
+    own_pauses: Mapping[str, datetime] | None = None,
 ) -> Observed:
     """Returns the values on which the gates of an update to `version` are evaluated.
 
-    `image` is that of a run. Without one it is what the policy names, or what the update service offers.
+    `image` is that of a run. Without one it is what the policy names, or what the update service offers. `own_pauses`
+    are the pools that the run keeps paused.
     """
     cluster = objects.cluster
     offer = offer_of(cluster, version, now)
@@ -140,4 +152,10 @@ def observe(
         calendar_names=policy.calendars,
         calendars=parsed,
         calendar_errors=errors,
+        # Another updater does not wait until pools are paused.
+        pools_when=policy.pools.when if policy.actuator == "ClusterVersion" else "Together",
+        own_pauses=dict(own_pauses or {}),
+        may_pause=objects.may_pause is True,
+        why_pools_unknown=objects.why_pools_unknown
+        or ("" if isinstance(objects.may_pause, bool) else objects.may_pause),
     )

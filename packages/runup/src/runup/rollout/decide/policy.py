@@ -24,6 +24,7 @@ from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.calendar import next_opening
 from runup.rollout.decide.candidate import Choice
 from runup.rollout.decide.expressions import errors_of
+from runup.rollout.decide.gates.permission import MISSING_RIGHT
 from runup.rollout.decide.run_steps import FINISHED
 
 POLICY_LABEL = "update.runup.dev/policy"
@@ -90,6 +91,7 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
             calendars=spec.calendars,
             soak=spec.soak,
             deadline=spec.deadline,
+            pools=spec.pools,
             actuator=spec.actuator,
         ),
     )
@@ -122,8 +124,12 @@ def policy_status(
     *,
     calendars: Sequence[UpdateCalendar],
     offered: Sequence[OfferedRelease] = (),
+    may_pause: bool | str = True,
 ) -> UpdatePolicyStatus:
-    """Returns the status of the policy: its candidate, its run, the next opening, and why nothing will start."""
+    """Returns the status of the policy: its candidate, its run, the next opening, and why nothing will start.
+
+    `may_pause`: whether the controller may pause pools, or why that is not known.
+    """
     spec, active = policy.spec, active_run(runs)
     parsed, errors = read_calendars(spec.calendars, calendars)
     opening = next_opening(parsed, now) if parsed and not errors else None
@@ -138,6 +144,9 @@ def policy_status(
         ready = ("False", "NoCalendar", text)
     elif spec.calendars != (ALWAYS,) and opening is None:
         ready = ("False", "NeverOpens", "The calendars do not open together within 92 days.")
+    elif spec.pools.when != "Together" and may_pause is not True:
+        text = f"Could not determine {may_pause}." if may_pause else MISSING_RIGHT
+        ready = ("Unknown" if may_pause else "False", "RightsMissing", text)
     chosen: tuple[ConditionStatus, str, str] = ("Unknown" if choice.unknown else "False", choice.reason, choice.message)
     if choice.candidate is not None:
         chosen = ("True", "Offered", f"{choice.candidate.version} is offered.")

@@ -7,6 +7,7 @@ that has begun is never stopped or undone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -18,6 +19,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import cut, printable, timestamp
 from runup.api.config_v1 import ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import (
     Candidate,
     RunDecision,
@@ -27,28 +29,35 @@ from runup.api.update_policy_v1alpha1 import (
     UpdateRun,
     UpdateRunStatus,
 )
+from runup.rollout.decide import pools as pool_rules
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Health
+from runup.rollout.decide.pools import Pools
 
 FINISHED: frozenset[Step] = frozenset({"Done", "Failed", "Superseded", "Aborted"})
-BEFORE_START: frozenset[Step] = frozenset({"Waiting", "Committing"})
+BEFORE_START: frozenset[Step] = frozenset({"Waiting", "Preparing", "Committing"})
 UNHEALTHY_FOR = timedelta(minutes=30)
 # How long the operator may refuse a release before the request is withdrawn.
 REFUSED_FOR = timedelta(minutes=2)
+# For how long pools stay paused for a start while a gate is not open.
+CLOSED_FOR = timedelta(minutes=15)
 MAX_DECISIONS = 50
 MAX_MESSAGE = 1024
 _ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
 GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
 
-# `fence` changes ClusterVersion, so that a start which is still on its way is refused.
-Act = Literal["", "preflight", "commit", "withdraw", "fence"]
+# `fence` changes ClusterVersion, so that a start which is still on its way is refused; `fence-pools` changes pools, so
+# that a pause is. `forget` removes the accepted names of the run's own pauses. `pause`, `resume` and `fence-pools` are
+# about the pools of the outcome, the others about ClusterVersion.
+Act = Literal["", "preflight", "commit", "withdraw", "fence", "forget", "pause", "resume", "fence-pools"]
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a step: ClusterVersion, the gates, the health, a newer candidate, and who decides.
 
-    `owns_request`: the fields of `spec.desiredUpdate` are this controller's.
+    `owns_request`: the fields of `spec.desiredUpdate` are this controller's. `resumption` has the verdict on resuming
+    each pool that the run keeps paused.
     """
 
     cluster: ClusterVersion
@@ -57,13 +66,16 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     candidate: Candidate | None = None
     leader: str = ""
     owns_request: bool = False
+    pools: Pools = ()
+    resumption: Mapping[str, Verdict] = {}
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The status to write first, and the act to carry out after it."""
+    """The status to write first, and the act to carry out after it, with the names of the pools that it is about."""
 
     status: UpdateRunStatus
     act: Act = ""
+    pools: tuple[str, ...] = ()
 
 
 def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
@@ -78,9 +90,12 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
         outcome = _before_start(run, status, situation, now)
     elif status.step == "ControlPlane":
         outcome = _while_updating(run, status, situation, now)
+    elif status.step == "Pools":
+        outcome = _while_pools(run, status, situation, now)
     else:
-        outcome = Outcome(status=_while_soaking(run, status, situation.health, now))
-    return Outcome(status=_with_conditions(outcome.status, situation.verdict, now), act=outcome.act)
+        outcome = _while_soaking(run, status, situation, now)
+    outcome = replace(outcome, status=_with_left_pools(run, outcome.status, situation.pools))
+    return replace(outcome, status=_with_conditions(outcome.status, situation.verdict, now))
 
 
 def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
@@ -88,9 +103,10 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
     target, cluster, verdict = run.spec.target, situation.cluster, situation.verdict
     if is_completed(cluster, target):
         # With an intent the update began and ended between two passes.
-        if status.intent is None and not was_open(status):
+        if status.intent is None and not was_open(status) and not status.paused_pools:
             return Outcome(status=_step(status, "Done", "AlreadyThere", now))
-        return Outcome(status=_complete(run, _begin(status, now, gated=True), now))
+        gated = status.intent is not None or was_open(status)
+        return Outcome(status=_complete(run, _begin(status, now, gated=gated), situation, now))
     if is_updating_to(cluster, target):
         gated = status.intent is not None or (run.spec.actuator == "None" and was_open(status))
         return Outcome(status=_begin(status, now, gated=gated))
@@ -117,7 +133,27 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
     intent = status.intent
     if intent is not None and intent.cluster_version_resource_version == cluster.metadata.resource_version:
         return Outcome(status=status, act="fence")
-    return Outcome(status=_step(replace(status, intent=None), *end, now, message=message))
+    released = _release(run, status, situation.pools)
+    if released is not None:
+        return released
+    return Outcome(status=_step(_without_pools(status), *end, now, message=message))
+
+
+def _release(run: UpdateRun, status: UpdateRunStatus, pools: Pools) -> Outcome | None:
+    """Returns what remains to be done until no pool is paused by a run that has not begun; None if nothing does."""
+    if not status.paused_pools:
+        return None
+    if isinstance(pools, str):
+        return Outcome(status=status)
+    if marked := pool_rules.marked_pools(run, pools):
+        return Outcome(status=status, act="resume", pools=marked)
+    if unsettled := pool_rules.unsettled_pools(run, pools):
+        return Outcome(status=status, act="fence-pools", pools=unsettled)
+    return None
+
+
+def _without_pools(status: UpdateRunStatus) -> UpdateRunStatus:
+    return replace(status, intent=None, paused_pools=(), closed_since=None)
 
 
 def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
@@ -125,11 +161,26 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
     cluster, verdict = situation.cluster, situation.verdict
     if run.spec.actuator == "None":
         return Outcome(status=status)
+    if status.step == "Waiting" and status.paused_pools:
+        return _release(run, status, situation.pools) or Outcome(status=_without_pools(status))
     version = cluster.metadata.resource_version
+    preflight: Act = "preflight" if _needs_preflight(run, situation) else ""
+    to_pause = pool_rules.pools_to_pause(run, situation.pools)
+    if status.step == "Preparing":
+        if _is_over(status, verdict, now):
+            return Outcome(status=_step(replace(status, closed_since=None), "Waiting", verdict.reason, now))
+        if to_pause:
+            return _pause(status, to_pause, now)
+        if not verdict.open:
+            return Outcome(status=replace(status, closed_since=status.closed_since or now), act=preflight)
+        status = replace(status, closed_since=None)
     if not verdict.open:
         if status.step == "Committing":
-            return Outcome(status=_step(replace(status, intent=None), "Waiting", verdict.reason, now))
-        return Outcome(status=status, act="preflight" if _needs_preflight(run, situation) else "")
+            before: Step = "Preparing" if status.paused_pools else "Waiting"
+            return Outcome(status=_step(replace(status, intent=None), before, verdict.reason, now))
+        return Outcome(status=status, act=preflight)
+    if to_pause:
+        return _pause(_step(replace(status, intent=None), "Preparing", "PausingPools", now), to_pause, now)
     intent = status.intent
     if intent is not None and intent.cluster_version_resource_version == version and intent.leader == situation.leader:
         return Outcome(status=status, act="commit")
@@ -143,6 +194,19 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
     if status.step == "Committing":
         return Outcome(status=replace(status, intent=new))
     return Outcome(status=replace(_step(status, "Committing", "AllOpen", now, evidence=evidence), intent=new))
+
+
+def _pause(status: UpdateRunStatus, pools: tuple[MachineConfigPool, ...], now: datetime) -> Outcome:
+    """Lists the pools before they are paused, each with the version on which the pause is written."""
+    names = tuple(pool.metadata.name for pool in pools)
+    return Outcome(status=pool_rules.with_listed(status, pools, now), act="pause", pools=names)
+
+
+def _is_over(status: UpdateRunStatus, verdict: Verdict, now: datetime) -> bool:
+    """Reports whether the pools must not stay paused any longer for a start: the window is over, or another gate is."""
+    if any(gate.name == "window" and gate.state != "Open" for gate in verdict.gates):
+        return True
+    return not verdict.open and status.closed_since is not None and now >= status.closed_since + CLOSED_FOR
 
 
 def _needs_preflight(run: UpdateRun, situation: Situation) -> bool:
@@ -160,7 +224,7 @@ def _while_updating(run: UpdateRun, status: UpdateRunStatus, situation: Situatio
     """Decides while the control plane is updated. The update is observed, never stopped."""
     target, cluster = run.spec.target, situation.cluster
     if is_completed(cluster, target):
-        return Outcome(status=_complete(run, status, now))
+        return Outcome(status=_complete(run, status, situation, now))
     is_pending = is_requested(cluster, target) and not is_updating_to(cluster, target)
     if is_pending and situation.owns_request and _is_refused(cluster, now):
         # The operator did not begin, so the run has not begun either.
@@ -175,23 +239,98 @@ def _while_updating(run: UpdateRun, status: UpdateRunStatus, situation: Situatio
     return Outcome(status=status)
 
 
-def _while_soaking(run: UpdateRun, status: UpdateRunStatus, health: Health | str, now: datetime) -> UpdateRunStatus:
-    """Decides after the update: the cluster must be healthy for the whole soak. Unknown is not healthy."""
+def _while_pools(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
+    """Decides while worker pools are updated: the run's own ones are resumed one by one behind their gates."""
+    pools = situation.pools
     if is_aborted(run):
-        return _step(status, "Aborted", "Aborted", now, message=_ABORTED_LATE)
+        return Outcome(status=_step(status, "Aborted", "Aborted", now))
+    if isinstance(pools, str):
+        deadline = parse(run.spec.pools.deadline, "spec.pools.deadline")
+        if status.completed is not None and now >= status.completed + deadline:
+            return Outcome(status=_step(status, "Failed", "PoolsDeadline", now, message=pools))
+        return Outcome(status=status)
+    run = replace(run, status=status)
+    status = pool_rules.after_control_plane(run, pools, now)
+    run = replace(run, status=status)
+    # A person who resumes a pool leaves the annotation.
+    own = pool_rules.own_pauses(run, pools)
+    if left := tuple(name for name in pool_rules.marked_pools(run, pools) if name not in own):
+        return Outcome(status=status, act="resume", pools=left)
+    behind = pool_rules.pools_behind(run, pools)
+    if (failure := pool_rules.failure_of(run, behind, now)) is not None:
+        return Outcome(status=_step(status, "Failed", failure[0], now, message=failure[1]))
+    status = _with_overdue(run, status, pool_rules.overdue_pools(run, own, now), now)
+    if behind:
+        return Outcome(status=status)
+    if not own:
+        return Outcome(status=_step(status, "Soaking", "PoolsUpdated", now))
+    if run.spec.pools.when == "Manual":
+        return Outcome(status=status)
+    names = pool_rules.next_pools(run, pools)
+    verdicts = [(name, situation.resumption[name]) for name in names if name in situation.resumption]
+    chosen = next(((name, verdict) for name, verdict in verdicts if verdict.open), None)
+    # A resumption without an effect is decided again.
+    for other in own:
+        if chosen is None or other != chosen[0]:
+            status = pool_rules.with_resumed(status, other, None)
+    if chosen is not None:
+        name, verdict = chosen
+        entry = next(each for each in status.paused_pools if each.name == name)
+        if entry.resumed is None:
+            evidence = {"pool": name} | {key: text for gate in verdict.gates for key, text in gate.evidence.items()}
+            status = _step(status, "Pools", "PoolResumed", now, message=f"Pool {name}.", evidence=evidence)
+        resumed = pool_rules.with_resumed(status, name, entry.resumed or now)
+        return Outcome(status=replace(resumed, gates=_gates_of(verdict)), act="resume", pools=(name,))
+    return Outcome(status=replace(status, gates=_gates_of(verdicts[0][1])) if verdicts else status)
+
+
+def _with_overdue(run: UpdateRun, status: UpdateRunStatus, overdue: tuple[str, ...], now: datetime) -> UpdateRunStatus:
+    """Returns the status with a decision about pools that have been paused for too long, once for each of them."""
+    noted = {name for each in status.decisions if each.reason == "PausedTooLong" for name in each.evidence}
+    if not (new := [name for name in overdue if name not in noted]):
+        return status
+    text = f"Paused for longer than {run.spec.pools.max_paused}: {', '.join(new)}. Give the calendar a longer window."
+    return _step(status, status.step, "PausedTooLong", now, message=text, evidence=dict.fromkeys(new, "paused"))
+
+
+def _with_left_pools(run: UpdateRun, status: UpdateRunStatus, pools: Pools) -> UpdateRunStatus:
+    """Returns the status whose newest decision names the pools that stay paused, if the run has just ended.
+
+    The run has also passed its pools when it begins to soak.
+    """
+    ended = status.step in FINISHED and run.status.step not in FINISHED and status.started is not None
+    if not (ended or (status.step == "Soaking" and run.status.step != "Soaking")):
+        return status
+    text = pool_rules.left_text(replace(run, status=status), pools)
+    if not text:
+        return status
+    last = status.decisions[-1]
+    message = cut(" ".join(filter(None, (last.message, text))), MAX_MESSAGE)
+    return replace(status, decisions=(*status.decisions[:-1], replace(last, message=message)))
+
+
+def _while_soaking(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
+    """Decides after the update: the cluster must be healthy for the whole soak. Unknown is not healthy."""
+    health = situation.health
+    if is_aborted(run):
+        return Outcome(status=_step(status, "Aborted", "Aborted", now, message=_ABORTED_LATE))
     healthy = not isinstance(health, str) and not health.problems and not health.unknown
     if not healthy:
         since = status.unhealthy_since or now
         status = replace(status, healthy_since=None, unhealthy_since=since)
         if now >= since + UNHEALTHY_FOR:
             why = health if isinstance(health, str) else "; ".join((*health.problems, *health.unknown)[:5])
-            return _step(status, "Failed", "UnhealthyAfter", now, message=why)
-        return status
+            return Outcome(status=_step(status, "Failed", "UnhealthyAfter", now, message=why))
+        return Outcome(status=status)
     since = status.healthy_since or now
     status = replace(status, healthy_since=since, unhealthy_since=None)
     if now >= since + parse(run.spec.soak, "spec.soak"):
-        return _step(status, "Done", "Succeeded" if status.gated else "SucceededUngated", now)
-    return status
+        desired = situation.cluster.spec.desired_update
+        own = {pool_rules.risk_of(each.name) for each in status.paused_pools}
+        if situation.owns_request and desired is not None and own & set(desired.accepted_names):
+            return Outcome(status=status, act="forget")
+        return Outcome(status=_step(status, "Done", "Succeeded" if status.gated else "SucceededUngated", now))
+    return Outcome(status=status)
 
 
 def verdict_of_begun(run: UpdateRun) -> Verdict | None:
@@ -254,11 +393,15 @@ def _begin(status: UpdateRunStatus, now: datetime, *, gated: bool) -> UpdateRunS
     return replace(begun, started=now, gated=gated)
 
 
-def _complete(run: UpdateRun, status: UpdateRunStatus, now: datetime) -> UpdateRunStatus:
+def _complete(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> UpdateRunStatus:
+    """Returns the status after the control plane is complete: the pools follow, unless none is behind."""
     completed = replace(status, completed=now, healthy_since=None, unhealthy_since=None)
     if is_aborted(run):
         return _step(completed, "Aborted", "Aborted", now, message=_ABORTED_LATE)
-    return _step(completed, "Soaking", "Completed", now)
+    pools = situation.pools
+    seen = replace(run, status=completed)
+    waits = isinstance(pools, str) or pool_rules.pools_behind(seen, pools) or pool_rules.marked_pools(seen, pools)
+    return _step(completed, "Pools" if waits else "Soaking", "Completed", now)
 
 
 def _step(
@@ -306,7 +449,7 @@ def _with_conditions(status: UpdateRunStatus, verdict: Verdict, now: datetime) -
         gates = ("True", "AllOpen", "")
     elif verdict.closed_by is not None:
         gates = ("False", verdict.reason, cut(printable(verdict.closed_by.message), MAX_MESSAGE))
-    progress = {"ControlPlane": "ControlPlane", "Soaking": "Soaking"}.get(step)
+    progress = step if step in ("ControlPlane", "Pools", "Soaking") else None
     idle = "Finished" if step in FINISHED else "NotStarted"
     outcome = reason if step == "Done" else step if step in FINISHED else "NotYet"
     wanted: tuple[tuple[str, tuple[ConditionStatus, str, str]], ...] = (

@@ -12,6 +12,7 @@ from runup.api.update_policy_v1alpha1 import (
     ApprovalGate,
     HealthGate,
     PolicyGates,
+    PolicyPools,
     PreflightGate,
     UpdatePolicySpec,
     UpdateRun,
@@ -20,10 +21,11 @@ from runup.report.report import severity_rank
 from runup.rollout.decide.durations import parse
 
 _FORECASTS = ("Fits", "NotTooLong", "Ignore")
+_POOLS = ("Together", "NextWindow", "Manual")
 
 
 def with_policy(run: UpdateRun, policy: UpdatePolicySpec) -> UpdateRun:
-    """Returns a run behind the policy's gates, calendars, soak and blocked versions as well as its own."""
+    """Returns a run behind the policy's gates, calendars, pools, soak and blocked versions as well as its own."""
     spec = run.spec
     names = _union(policy.calendars, spec.calendars)
     return replace(
@@ -32,6 +34,7 @@ def with_policy(run: UpdateRun, policy: UpdatePolicySpec) -> UpdateRun:
             spec,
             gates=stricter(spec.gates, policy.gates),
             calendars=tuple(name for name in names if name != ALWAYS) or names,
+            pools=_pools(spec.pools, policy.pools),
             soak=max(spec.soak, policy.soak, key=_length),
             block_versions=_union(spec.block_versions, policy.target.block_versions),
         ),
@@ -57,6 +60,16 @@ def stricter(first: PolicyGates, second: PolicyGates) -> PolicyGates:
             for_=min(first.alerts.for_, second.alerts.for_, key=_length),
         ),
         approvals=_approvals(first, second),
+    )
+
+
+def _pools(first: PolicyPools, second: PolicyPools) -> PolicyPools:
+    """Returns the settings in which the pools wait for more; the run's own order comes first."""
+    return PolicyPools(
+        when=max(first.when, second.when, key=_POOLS.index),
+        names=_union(first.names, second.names),
+        deadline=min(first.deadline, second.deadline, key=_length),
+        max_paused=min(first.max_paused, second.max_paused, key=_length),
     )
 
 

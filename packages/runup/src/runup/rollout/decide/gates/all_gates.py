@@ -12,6 +12,7 @@ from runup.rollout.decide.gates.permission import (
     evaluate_approvals,
     evaluate_forecast,
     evaluate_holds,
+    evaluate_pools,
     evaluate_window,
 )
 
@@ -24,9 +25,26 @@ def evaluate(observed: Observed, now: datetime) -> Verdict:
             preflight.evaluate(observed, now),
             evaluate_health(observed, now),
             evaluate_alerts(observed, now),
+            evaluate_pools(observed, now),
             *evaluate_approvals(observed, now),
             evaluate_holds(observed, now),
             evaluate_window(observed, now),
             evaluate_forecast(observed, now),
+        )
+    )
+
+
+def evaluate_resumption(observed: Observed, pool: str, now: datetime) -> Verdict:
+    """Returns the verdict on resuming a paused pool of a run whose control plane is updated.
+
+    Alerts do not count: a pool that is paused for long causes some, such as KubeletCA alerts of the machine-config
+    operator, and a gate that they close would keep the pool paused.
+    """
+    return in_order(
+        (
+            evaluate_health(observed, now),
+            evaluate_holds(observed, now),
+            evaluate_window(observed, now),
+            evaluate_forecast(observed, now, pool),
         )
     )

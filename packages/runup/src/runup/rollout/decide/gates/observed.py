@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from runup.api.update_policy_v1alpha1 import PolicyGates, PolicyTarget
+from runup.api.update_policy_v1alpha1 import PolicyGates, PolicyTarget, PoolsWhen
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.decide.update_forecast import Forecast
 from runup.rollout.decide.calendar import Calendar
@@ -82,7 +82,9 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     `findings` is None if there is no preflight of the release. `report_image` is the image that the stored report is
     about. `ended_acceptances` are accepted names whose acceptance is over, `acceptance_ends` the ends of the others.
     `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names` are
-    those of the policy, `calendar_errors` says why some of them cannot be used.
+    those of the policy, `calendar_errors` says why some of them cannot be used. `own_pauses` are the pools that the run
+    keeps paused, and since when; `may_pause`: whether the
+    controller has the right to pause pools.
     """
 
     wanted: Wanted
@@ -101,6 +103,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     calendar_names: tuple[str, ...] = ()
     calendars: tuple[Calendar, ...] = ()
     calendar_errors: tuple[str, ...] = ()
+    pools_when: PoolsWhen = "Together"
+    own_pauses: dict[str, datetime] = {}
+    may_pause: bool = True
+    why_pools_unknown: str = ""
 
 
 # Times of the cluster that are further in the future than this are not believed.

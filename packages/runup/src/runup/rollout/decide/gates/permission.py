@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kubekit.lang.text import timestamp
 from runup.api.update_policy_v1alpha1 import ALWAYS, ApprovalGate
-from runup.rehearse.decide.update_forecast import Forecast, Range
+from runup.rehearse.decide.update_forecast import CONTROL_PLANE, Forecast, Range
 from runup.rollout.decide.calendar import opening_at
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate
 from runup.rollout.decide.gates.observed import CLOCK_TOLERANCE, Observed
+
+MISSING_RIGHT = (
+    "The controller must not patch MachineConfigPools: `runup install update-policy --with-pools` grants the right."
+)
 
 
 def evaluate_approvals(observed: Observed, now: datetime) -> Iterable[Gate]:
@@ -108,8 +113,12 @@ def evaluate_window(observed: Observed, now: datetime) -> Gate:
     return Gate(name="window", state=CLOSED, reason="OutsideWindow", message=text, until=opening.next_opening)
 
 
-def evaluate_forecast(observed: Observed, now: datetime) -> Gate | None:
-    """Returns the gate of the forecast: the update ends before the window does. None if it does not apply."""
+def evaluate_forecast(observed: Observed, now: datetime, pool: str = "") -> Gate | None:
+    """Returns the gate of the forecast: the update ends before the window does. None if it does not apply.
+
+    With `pool` it is about that pool. Without one it is about the whole update, or about the control plane alone if
+    the pools are updated later.
+    """
     mode = observed.gates.forecast
     if mode == "Ignore" or (_is_unrestricted(observed) and not observed.calendar_errors):
         return None
@@ -117,34 +126,59 @@ def evaluate_forecast(observed: Observed, now: datetime) -> Gate | None:
     if period is None:
         text = "No window is open, so there is no time to compare the forecast with."
         return Gate(name="forecast", state=CLOSED, reason="OutsideWindow", message=text)
-    if isinstance(observed.forecast, str):
-        text = f"Could not determine how long the update takes: {observed.forecast}."
+    part = pool or ("" if observed.pools_when == "Together" else CONTROL_PLANE)
+    subject = f"Pool {pool}" if pool else f"The {part or 'update'}"
+    forecast = observed.forecast if isinstance(observed.forecast, str) else _part_of(observed.forecast, part)
+    if isinstance(forecast, str):
+        text = f"Could not determine how long the update takes: {forecast}."
         return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=text)
-    return _fit(observed.forecast, period.end - now, fits=mode == "Fits", until=period.end, now=now)
+    return _fit(subject, forecast, period.end - now, fits=mode == "Fits", until=period.end, now=now)
 
 
-def _fit(forecast: Forecast, left: timedelta, *, fits: bool, until: datetime, now: datetime) -> Gate:
+def _part_of(forecast: Forecast, name: str) -> Forecast | str:
+    """Returns the forecast of one part, or why it is not known; without a name that of all parts."""
+    if not name:
+        return forecast
+    part = next((each for each in forecast.parts if each.name == name), None)
+    if part is None:
+        return f"the forecast has no part {name}"
+    return dataclasses.replace(forecast, total=part.range, guessed=part.guessed, needs_help=())
+
+
+def _fit(subject: str, forecast: Forecast, left: timedelta, *, fits: bool, until: datetime, now: datetime) -> Gate:
     """Returns the gate from a forecast and the time that is left of the window."""
     total: Range = forecast.total
     left_text = f"the window has {_minutes(left)} min left"
     if total.low_s > left.total_seconds():
-        text = f"The update takes at least {-(-total.low_s // 60)} min; {left_text}."
+        text = f"{subject} takes at least {-(-total.low_s // 60)} min; {left_text}."
         return Gate(name="forecast", state=CLOSED, reason="DoesNotFit", message=text)
     if not fits:
-        text = f"The update takes at least {-(-total.low_s // 60)} min; {left_text}."
+        text = f"{subject} takes at least {-(-total.low_s // 60)} min; {left_text}."
         return Gate(name="forecast", state=OPEN, reason="NotTooLong", message=text, until=until)
     if forecast.needs_help:
-        text = f"The update does not finish without help: {'; '.join(forecast.needs_help[:3])}."
+        text = f"{subject} does not finish without help: {'; '.join(forecast.needs_help[:3])}."
         return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=text)
     if total.high_s is None or forecast.guessed:
         why = "is partly a guess" if forecast.guessed else "has no upper limit"
         return Gate(name="forecast", state=UNKNOWN, reason="FitUnknown", message=f"The forecast {why}; {left_text}.")
     if total.high_s > left.total_seconds():
-        text = f"The update takes up to {-(-total.high_s // 60)} min; {left_text}."
+        text = f"{subject} takes up to {-(-total.high_s // 60)} min; {left_text}."
         return Gate(name="forecast", state=CLOSED, reason="DoesNotFit", message=text)
     latest = now + left - timedelta(seconds=total.high_s)
-    text = f"The update takes up to {-(-total.high_s // 60)} min; {left_text}."
+    text = f"{subject} takes up to {-(-total.high_s // 60)} min; {left_text}."
     return Gate(name="forecast", state=OPEN, reason="Fits", message=text, until=latest)
+
+
+def evaluate_pools(observed: Observed, now: datetime) -> Gate | None:  # noqa: ARG001 (all gates have one signature)
+    """Returns the gate of the pools: they are known and can be paused. None if they are updated with the rest."""
+    if observed.pools_when == "Together":
+        return None
+    if observed.why_pools_unknown:
+        text = f"Could not determine which pools to pause: {observed.why_pools_unknown}."
+        return Gate(name="pools", state=UNKNOWN, reason="PoolsUnknown", message=text)
+    if not observed.may_pause:
+        return Gate(name="pools", state=CLOSED, reason="RightsMissing", message=MISSING_RIGHT)
+    return Gate(name="pools", state=OPEN, reason="Known", message="The worker pools can be paused.")
 
 
 def _is_unrestricted(observed: Observed) -> bool:

@@ -15,6 +15,7 @@ from runup.report.report import severity_rank
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate, State
 from runup.rollout.decide.gates.observed import CLOCK_TOLERANCE, Observed
+from runup.rollout.decide.pools import risk_of
 
 NAME = "preflight"
 _MAX_NAMED = 5
@@ -43,6 +44,8 @@ def evaluate(observed: Observed, now: datetime) -> Gate:
     if findings.observed > now + CLOCK_TOLERANCE:
         text = f"The report is dated {timestamp(findings.observed)}, which is in the future."
         return _gate(UNKNOWN, "PreflightOld", text)
+    if (unseen := _unseen_pauses(findings, observed)) is not None:
+        return unseen
     if _is_watched(findings):
         return _of_findings(findings, observed, None)
     if now > expires:
@@ -81,7 +84,8 @@ def _of_findings(findings: Findings, observed: Observed, expires: datetime | Non
     if grown:
         text = "; ".join(risk.grown_text for risk in grown[:_MAX_NAMED])
         return _gate(CLOSED, "RiskGrew", f"{text}.", evidence)
-    unknown = [risk for risk in findings.risks if risk.open and risk.applies == "Unknown"]
+    own = set(map(risk_of, observed.own_pauses))
+    unknown = [risk for risk in findings.risks if risk.open and risk.applies == "Unknown" and risk.name not in own]
     if unknown:
         text = _risks_text(unknown, "are unknown", "is unknown")
         return _gate(UNKNOWN, "PreflightUnknown", text, evidence)
@@ -97,7 +101,24 @@ def _of_findings(findings: Findings, observed: Observed, expires: datetime | Non
 def _closes(risk: Risk, observed: Observed) -> bool:
     """Reports whether an open risk that applies has at least the severity at which the gate closes."""
     at_least = severity_rank(risk.severity) <= severity_rank(observed.gates.preflight.fail_on)
-    return risk.open and risk.applies == "True" and at_least
+    return risk.open and risk.applies == "True" and at_least and risk.name not in set(map(risk_of, observed.own_pauses))
+
+
+def _unseen_pauses(findings: Findings, observed: Observed) -> Gate | None:
+    """Returns the gate if the report was made before the run paused its pools, else None.
+
+    A report that names a pause was made after it.
+    """
+    named = {risk.name for risk in findings.risks}
+    unseen = [
+        name
+        for name, since in observed.own_pauses.items()
+        if risk_of(name) not in named and (findings.observed is None or findings.observed <= since)
+    ]
+    if not unseen:
+        return None
+    text = f"The report of {timestamp(findings.observed)} was made before pool {min(unseen)} was paused."
+    return _gate(UNKNOWN, "PreflightOld", text)
 
 
 def _risks_text(risks: list[Risk], plural: str, singular: str) -> str:
