@@ -21,6 +21,7 @@ from runup.rollout.decide.approvals import POLICY, verified_since, why_unverifie
 FOLDER = Path(__file__).parents[2] / "deploy" / "update-policy"
 CONTROLLER = "system:serviceaccount:runup-update:update-controller"
 VERSION = "/apis/config.openshift.io/v1/clusterversions"
+POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 RUNS = "/apis/update.runup.dev/v1alpha1/updateruns"
 NEW, OTHER = (f"example.com/release@sha256:{digit * 64}" for digit in "59")
 PATHS = {
@@ -48,16 +49,17 @@ def eventually(condition: Any) -> None:
 def installed(api: Api) -> Iterator[Api]:
     """The server with ClusterVersion, the definitions, the roles and the admission policy."""
     name = "0000_00_cluster-version-operator_01_clusterversions-CustomNoUpgrade.crd.yaml"
-    for file in [DEFINITIONS / name, *sorted(FOLDER.glob("01_*.crd.yaml"))]:
+    pools = "0000_80_machine-config_01_machineconfigpools.crd.yaml"
+    for file in [DEFINITIONS / name, DEFINITIONS / pools, *sorted(FOLDER.glob("01_*.crd.yaml"))]:
         assert api.post(CRDS, document(file)).code in (201, 409)
     for namespace in ("openshift-monitoring", "openshift-cluster-version-operator"):
         api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml", "05_approvals.yaml"):
+    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml", "05_approvals.yaml", "09_pools.yaml"):
         for obj in yaml.safe_load_all((FOLDER / file).read_text(encoding="utf-8")):
             path = PATHS[obj["kind"]].format(namespace=obj["metadata"].get("namespace", ""))
             made = api.post(path, obj)
             assert made.code in (201, 409), made.body
-    eventually(lambda: api.get(VERSION).code == 200 and api.get(RUNS).code == 200)
+    eventually(lambda: all(api.get(path).code == 200 for path in (VERSION, RUNS, POOLS)))
     cluster = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
     spec = {"clusterID": "4f1a8d5e-7ff2-4ef1-8f4b-6f4c3c1ac5b7", "channel": "stable-5.1"}
     assert api.post(VERSION, {**cluster, "spec": spec}).code in (201, 409)
@@ -134,6 +136,22 @@ def test_59_rights_that_the_controller_lacks(installed: Api, method: str, path: 
     assert answer.code == 403, answer.body
 
 
+def test_11_the_controller_pauses_worker_pools_only(installed: Api) -> None:
+    """With the rights of `--with-pools` it changes the pause and annotations; no pool of the control plane."""
+    identity = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool"}
+    for name in ("master", "worker"):
+        made = installed.post(POOLS, {**identity, "metadata": {"name": name}, "spec": {"paused": False}})
+        assert made.code in (201, 409), made.body
+    controller = installed.impersonating(CONTROLLER)
+    pause = {"metadata": {"annotations": {"update.runup.dev/paused-by": "u"}}, "spec": {"paused": True}}
+    eventually(lambda: controller.merge(f"{POOLS}/master", pause, dryRun="All").code == 422)
+    assert controller.merge(f"{POOLS}/worker", pause).code == 200
+    assert controller.merge(f"{POOLS}/worker", {"spec": {"paused": False}}).code == 200
+    answer = controller.merge(f"{POOLS}/worker", {"spec": {"maxUnavailable": 9}})
+    assert (answer.code, "may change spec.paused only" in answer.message) == (422, True)
+    assert controller.send("DELETE", f"{POOLS}/worker", None).code == 403
+
+
 def run_json(**spec: Any) -> JSON:
     """An UpdateRun."""
     identity = {"apiVersion": "update.runup.dev/v1alpha1", "kind": "UpdateRun", "metadata": {"generateName": "r-"}}
@@ -148,6 +166,7 @@ def run_json(**spec: Any) -> JSON:
         ({"gates": {"preflight": {"failOn": "unknown"}}}, "spec.gates.preflight.failOn"),
         ({"blockVersions": ["5.1.0"] * 65}, "spec.blockVersions"),
         ({"calendars": ["Always", "nights"]}, "Always must be the only entry"),
+        ({"pools": {"when": "NextWindow"}}, "pools.when other than Together needs actuator ClusterVersion"),
     ],
 )
 def test_58_runs_that_are_refused(installed: Api, spec: JSON, message: str) -> None:
@@ -174,6 +193,8 @@ def test_58_a_run_has_no_force(installed: Api) -> None:
         ({"actuator": "ClusterVersion"}, "actuator is immutable"),
         ({"soak": "1m"}, "soak is immutable"),
         ({"deadline": "9h"}, "deadline is immutable"),
+        ({"pools": {"deadline": "9h"}}, "pools is immutable"),
+        ({"skipPools": ["worker"]}, "skipPools is immutable"),
         ({"blockVersions": ["5.0.x"]}, "blockVersions is immutable"),
         ({"control": "Hold"}, ""),
         ({"permitUntil": "2027-01-01T00:00:00Z"}, ""),

@@ -176,7 +176,7 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     own |= {"update-status-controller-hosted-clusters"}
     # What container checks run as, and the operator's right to make their pods.
     own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
-    own = own - {"update-controller"} | {"runup-update-controller"}
+    own = own - {"update-controller"} | {"runup-update-controller", "runup-update-controller-pools"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
     (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
     assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]

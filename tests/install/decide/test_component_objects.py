@@ -269,6 +269,15 @@ def test_a_plain_operator_opens_the_gates_itself() -> None:
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
+def test_rights_to_pause_pools_are_an_option(platform: Platform) -> None:
+    """Without the option nothing in the installation may change a pool."""
+    name = "runup-update-controller-pools"
+    assert name not in set(texts(list(objects(COMPONENTS["update-policy"], platform))))
+    role = named(objects(COMPONENTS["update-policy"], platform, with_pools=True), "ClusterRole", name)
+    assert role["rules"][0]["verbs"] == ["patch"]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_least_privileged_operator_cannot_apply(platform: Platform) -> None:
     """Nobody is bound to cluster-admin; its pod is not root and has no folder of the node."""
     found = objects(OPERATOR, platform, least_privilege=True)

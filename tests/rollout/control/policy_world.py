@@ -54,6 +54,8 @@ class World:
         self.server = server
         self.client = server.client
         self.since = timestamp(SystemClock().now() - timedelta(hours=2))
+        # By how much the cluster's time is ahead of the real one.
+        self.ahead = timedelta()
 
     def create(self, resource: Resource, name: str, namespace: str = "", **fields: Any) -> None:
         """Creates an object with its status, unless it exists."""
@@ -68,6 +70,7 @@ class World:
 
     def begin(self, **policy: Any) -> None:
         """A healthy cluster on 5.0.3 to which 5.1.0 is offered, with this policy and nothing of earlier tests."""
+        self.ahead = timedelta()
         for resource in (RUNS, POLICIES, CALENDARS):
             for each in self.client.send(calls.list_raw(resource)).items:
                 name = each["metadata"]["name"]
@@ -110,7 +113,7 @@ class World:
 
     def report(self, *risks: ReportedRisk, image: str = NEW) -> None:
         """A preflight of 5.1.0 is complete, and found these risks."""
-        now = SystemClock().now()
+        now = SystemClock().now() + self.ahead
         report = Report(
             format=FORMAT,
             preflight_id="p",
@@ -168,7 +171,7 @@ class World:
     def observe(self) -> ClusterInputs:
         """The observed state of the controller; this server has no Thanos, so no alerts fire."""
         inputs = read_cluster(self.client, None, with_policy=True)
-        return replace(inputs, objects=replace(inputs.objects, alerts=()))
+        return replace(inputs, objects=replace(inputs.objects, alerts=()), now=inputs.now + self.ahead)
 
     def passes(self, number: int = 1, *, leader: str = "a", clock: SystemClock | None = None) -> None:
         """Makes passes of a new controller."""

@@ -155,7 +155,7 @@ def steps_of_others(world: World) -> Iterator[World]:
 
 
 def assert_step(before: World, after: World, *, people: bool) -> None:
-    """What no step of a process may do."""
+    """Fails for a step that no process may take."""
     begins = before.seen.desired != "ours" and after.seen.desired == "ours"
     assert not begins or before.seen.open, "an update started outside of its window"
     assert not begins or before.seen.paused or people, "an update started before its pool was paused"

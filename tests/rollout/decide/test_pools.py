@@ -383,6 +383,12 @@ def test_after_the_control_plane(
     assert (outcome.status.step, last, outcome.act, outcome.pools) == (step, reason, act, named)
 
 
+def test_48_a_resumption_without_an_effect_is_decided_again() -> None:
+    """The gate has closed since, so the pool stays paused and does not count as resumed."""
+    outcome = decide(paused_run("Pools", RESUMED), seen(OWN, resumption={"worker": CLOSED}), NOW + MINUTE)
+    assert (outcome.act, outcome.status.paused_pools) == ("", (LISTED,))
+
+
 @pytest.mark.parametrize(
     ("run", "behind", "minutes", "reason"),
     [

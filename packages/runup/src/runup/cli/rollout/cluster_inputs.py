@@ -51,6 +51,7 @@ def read_dump(path: str, node_s: tuple[int, int] | None, at: datetime | None) ->
             alerts=_alerts_of(files),
             forecast=forecast_or_reason(source, now, node_s),
             unreadable=unreadable,
+            why_pools_unknown=source.missing.get(drain_source.OPENSHIFT, ""),
         ),
         now=now,
         notes=source.notes,

@@ -38,7 +38,7 @@ class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of one cluster; `unreadable` says which of them could not be read, and why.
 
     `lists` are the objects that health expressions read. `why_pools_unknown`: why `pools` is not complete. `may_pause`
-    is the answer whether the controller may pause pools, or why there is none.
+    is the answer whether the controller may pause pools, or why that is not known.
     """
 
     cluster: ClusterVersion
