@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --rerun-alone
 
-.PHONY: help demo near test test-all slow e2e real peers tables check docs format bench mutants lock licences sbom image lock-image release clean
+.PHONY: help demo near test test-all slow e2e real artefacts peers tables check docs format bench mutants lock licences sbom image lock-image release clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -45,6 +45,15 @@ e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver 
 
 real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once (needs root, Go and Debian's packages)
 	@$(BIN)/python -m tests.realcluster
+
+# What a user installs: no file of the checkout but the tests themselves.
+artefacts: $(VENV)/.dev ## the journeys, the pages of docs/ and the API contract with installed wheels instead of the checkout
+	@tools/install-wheel $(BIN) build/artefacts
+	@$(BIN)/uv pip install -q --python build/artefacts --require-hashes -r requirements-dev.lock
+	@build/artefacts/bin/python -c 'import kubekit, kubesandbox, runup, sys; sys.exit(any("site-packages" not in m.__file__ for m in (kubekit, kubesandbox, runup)))'
+	build/artefacts/bin/python -m pytest --rerun-alone -n 4 --dist loadgroup $(ARTEFACT_TESTS)
+
+ARTEFACT_TESTS ?= tests/journeys tests/transcripts tests/contract tests/install tests/stored
 
 peers: $(VENV)/.dev ## test suites of other projects against kubesandbox, from the package registries (needs Go and kubectl)
 	@$(BIN)/python -m bench suites

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -36,11 +37,15 @@ class BuildInfo(BuildHookInterface):
         is_checkout = not (root / "PKG-INFO").is_file()
         repository = root.parents[1] if is_checkout else root
         sources, packaged = ("src/", "") if self.target_name == "sdist" else ("", "runup/")
+        # Not in the checkout: several may build there at a time.
+        self._folder = tempfile.TemporaryDirectory(prefix="runup-build-")
         for folder in READ_AT_RUN_TIME:
             for path in (repository / folder).rglob("*"):
                 if path.is_file():
-                    # Links lead into the repository, so an archive has what they lead to.
-                    build_data["force_include"][str(path.resolve())] = f"{packaged}{path.relative_to(repository)}"
+                    name = path.relative_to(repository)
+                    # Of a link, a copy: an archive would have the link, and a file that is named here twice once.
+                    source = _copied(path, Path(self._folder.name, name)) if path.is_symlink() else path
+                    build_data["force_include"][str(source)] = f"{packaged}{name}"
         before = runpy.run_path(str(root / "src" / MODULE))
         values = {
             "VERSION": self.metadata.version,
@@ -50,8 +55,6 @@ class BuildInfo(BuildHookInterface):
         text = '"""What this copy of runup was built from."""\n\n'
         # As JSON's, the quotes are those of the house.
         text += "".join(f'{name} = "{value}"\n' for name, value in values.items())
-        # Not in the checkout: several may build there at a time.
-        self._folder = tempfile.TemporaryDirectory(prefix="runup-build-")
         written = Path(self._folder.name, "build_info.py")
         written.write_text(text, encoding="utf-8")
         build_data["force_include"][str(written)] = f"{sources}{MODULE}"
@@ -60,6 +63,11 @@ class BuildInfo(BuildHookInterface):
         """Removes what was written."""
         if version == "standard":
             self._folder.cleanup()
+
+
+def _copied(path: Path, to: Path) -> Path:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return shutil.copyfile(path, to)
 
 
 def _revision(root: Path) -> str:

@@ -61,6 +61,15 @@ def test_the_demo_runs_from_the_wheel(run: Run) -> None:
     assert "Preflight of 5.2.0 from 5.0.0" in done.stdout
 
 
+def test_an_installation_has_every_file_of_the_packages(installed: Path) -> None:
+    """Also those to which a link in `deploy/` leads: such a file was once in the wheel's `deploy/` alone."""
+    (libraries,) = installed.parent.glob("lib/python*/site-packages")
+    listed = _call("git", "ls-files", "-z", "packages/*/src/*", cwd=ROOT).stdout
+    names = ["/".join(name.split("/")[3:]) for name in filter(None, listed.split("\0"))]
+    assert len(names) > 1000
+    assert [name for name in names if not (libraries / name).is_file()] == []
+
+
 def _wheel(checkout: Path, **env: str) -> Path:
     uv = str(Path(sys.executable).with_name("uv"))
     build = (uv, "build", "-q", "--wheel", "--package", "kube-runup", "--out-dir", "dist")
