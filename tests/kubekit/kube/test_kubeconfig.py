@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -431,3 +432,50 @@ def test_no_file(tmp_path: Path) -> None:
     assert caught.value.message.startswith("Missing or incomplete configuration info.  Please point to")
     with pytest.raises(ConfigError, match='context "x" does not exist'):
         config.load(context="x", environ={"HOME": str(tmp_path)})
+
+
+CA = "Y2E="
+EMBEDDED: dict[str, Any] = {
+    "current-context": "admin",
+    "contexts": [{"name": "admin", "context": {"cluster": "hosted", "user": "admin"}}],
+    "clusters": [{"name": "hosted", "cluster": {"server": "https://hosted:6443", "certificate-authority-data": CA}}],
+    "users": [{"name": "admin", "user": {"token": "abc"}}],
+}
+
+
+def test_a_kubeconfig_of_another_cluster_has_everything_in_itself() -> None:
+    """Its address, its authority and its credentials are taken as they are."""
+    found = config.of_untrusted(json.dumps(EMBEDDED).encode(), "Secret clusters/admin")
+    assert (found.server, found.ca_data) == ("https://hosted:6443", b"ca")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "message"),
+    [
+        pytest.param({}, {"exec": {"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}}, "a program"),
+        pytest.param({}, {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}, "names files"),
+        pytest.param({}, {"client-key": "/etc/kubernetes/admin.key", "client-certificate": "x"}, "names files"),
+        pytest.param({"certificate-authority": "/etc/passwd"}, {}, "certificate authority as data"),
+        pytest.param({"insecure-skip-tls-verify": True, "certificate-authority-data": ""}, {}, "authority as data"),
+        pytest.param({"server": "http://api.hosted:80", "certificate-authority-data": ""}, {}, "reached by https"),
+        pytest.param({"server": ""}, {}, "has no server"),
+    ],
+    ids=["program", "token file", "key file", "authority file", "unverified", "no TLS", "no server"],
+)
+def test_a_kubeconfig_of_another_cluster_reads_and_starts_nothing_here(
+    cluster: dict[str, Any], user: dict[str, Any], message: str
+) -> None:
+    """Whoever writes it must not get a file of this machine sent to a server of theirs, or a program started."""
+    [entry] = EMBEDDED["clusters"]
+    document = EMBEDDED | {
+        "clusters": [{**entry, "cluster": entry["cluster"] | cluster}],
+        "users": [{"name": "admin", "user": user or {"token": "abc"}}],
+    }
+    with pytest.raises(ConfigError, match=message):
+        config.of_untrusted(json.dumps(document).encode(), "Secret clusters/admin")
+
+
+def test_text_that_is_not_a_kubeconfig_is_refused() -> None:
+    """The error names its source."""
+    with pytest.raises(ConfigError, match="Secret clusters/admin is not a kubeconfig"):
+        config.of_untrusted(b"clusters: {", "Secret clusters/admin")

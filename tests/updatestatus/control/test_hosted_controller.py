@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,16 +18,18 @@ from tests.documents import documents
 from tests.factories import obj
 from tests.updatestatus.control.world import CRDS, DEADLINE_S, World
 
-from kubekit.api.conditions import status_of
-from kubekit.api.scheme import resource_of
+from kubekit.api.conditions import find, status_of
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
+from kubekit.lang import yaml
 from kubesandbox import cluster as assembly
 from kubesandbox.apiserver.server import ApiServer
+from runup.api.config_v1 import ClusterOperator
 from runup.api.hypershift_v1beta1 import HostedCluster, HostedNodePool
 from runup.api.rollouts_v1 import ClusterMachine
 from runup.api.update_v1alpha1 import HostedClusterUpdateStatus, UpdateStatusStatus
@@ -35,7 +38,8 @@ from runup.cli.updatestatus.watch_command import poll_status
 from runup.dump.documents import identity
 from runup.sandbox.scenario import folder
 from runup.sandbox.setup.scenario_objects import missing_definitions
-from runup.updatestatus.control.hosted_controller import HostedStatuses
+from runup.updatestatus.control import hosted_objects, live_status
+from runup.updatestatus.control.hosted_controller import LOOK_AGAIN_S, HostedStatuses
 from runup.updatestatus.control.process import Options, Process
 from runup.updatestatus.control.status_reading import StatusReading
 
@@ -278,14 +282,9 @@ async def test_the_rights_for_hosted_clusters_are_enough_and_none_is_idle(tmp_pa
     async with management(tmp_path) as cluster:
         granted = set()
         for number, file in (("03", "roles"), ("06", "hosted-clusters")):
-            for body in documents(MANIFESTS / f"{STEM}{number}_{file}.yaml"):
-                if not body["kind"].startswith("Cluster"):
-                    continue
-                plural = f"{body['kind'].lower()}s"
-                resource = replace(
-                    CRDS, group="rbac.authorization.k8s.io", version="v1", kind=body["kind"], plural=plural
-                )
-                await cluster.world.create(resource, body)
+            bodies = list(documents(MANIFESTS / f"{STEM}{number}_{file}.yaml"))
+            await _grant(cluster, [each for each in bodies if each["kind"].startswith("Cluster")])
+            for body in bodies:
                 if number == "06":
                     granted |= {
                         (r, v) for rule in body.get("rules", ()) for r in rule["resources"] for v in rule["verbs"]
@@ -313,6 +312,147 @@ async def test_the_process_writes_them(tmp_path: Path) -> None:
             process.stop()
             await task
         assert updating(await cluster.status_of("prod")) == "True"
+
+
+SECRET = Resource(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+
+
+@asynccontextmanager
+async def hosted_side(tmp_path: Path, cluster: Management, name: str = "prod") -> AsyncGenerator[World, None]:
+    """The API server of a hosted cluster, whose kubeconfig is in the Secret that the HostedCluster names."""
+    async with ApiServer(tmp_path / "hosted") as made, Client(config.load(str(made.kubeconfig))) as client:
+        world = World(client, config.load(str(made.kubeconfig)), made.kubeconfig)
+        degraded = {
+            "type": "Degraded", "status": "True", "reason": "Why", "lastTransitionTime": "2035-10-02T06:00:00Z",
+        }  # fmt: skip
+        available = {"type": "Available", "status": "True", "lastTransitionTime": "2035-10-02T06:00:00Z"}
+        operator = obj("config.openshift.io/v1", "ClusterOperator", "dns", status={"conditions": [available, degraded]})
+        operator["metadata"]["annotations"] = {"include.release.openshift.io/ibm-cloud-managed": "true"}
+        for each in missing_definitions([operator], [], frozenset()):
+            await client.send(calls.create(CRDS, each))
+        await world.create(resource_of(ClusterOperator), operator)
+        await store_kubeconfig(cluster, made.kubeconfig.read_bytes(), name)
+        yield world
+
+
+async def store_kubeconfig(cluster: Management, content: bytes, name: str = "prod") -> None:
+    """Writes the Secret, and its name into the status of the HostedCluster."""
+    secret = obj("v1", "Secret", f"{name}-admin-kubeconfig", NAMESPACE)
+    secret["data"] = {"kubeconfig": base64.b64encode(content).decode()}
+    await cluster.world.create(SECRET, secret)
+    await cluster.patch(CLUSTERS, name, {"status": {"kubeconfig": {"name": secret["metadata"]["name"]}}})
+
+
+def side_of(status: UpdateStatusStatus) -> tuple[str, str, str]:
+    """Returns status, reason and message of the condition about the hosted side."""
+    found = find(status.conditions, "HostedSideReachable")
+    assert found is not None
+    return found.status, found.reason, found.message
+
+
+def checks_of(status: UpdateStatusStatus) -> dict[str, str]:
+    """Returns the summary of each finding about the control plane, by its check."""
+    assert status.control_plane is not None
+    insights = [insight for informer in status.control_plane.informers for insight in informer.insights]
+    return {each.health.check: each.health.impact.summary for each in insights if each.health is not None}
+
+
+async def test_reads_the_hosted_side(tmp_path: Path) -> None:
+    """The controller reports its ClusterOperators; the command does, too, and neither stores the credentials."""
+    async with management(tmp_path) as cluster, hosted_side(tmp_path, cluster):
+        await cluster.look()
+        status = await cluster.status_of("prod")
+        assert side_of(status) == ("True", "AsExpected", "")
+        assert "Cluster Operator dns is degraded (Why)" in checks_of(status).values()
+
+        def command() -> list[StatusReading]:
+            with SyncClient(cluster.world.config) as client:
+                return hosted_objects.read(client, lambda: NOON, "", live_status.TOLERATED)
+
+        readings = {each.cluster: each.report() for each in await asyncio.to_thread(command)}
+        assert "dns" in str(readings["clusters/prod"].health)
+        test = find(readings["clusters/test"].conditions, "HostedSideReachable")
+        assert test is not None
+        assert (test.status, test.reason) == ("Unknown", "NotRead")
+        assert "status.kubeconfig does not name a Secret" in test.message
+
+
+async def test_a_hosted_side_that_does_not_answer_is_unknown(tmp_path: Path) -> None:
+    """The state of its operators is not known, and the management side is still reported."""
+    async with management(tmp_path) as cluster:
+        async with hosted_side(tmp_path, cluster):
+            pass
+        await cluster.look()
+        status = await cluster.status_of("prod")
+        assert side_of(status)[:2] == ("False", "CannotRead")
+        assert "could not reach https://" in side_of(status)[2]
+        unknown = "ClusterOperators of the hosted cluster could not be read, so their state is unknown"
+        assert unknown in checks_of(status).values()
+        assert updating(status) == "True"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        pytest.param(b"", "has no entry kubeconfig", id="empty"),
+        pytest.param(b"- 1", "is not a kubeconfig", id="not a kubeconfig"),
+        pytest.param(
+            json.dumps({"users": [{"name": "a", "user": {"exec": {"command": "sh", "apiVersion": "v1"}}}]}).encode(),
+            "names files or a program",
+            id="a program",
+        ),
+    ],
+)
+async def test_a_secret_without_a_usable_kubeconfig(tmp_path: Path, content: bytes, why: str) -> None:
+    """The condition says what is wrong with it."""
+    async with management(tmp_path) as cluster:
+        await store_kubeconfig(cluster, content)
+        await cluster.look()
+        status, reason, message = side_of(await cluster.status_of("prod"))
+        assert (status, reason) == ("False", "CannotRead")
+        assert f"Secret {NAMESPACE}/prod-admin-kubeconfig" in message
+        assert why in message
+
+
+async def test_without_the_right_to_the_secret_the_hosted_side_is_not_read(tmp_path: Path) -> None:
+    """The condition names the missing right. The Secret is requested again only after some minutes."""
+    async with management(tmp_path) as cluster, hosted_side(tmp_path, cluster):
+        for number, file in (("03", "roles"), ("06", "hosted-clusters")):
+            bodies = documents(MANIFESTS / f"{STEM}{number}_{file}.yaml")
+            await _grant(cluster, [each for each in bodies if each["kind"].startswith("Cluster")])
+        async with Client(_as_controller(cluster)) as client:
+            hosted = HostedStatuses(client, cluster.clock, cluster.clock.now)
+            for _ in range(3):
+                await hosted.refresh()
+            found = side_of(await cluster.status_of("prod"))
+            assert found[:2] == ("Unknown", "NotRead")
+            assert "there is no right to get Secret clusters/prod-admin-kubeconfig" in found[2]
+            await _grant(cluster, _right_of_the_docs())
+            cluster.clock.jump(LOOK_AGAIN_S)
+            await hosted.refresh()
+            assert side_of(await cluster.status_of("prod"))[0] == "True"
+        lines = (tmp_path / "apiserver" / "audit.log").read_text().splitlines()
+    refused = [event for event in map(json.loads, lines) if event["responseStatus"]["code"] == 403]
+    assert [event["objectRef"]["resource"] for event in refused] == ["secrets"]
+
+
+def _right_of_the_docs() -> list[JSON]:
+    """Returns the objects that the how-to page has an administrator apply."""
+    page = MANIFESTS.parents[1] / "docs" / "how-to" / "update-status-hypershift.md"
+    [block] = [text for text in page.read_text().split("```")[1::2] if text.startswith("yaml") and "secrets" in text]
+    return list(yaml.load_all(block.removeprefix("yaml")))
+
+
+async def _grant(cluster: Management, bodies: list[JSON]) -> None:
+    for body in bodies:
+        if body["apiVersion"] != "rbac.authorization.k8s.io/v1":
+            continue
+        of_namespace = not body["kind"].startswith("Cluster")
+        resource = replace(
+            SECRET, group="rbac.authorization.k8s.io", kind=body["kind"], plural=f"{body['kind'].lower()}s",
+            namespaced=of_namespace,
+        )  # fmt: skip
+        await cluster.world.create(resource, body)
 
 
 async def _is_absent(cluster: Management, name: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.factories import JSON, iso, obj
 
 from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
 from runup.api.rollouts_v1 import ClusterMachine
@@ -15,6 +16,7 @@ from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.hosted.snapshot import HostedSnapshot
 from runup.updatestatus.decide.read_status import Report, report_of_status
 
+K = TypeVar("K", bound=Object)
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OLD, NEW = "4.18.20", "4.19.5"
 NAMESPACE, CONTROL_PLANE = "clusters", "clusters-prod"
@@ -164,3 +166,8 @@ def document(found: Any) -> JSON:
     """The object as a dump has it."""
     resource = resource_of(type(found))
     return {**codec.to_dict(found), "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def decoded(kind: type[K], found: JSON) -> K:
+    """The object of a document."""
+    return codec.convert(kind, found)

@@ -6,10 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.factories import obj, pod_json
 from tests.updatestatus.decide.hosted import hosted_objects as h
 from tests.updatestatus.decide.test_stuck import pod, waiting
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Pod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.api.rollouts_v1 import ClusterMachine
 from runup.api.update_v1alpha1 import Insight
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.assess import assess
@@ -287,3 +291,41 @@ def test_pools_of_another_cluster_are_left_out() -> None:
 def test_until_when_an_object_is_paused(until: str, paused: bool) -> None:
     """A date or a boolean, as the API has it."""
     assert is_paused(until, h.NOW) is paused
+
+
+@pytest.mark.parametrize(
+    ("how", "machines", "blocked"),
+    [
+        pytest.param("Replace", h.MACHINES, True, id="the Machine is being deleted"),
+        pytest.param("InPlace", (h.machine("a-2"),), True, id="a cordoned node of a pool that is updated in place"),
+        pytest.param("Replace", (h.machine("a-2"),), False, id="somebody cordoned a node whose Machine stays"),
+    ],
+)
+def test_a_drain_on_the_hosted_side(how: str, machines: tuple[ClusterMachine, ...], *, blocked: bool) -> None:
+    """The budget that blocks it is named, and its objects are on the hosted side."""
+    labels = {"app": "web"}
+    evicted = h.decoded(Pod, pod_json("web-0", on="node-a-2", labels=labels, status={"conditions": [h.said("Ready")]}))
+    status = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+    budget = h.decoded(
+        PodDisruptionBudget,
+        obj(
+            "policy/v1", "PodDisruptionBudget", "web", "shop",
+            spec={"minAvailable": 1, "selector": {"matchLabels": labels}}, status=status,
+        ),
+    )  # fmt: skip
+    report = h.report(
+        h.snapshot(
+            pools=(h.pool(h.updating(), how=how),),
+            machines=machines,
+            operators=(),
+            nodes=(),
+            draining_pods=(evicted,),
+            budgets=(budget,),
+            drains_read=frozenset({"node-a-2"}),
+        )
+    )
+    found = [row for row in report.health if row.check == "DrainBlocked"]
+    assert bool(found) is blocked
+    for row in found:
+        assert row.summary.startswith("Node node-a-2 cannot be drained: PodDisruptionBudget shop/web allows no eviction of pod")
+        assert {ref.cluster for ref in row.resources} == {"Hosted"}

@@ -54,6 +54,13 @@ class Unreachable(Transient):
         self.refused = refused
 
 
+class AnswerTooLarge(KubeError):
+    """The answer of `server` has more than `limit` bytes, and was not read to its end."""
+
+    def __init__(self, server: str, limit: int) -> None:
+        super().__init__(f"the answer of {server} has more than {limit} bytes", reason="AnswerTooLarge")
+
+
 class Fenced(Transient):
     """The error that a write was not sent: what it was decided under, the lease, may be another process's by now."""
 

@@ -18,7 +18,7 @@ import kubekit
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, transport
-from kubekit.kube.api_errors import Fenced, Gone, Unreachable
+from kubekit.kube.api_errors import AnswerTooLarge, Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, ShiftedClock, SystemClock
 from kubekit.kube.config import ClusterConfig
@@ -45,8 +45,10 @@ class Client:
         user_agent: str = "",
         timeouts: transport.Timeouts = transport.DEFAULT_TIMEOUTS,
         clock: Clock | None = None,
+        max_answer_bytes: int | None = None,
     ) -> None:
         self.config = config
+        self._max_answer_bytes = max_answer_bytes
         self._user_agent = user_agent or kubekit.product
         self._timeouts = timeouts
         self._clock = clock or SystemClock()
@@ -226,10 +228,18 @@ class Client:
             raise Fenced(str(request))
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
-        """Returns the whole body. Raises Unreachable if the connection breaks."""
+        """Returns the whole body. Raises Unreachable if the connection breaks, AnswerTooLarge beyond the limit."""
         try:
             async with response:
-                return await response.read()
+                if (limit := self._max_answer_bytes) is None:
+                    return await response.read()
+                body = bytearray()
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > limit:
+                        response.close()
+                        raise AnswerTooLarge(self.config.server, limit)
+                return bytes(body)
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable_error(error) from error
 

@@ -142,23 +142,30 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
 
 def _read_kubeconfig(path: str, *, required: bool) -> _File:
     """Returns one kubeconfig file; a missing one is empty unless it is `required`. Raises ConfigError."""
-    # Imported here, so that importing a client does not load YAML.
-    from kubekit.lang import yaml
-
     try:
-        document = yaml.load(read_limited(path))
+        content = read_limited(path)
     except FileNotFoundError as error:
         if not required:
             return _File()
         raise ConfigError(f"stat {path}: no such file or directory", reason="KubeconfigMissing") from error
     except OSError as error:
         raise ConfigError(f'error loading config file "{path}": {(error.strerror or str(error)).lower()}') from error
+    return _parse(content, f'error loading config file "{path}"')
+
+
+def _parse(content: bytes, problem: str) -> _File:
+    """Returns a kubeconfig; the text of its ConfigError begins with `problem`."""
+    # Imported here, so that importing a client does not load YAML.
+    from kubekit.lang import yaml
+
+    try:
+        document = yaml.load(content)
     except yaml.YamlError as error:
-        raise ConfigError(f'error loading config file "{path}": yaml: {error}') from error
+        raise ConfigError(f"{problem}: yaml: {error}") from error
     try:
         return codec.convert(_File, document if document is not None else {})
     except codec.DecodeError as error:
-        raise ConfigError(f'error loading config file "{path}": {error}') from error
+        raise ConfigError(f"{problem}: {error}") from error
 
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -228,6 +235,33 @@ def load(
     if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _has_file(service_account, "token"):
         return in_cluster(environ, service_account)
     raise ConfigError(MISSING, reason="KubeconfigMissing")
+
+
+def of_untrusted(content: bytes, source: str) -> ClusterConfig:
+    """Returns the configuration in a kubeconfig that another cluster supplies, such as in a Secret `source`.
+
+    Raises ConfigError if it is invalid, would read a file or start a program of this machine, or does not verify the
+    server.
+    """
+    file = _parse(content, f"{source} is not a kubeconfig")
+    for named in file.clusters:
+        if named.cluster.certificate_authority or named.cluster.insecure_skip_tls_verify:
+            raise ConfigError(f"{source}: cluster {named.name} must contain its certificate authority as data")
+    for entry in file.users:
+        user = entry.user
+        if user.client_certificate or user.client_key or user.token_file or user.exec is not None:
+            raise ConfigError(f"{source}: user {entry.name} names files or a program; it must contain its credentials")
+    origin = From("")
+    merged = Kubeconfig(
+        file.current_context,
+        {each.name: each.context for each in file.contexts},
+        {each.name: (each.cluster, origin) for each in file.clusters},
+        {each.name: (each.user, origin) for each in file.users},
+    )
+    found = _config_of_context(merged, file.current_context)
+    if found.url.scheme != "https":
+        raise ConfigError(f"{source}: its server must be reached by https, not {found.url.scheme}")
+    return found
 
 
 def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:

@@ -32,10 +32,17 @@ class HostedVersion(Wire, frozen=True, kw_only=True):
     available_updates: tuple[Release, ...] | None = None
 
 
+class SecretName(Wire, frozen=True):
+    """`status.kubeconfig`: the Secret, in the namespace of the HostedCluster, with its administrator's kubeconfig."""
+
+    name: str = ""
+
+
 class HostedClusterStatus(Wire, frozen=True, kw_only=True):
     """`status` of a HostedCluster."""
 
     version: HostedVersion = HostedVersion()
+    kubeconfig: SecretName | None = None
     conditions: tuple[Condition, ...] = ()
 
 

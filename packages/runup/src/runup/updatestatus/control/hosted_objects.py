@@ -1,7 +1,7 @@
 """Reads the inputs for the status of hosted clusters, from a live management cluster or its dump.
 
 A dump by `hypershift dump cluster --dump-guest-cluster` has the hosted side of each cluster in a folder
-`hostedcluster-NAME`. On a live cluster only the management side is read.
+`hostedcluster-NAME`. On a live cluster `updatestatus.control.hosted_side` reads it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kubekit.api.core_v1 import Pod
+from msgspec import structs
+
+from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.error_types import InputError
 from kubekit.lang.gotext import to_ns
 from runup.api.config_v1 import ClusterOperator
@@ -58,7 +61,8 @@ def read(
 ) -> list[StatusReading]:
     """Returns the status of the hosted cluster `name` ([NAMESPACE/]NAME), or of all if it is empty.
 
-    Raises InputError if there is none. Errors of the types `refused` become `Unreadable`, others are raised.
+    Raises InputError if there is none. Errors of the types `refused` become `Unreadable`, others are raised. The hosted
+    sides are read, too; whatever fails there is part of the status.
     """
     from kubekit.kube.api_errors import NotFound
 
@@ -83,11 +87,34 @@ def read(
         namespace = cluster.control_plane_namespace
         own: dict[str, Any] = {field: listed(kind, namespace) for field, kind in IN_CONTROL_PLANE.items()}
         snapshots.append(HostedSnapshot(cluster=cluster, pools=pools, **own))
+    snapshots = _with_sides(client, snapshots)
     stored = [_stored_status(client, cluster.cluster, refused) for cluster in snapshots]
     now_ns = to_ns(clock())
     return [
         reading_of(snapshot, now_ns, previous=previous) for snapshot, previous in zip(snapshots, stored, strict=True)
     ]
+
+
+def _with_sides(client: SyncClient, snapshots: Sequence[HostedSnapshot]) -> list[HostedSnapshot]:
+    """Returns the snapshots with what is read on the hosted sides, or the reason why a side is not read."""
+    import asyncio
+
+    from kubekit.kube.api_errors import KubeError
+    from runup.updatestatus.control import hosted_side
+
+    fields: dict[int, dict[str, Any]] = {}
+    secrets: dict[int, tuple[HostedCluster, JSON]] = {}
+    for number, snapshot in enumerate(snapshots):
+        call = hosted_side.secret_call(snapshot.cluster)
+        try:
+            if call is None:
+                fields[number] = {"why_not_read": hosted_side.UNNAMED}
+            else:
+                secrets[number] = (snapshot.cluster, client.send(call))
+        except KubeError as error:
+            fields[number] = {"why_not_read": hosted_side.why_no_secret(snapshot.cluster, error)}
+    fields |= zip(secrets, asyncio.run(hosted_side.read_all(list(secrets.values()))), strict=True)
+    return [structs.replace(snapshot, **fields[number]) for number, snapshot in enumerate(snapshots)]
 
 
 def _stored_status(
@@ -119,8 +146,8 @@ def read_dump(path: str, name: str, now_ns: int | None) -> list[StatusReading]:
             notes = [f"warning: {problem}\n" for problem in management.problems]
             objects = DumpObjects(management, notes)
             chosen = _chosen(objects.of(HostedCluster), name)
-            operators = {
-                cluster.metadata.name: _operators(replace(location, files=files), notes)
+            hosted = {
+                cluster.metadata.name: _hosted_fields(replace(location, files=files), notes)
                 for cluster in chosen
                 if (files := sides.get(cluster.metadata.name))
             }
@@ -129,7 +156,7 @@ def read_dump(path: str, name: str, now_ns: int | None) -> list[StatusReading]:
     moment = load.time_of_dump(management)
     now = now_ns or _newest_change(chosen, to_ns(moment) if moment else 0, management)
     return [
-        reading_of(_of_dump(cluster, objects, operators.get(cluster.metadata.name)), now, tuple(notes))
+        reading_of(_of_dump(cluster, objects, hosted.get(cluster.metadata.name, {})), now, tuple(notes))
         for cluster in chosen
     ]
 
@@ -163,21 +190,31 @@ def _sides(location: Layout) -> dict[str, tuple[Path, ...]]:
     return {side: tuple(files) for side, files in sides.items()}
 
 
-def _operators(location: Layout, notes: list[str]) -> tuple[ClusterOperator, ...] | None:
-    """Returns the ClusterOperators of a hosted side, None if the dump lacks them."""
+def _hosted_fields(location: Layout, notes: list[str]) -> JSON:
+    """Returns the fields of a snapshot that a dump has of the hosted side; none if it lacks the ClusterOperators."""
     from runup.dump import dump_files, load
+    from runup.updatestatus.control.kubernetes_objects import leaving_nodes
 
+    kinds = (ClusterOperator, Node, Pod, PodDisruptionBudget)
     try:
-        hosted = load.load(location, only={resource_of(ClusterOperator).plural}, of_a_part=True)
+        hosted = load.load(location, only={resource_of(kind).plural for kind in kinds}, of_a_part=True)
     except dump_files.BadDump as error:
         notes.append(f"warning: the hosted side could not be read: {error.message}\n")
-        return None
-    return DumpObjects(hosted, notes).of(ClusterOperator) or None
+        return {}
+    objects = DumpObjects(hosted, notes)
+    if not (operators := objects.of(ClusterOperator)):
+        return {}
+    nodes, pods, budgets = objects.of(Node), objects.known(Pod), objects.known(PodDisruptionBudget)
+    if not (leaving := frozenset(leaving_nodes(nodes))):
+        return {"operators": operators, "nodes": nodes}
+    if isinstance(pods, tuple):
+        pods = tuple(pod for pod in pods if pod.spec.node_name in leaving)
+    return {
+        "operators": operators, "nodes": nodes, "draining_pods": pods, "drains_read": leaving, "budgets": budgets,
+    }  # fmt: skip
 
 
-def _of_dump(
-    cluster: HostedCluster, objects: DumpObjects, operators: tuple[ClusterOperator, ...] | None
-) -> HostedSnapshot:
+def _of_dump(cluster: HostedCluster, objects: DumpObjects, hosted: JSON) -> HostedSnapshot:
     namespace = cluster.control_plane_namespace
 
     def own(kind: type[K]) -> Answer[K]:
@@ -193,7 +230,7 @@ def _of_dump(
         # Older releases have no such kind, so that its absence proves nothing.
         components=objects.of(ControlPlaneComponent) and own(ControlPlaneComponent),
         pods=own(Pod),
-        operators=operators,
+        **hosted,
     )
 
 

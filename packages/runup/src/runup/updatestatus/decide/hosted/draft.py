@@ -50,6 +50,7 @@ def draft(snapshot: HostedSnapshot, memory: PreviousStatus, now: datetime) -> Dr
         *hosted.pod_findings(snapshot, now),
         *hosted.pool_findings(pools, readable(snapshot.pools), _running(snapshot), now),
         *hosted.machine_findings(snapshot, pools, now),
+        *hosted.drain_findings(snapshot, pools, memory, now),
         *_input_findings(unreadable),
     ]
     if is_updating and not any(each.impact == terms.UPDATE_STALLED for each in found):
@@ -84,7 +85,8 @@ def _hosted_side(snapshot: HostedSnapshot) -> ConditionValues:
     """Returns the condition that says whether objects of the hosted side were read."""
     operators = snapshot.operators
     if operators is None:
-        return (terms.HOSTED_SIDE, "Unknown", "NotRead", _NOT_READ)
+        text = f"{_NOT_READ}: {snapshot.why_not_read}" if snapshot.why_not_read else _NOT_READ
+        return (terms.HOSTED_SIDE, "Unknown", "NotRead", terms.cut(text, 4096))
     if isinstance(operators, Unreadable):
         return (terms.HOSTED_SIDE, "False", "CannotRead", terms.cut(operators.why or _NOT_READ, 4096))
     return (terms.HOSTED_SIDE, "True", "AsExpected", "")

@@ -14,19 +14,23 @@ from kubekit.lang.text import count, timestamp
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.pod_rules import trouble_of
 from kubekit.rules.version_skew import order_of
-from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
+from runup.api.hypershift_v1beta1 import IN_PLACE, ControlPlaneComponent, HostedCluster, HostedNodePool
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.updatestatus.decide import finding as terms
+from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.finding import Finding
 from runup.updatestatus.decide.hosted.pools import (
     HYPERSHIFT_GROUP,
     UPDATING_CONFIG,
     UPDATING_VERSION,
     HostedPoolState,
+    MachineState,
     is_paused,
 )
-from runup.updatestatus.decide.hosted.snapshot import MANAGEMENT, POOL_OF_MACHINE, HostedSnapshot
+from runup.updatestatus.decide.hosted.snapshot import HOSTED, MANAGEMENT, POOL_OF_MACHINE, HostedSnapshot
 from runup.updatestatus.decide.kubernetes.findings import machine_finding
+from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.nodes import DRAINING
 from runup.updatestatus.decide.snapshot import readable
 from runup.updatestatus.decide.stuck import COMPONENT_STUCK, NO_PROGRESS, STILL_LIMIT
 from runup.updatestatus.decide.waiting import RELEASE_NOT_LOADED
@@ -253,6 +257,31 @@ def machine_findings(snapshot: HostedSnapshot, pools: Sequence[HostedPoolState],
         pool = by_key.get(machine.metadata.annotations.get(POOL_OF_MACHINE, ""))
         if pool is not None and (found := machine_finding(machine, pool, now, side=MANAGEMENT)) is not None:
             yield found
+
+
+def drain_findings(
+    snapshot: HostedSnapshot, pools: Sequence[HostedPoolState], memory: PreviousStatus, now: datetime
+) -> Iterator[Finding]:
+    """Yields what holds up the drains of nodes on the hosted side, which the status of other clusters reports, too.
+
+    A node of a Machine that is being deleted is drained, and a cordoned node of a pool that is updated in place.
+    """
+    by_node = [
+        replace(
+            pool,
+            nodes=tuple(
+                replace(machine, name=machine.node, phase=DRAINING, drain_begun=machine.cordoned_at)
+                for machine in pool.nodes
+                if isinstance(machine, MachineState) and machine.node in snapshot.drains_read
+                if machine.phase == DRAINING or (pool.moving and pool.upgrade_type == IN_PLACE and not machine.updated)
+            ),
+        )
+        for pool in pools
+    ]
+    for found in waits.drain_findings(
+        by_node, readable(snapshot.draining_pods), readable(snapshot.budgets), memory, now, snapshot.drains_read
+    ):
+        yield replace(found, resources=tuple(replace(ref, cluster=HOSTED) for ref in found.resources))
 
 
 def no_progress(

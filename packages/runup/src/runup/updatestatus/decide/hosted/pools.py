@@ -64,6 +64,11 @@ class HostedPoolState(PoolState, frozen=True, kw_only=True):
     stalled: bool = False
 
     @property
+    def updater(self) -> str:
+        """What drains the nodes, as the subject of a sentence."""
+        return "The drain by Cluster API" if self.upgrade_type != IN_PLACE else "The drain by HyperShift"
+
+    @property
     def is_control_plane(self) -> bool:
         """False: the control plane of a hosted cluster has no nodes."""
         return False

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.api.core_v1 import Pod
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ClusterVersionStatus
 from runup.api.hypershift_v1beta1 import ControlPlaneComponent, HostedCluster, HostedNodePool
 from runup.api.rollouts_v1 import ClusterMachine
@@ -25,6 +26,9 @@ INPUTS = {
     "components": "ControlPlaneComponents",
     "pods": "Pods of the control plane",
     "operators": "ClusterOperators of the hosted cluster",
+    "nodes": "Nodes of the hosted cluster",
+    "draining_pods": "Pods on nodes of the hosted cluster that are drained",
+    "budgets": "PodDisruptionBudgets of the hosted cluster",
 }
 """Snapshot fields that are reported if they cannot be read, each with its name in messages."""
 
@@ -32,7 +36,8 @@ INPUTS = {
 class HostedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A hosted cluster at one moment: its pools, and what is in the namespace of its control plane.
 
-    `components` is empty where the release of HyperShift has no such kind. `operators` are read on the hosted side.
+    `components` is empty where the release of HyperShift has no such kind. `operators`, `nodes`, `draining_pods` of
+    the nodes in `drains_read`, and `budgets` are read on the hosted side; `why_not_read` is set if it was not asked.
     """
 
     cluster: HostedCluster
@@ -41,6 +46,11 @@ class HostedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     components: tuple[ControlPlaneComponent, ...] | Unreadable | None = None
     pods: tuple[Pod, ...] | Unreadable | None = None
     operators: tuple[ClusterOperator, ...] | Unreadable | None = None
+    nodes: tuple[Node, ...] | Unreadable | None = None
+    draining_pods: tuple[Pod, ...] | Unreadable | None = None
+    drains_read: frozenset[str] = frozenset()
+    budgets: tuple[PodDisruptionBudget, ...] | Unreadable | None = None
+    why_not_read: str = ""
 
     def as_cluster_version(self) -> ClusterVersion:
         """Returns what HyperShift copies from the ClusterVersion of the hosted side, with its own conditions."""
