@@ -327,5 +327,7 @@ def test_a_drain_on_the_hosted_side(how: str, machines: tuple[ClusterMachine, ..
     found = [row for row in report.health if row.check == "DrainBlocked"]
     assert bool(found) is blocked
     for row in found:
-        assert row.summary.startswith("Node node-a-2 cannot be drained: PodDisruptionBudget shop/web allows no eviction of pod")
+        assert row.summary.startswith(
+            "Node node-a-2 cannot be drained: PodDisruptionBudget shop/web allows no eviction of pod"
+        )
         assert {ref.cluster for ref in row.resources} == {"Hosted"}

@@ -158,7 +158,12 @@ def results_of(
     notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
     results = [
         ClusterResult(
-            name=each.where, findings=findings_of(each), lacking=each.lacking, collect=each.collect, tried=now
+            name=each.where,
+            findings=findings_of(each),
+            lacking=each.lacking,
+            collect=each.collect,
+            tried=now,
+            notes=each.notes,
         )
         for each in evaluated_clusters
     ]
@@ -268,7 +273,7 @@ class ClusterResult:
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
     ran: what could not be evaluated was not observed at any time. `since` is what
-    changed since a baseline, if there is one.
+    changed since a baseline, if there is one. `notes` say what the result does not cover, and what else to know of it.
     """
 
     name: str
@@ -278,6 +283,7 @@ class ClusterResult:
     places: Mapping[str, Place] = field(default_factory=dict)
     tried: datetime = _NEVER
     since: Since | None = None
+    notes: tuple[str, ...] = ()
 
     def place(self, item: ReportedResource | None = None) -> Place | None:
         """Returns where an object is, or where the dump is if that is not known or no object is given."""

@@ -131,6 +131,7 @@ class _Arrivals:
             collect=evaluated.collect,
             places={text: Place(uri, line) for text, (uri, line) in evaluated.places.items()},
             tried=self._now,
+            notes=tuple(evaluated.notes),
         )
         # After what is accepted: a cluster that was silent before is no finer for it.
         result = _with_doubts(self._marker.mark(unmarked), member.doubts)

@@ -11,6 +11,7 @@ from kubekit.lang.text import as_json_line, timestamp
 from runup.cli.preflight.outputs import Shown
 from runup.cli.preflight.render import cause_texts, finding_texts, preflight_page, report_changes, step_plan
 from runup.cli.preflight.render.sarif import sarif
+from runup.cli.render.html.markup import el
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, plain
@@ -75,7 +76,14 @@ def data(cluster_result: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(cluster_result.lacking)} if cluster_result.lacking else {}
     since = {"sinceBaseline": codec.to_dict(cluster_result.since)} if cluster_result.since else {}
-    return {"cluster": cluster_result.name, **finding_texts.as_data(cluster_result.findings), **lacking, **since}
+    notes = {"notes": list(cluster_result.notes)} if cluster_result.notes else {}
+    return {
+        "cluster": cluster_result.name,
+        **finding_texts.as_data(cluster_result.findings),
+        **lacking,
+        **since,
+        **notes,
+    }
 
 
 def markdown(results: Sequence[ClusterResult]) -> str:
@@ -86,6 +94,7 @@ def markdown(results: Sequence[ClusterResult]) -> str:
 def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     """Yields the lines of the Markdown form for one cluster."""
     findings = cluster_result.findings
+    notes = "".join(f"- {plain(note)}\n" for note in cluster_result.notes)
     if not findings.completed:
         yield f"# {plain(cluster_result.name)}: could not be evaluated\n"
         yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
@@ -93,6 +102,8 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     yield f"# {plain(cluster_result.name)}: {findings.source} to {findings.target}\n"
     report = cause_texts.report_causes(findings)
     yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    if notes:
+        yield notes
     if finding_texts.steps_on(findings):
         yield f"{finding_texts.STEPS}\n"
         for number, step in enumerate(findings.steps, 1):
@@ -216,8 +227,12 @@ def _xml(text: str) -> str:
 def html(results: Sequence[ClusterResult]) -> str:
     """Returns the page of the first cluster; the command rejects this form for several clusters."""
     first_result = results[0]
+    notes = [el("li", note) for note in first_result.notes]
     return preflight_page.page(
-        first_result.findings, first_result.findings.observed or first_result.tried, cluster=first_result.name
+        first_result.findings,
+        first_result.findings.observed or first_result.tried,
+        cluster=first_result.name,
+        extra_section=el("section", el("h2", "Notes"), el("div", el("ul", *notes), class_="card")) if notes else None,
     )
 
 
