@@ -49,7 +49,7 @@ PREFLIGHT, FLEET = ("preflight", "run", "--dump"), ("fleet", "preflight", "--dum
     [*((PREFLIGHT, form) for form in ("json", "yaml", "jsonl", "html", "markdown")), (FLEET, "json"), (FLEET, "jsonl")],
 )
 def test_stored_forms_have_the_note(run: Run, tmp_path: Path, form: str, command: tuple[str, ...]) -> None:
-    """Whoever reads a stored result does not see stderr."""
+    """A reader of a stored result does not see stderr."""
     folder = tmp_path / "dumps" / "hosted"
     folder.mkdir(parents=True)
     found = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}

@@ -465,7 +465,7 @@ def test_a_kubeconfig_of_another_cluster_has_everything_in_itself() -> None:
 def test_a_kubeconfig_of_another_cluster_reads_and_starts_nothing_here(
     cluster: dict[str, Any], user: dict[str, Any], message: str
 ) -> None:
-    """Whoever writes it must not get a file of this machine sent to a server of theirs, or a program started."""
+    """Its author must not get a file of this machine sent to another server, or a program started."""
     [entry] = EMBEDDED["clusters"]
     document = EMBEDDED | {
         "clusters": [{**entry, "cluster": entry["cluster"] | cluster}],
