@@ -19,6 +19,9 @@ BROKEN_REASONS = IMAGE_REASONS | {
 }  # fmt: skip
 """Reasons why a container does not run that waiting does not remove."""
 
+_LOOPS = 6
+"""Restarts after which the back-off has reached its five minutes (kubelet, MaxContainerBackOff)."""
+
 # A pod that is replaced or started in an ordinary rollout has these states for less.
 PATIENCE = timedelta(minutes=5)
 # The kubelet restarts a container that ends again and again at least every five minutes.
@@ -46,7 +49,8 @@ def waiting_reason(pod: Pod) -> tuple[str, str]:
 def trouble_of(pod: Pod, now: datetime) -> PodTrouble | None:
     """Returns why a pod that has not ended cannot do its work, or None if it can, or is likely to within minutes."""
     created = pod.metadata.creation_timestamp
-    restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    restarts = max((status.restart_count for status in statuses), default=0)
     reason, _ = waiting_reason(pod)
     if reason in BROKEN_REASONS and (restarts >= _RESTARTS or _is_older(created, now)):
         again = f", {restarts} restarts" if restarts else ""
@@ -70,6 +74,13 @@ def trouble_of(pod: Pod, now: datetime) -> PodTrouble | None:
     return None
 
 
+def is_looping(pod: Pod) -> bool:
+    """Returns whether a container of the pod has restarted so often, or cannot start, that waiting does not help."""
+    reason, _ = waiting_reason(pod)
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return reason in BROKEN_REASONS - {"CrashLoopBackOff"} or any(each.restart_count >= _LOOPS for each in statuses)
+
+
 def _is_older(moment: datetime | None, now: datetime) -> bool:
     return moment is None or now - moment >= PATIENCE
 
@@ -80,7 +91,8 @@ def _cause(reason: str, message: str) -> str:
 
 def _last_end(pod: Pod) -> datetime | None:
     """Returns when a container of the pod last ended, None if none is known to have."""
-    states = (state for each in pod.status.container_statuses for state in (each.state, each.last_state))
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    states = (state for each in statuses for state in (each.state, each.last_state))
     ends = [end for state in states if state.terminated and (end := state.terminated.finished_at)]
     return max(ends, default=None)
 

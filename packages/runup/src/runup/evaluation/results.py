@@ -273,7 +273,7 @@ class ClusterResult:
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
     ran: what could not be evaluated was not observed at any time. `since` is what
-    changed since a baseline, if there is one. `notes` say what the result does not cover, and what else to know of it.
+    changed since a baseline, if there is one. `notes` are warnings about the result and its limits.
     """
 
     name: str

@@ -18,6 +18,8 @@ from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import Deployment, Lease
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.pod_rules import BROKEN_REASONS, PATIENCE, PodTrouble, trouble_of, waiting_reason
+from runup.api.config_v1 import ClusterOperator
+from runup.rules.platform_namespaces import is_system
 
 MACHINE_CONFIG_NAMESPACE = "openshift-machine-config-operator"
 DAEMON = "machine-config-daemon"
@@ -28,10 +30,12 @@ _VERSION_NAMESPACES = ("openshift-cluster-version", "openshift-cluster-version-o
 class Component(msgspec.Struct, frozen=True, kw_only=True):
     """A component that an update needs, in one of `namespaces`. `leases` are the namespaces and names of its Leases.
 
-    With `quorum`, it cannot act unless more than half of its pods can.
+    With `quorum`, it cannot act unless more than half of its pods can. `pod_prefix` begins the names of its pods if
+    these are not named after it.
     """
 
     name: str
+    pod_prefix: str = ""
     namespaces: tuple[str, ...]
     effect: str
     quorum: bool = False
@@ -67,6 +71,7 @@ COMPONENTS = (
     ),
     Component(
         name="kube-scheduler",
+        pod_prefix="openshift-kube-scheduler",
         namespaces=("openshift-kube-scheduler",),
         effect="evicted pods are placed on no node",
         leases=(("openshift-kube-scheduler", "kube-scheduler"),),
@@ -76,6 +81,33 @@ NAMESPACES = tuple(dict.fromkeys(namespace for component in COMPONENTS for names
 DEPLOYED_IN = (*_VERSION_NAMESPACES, MACHINE_CONFIG_NAMESPACE)
 """The namespaces of the components that are Deployments; the others are static pods."""
 LEASES = tuple(lease for component in COMPONENTS for lease in component.leases)
+
+
+# So many namespaces of operators are read at most, and never the pods that run on every node.
+_NAMESPACES_AT_MOST = 12
+NOT_OF_DAEMON_SETS = "!pod-template-generation"
+
+
+def further_namespaces(operators: Iterable[ClusterOperator], version: str) -> tuple[str, ...]:
+    """Returns the platform's namespaces of the ClusterOperators that need attention, those that are not well first.
+
+    An operator needs it if it is not well, or is on its way to `version`.
+    """
+    ranked = []
+    for operator in operators:
+        conditions = {each.type: each.status for each in operator.status.conditions}
+        well = conditions.get("Available") == "True" and conditions.get("Degraded") != "True"
+        done = any(each.name == "operator" and each.version == version for each in operator.status.versions)
+        if not well or not done:
+            ranked.append((well, conditions.get("Progressing") != "True", operator.metadata.name, operator))
+    ranked.sort(key=lambda each: each[:3])
+    found = dict.fromkeys(
+        related.name
+        for *_, operator in ranked
+        for related in operator.status.related_objects
+        if related.resource == "namespaces" and is_system(related.name) and related.name not in NAMESPACES
+    )
+    return tuple(found)[:_NAMESPACES_AT_MOST]
 
 
 class ComponentTrouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +174,7 @@ def component_troubles(
     for component in COMPONENTS:
         own_leases = [lease for space, name, lease in known_leases if (space, name) in component.leases]
         for namespace in component.namespaces:
-            own = [pod for pod in pods if is_pod_of(pod, component.name, namespace)]
+            own = [pod for pod in pods if is_pod_of(pod, component.pod_prefix or component.name, namespace)]
             deployment = wanted.get((namespace, component.name))
             # A component may have had its lease in another namespace before.
             lease = next((lease for lease in own_leases if lease.metadata.namespace == namespace), None)
@@ -184,19 +216,22 @@ def _lacking(deployment: Deployment, pods: Sequence[Pod], now: datetime) -> PodT
     if deployment.spec.replicas == 0:
         return PodTrouble(f"Deployment {name} is scaled to 0 replicas")
     available = find(deployment.status.conditions, "Available")
-    if pods or available is None or available.status != "False":
+    if pods or (available is not None and available.status == "True"):
         return None
-    since = available.last_transition_time
+    # A Deployment without conditions is one that its controller has not seen yet.
+    since = available.last_transition_time if available is not None else deployment.metadata.creation_timestamp
     if since is not None and now - since < PATIENCE:
         return None
     failure = find(deployment.status.conditions, "ReplicaFailure")
-    message = failure.message if failure is not None and failure.status == "True" else available.message
+    message = available.message if available is not None else ""
+    if failure is not None and failure.status == "True":
+        message = failure.message
     return PodTrouble(f"Deployment {name} has no pod{f' ({message})' if message else ''}", since)
 
 
 def _leaderless(lease: Lease, now: datetime) -> PodTrouble | None:
     """Returns why nobody leads: the lease is not renewed for longer than it lasts, and some minutes."""
-    renewed = lease.spec.renew_time
+    renewed = lease.spec.renew_time or lease.spec.acquire_time
     if renewed is None or now - renewed < max(timedelta(seconds=lease.spec.lease_duration_seconds), PATIENCE):
         return None
     name, holder = f"Lease {lease.metadata.namespace}/{lease.metadata.name}", lease.spec.holder_identity

@@ -82,8 +82,9 @@ def trim_version(version: ClusterVersion) -> ClusterVersion:
 
 
 def trim_operator(operator: ClusterOperator) -> ClusterOperator:
-    """Returns a ClusterOperator without its related objects."""
-    return replace(operator, status=replace(operator.status, related_objects=()))
+    """Returns a ClusterOperator with only the namespaces of its related objects."""
+    namespaces = tuple(each for each in operator.status.related_objects if each.resource == "namespaces")
+    return replace(operator, status=replace(operator.status, related_objects=namespaces))
 
 
 def trim_kubernetes_node(node: Node) -> Node:

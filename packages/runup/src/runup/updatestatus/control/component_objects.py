@@ -19,7 +19,14 @@ from kubekit.kube.api_errors import ApiError, KubeError
 from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.rules.refused_writes import NOT_CREATED
-from runup.rules.update_components import DAEMON, DEPLOYED_IN, LEASES, MACHINE_CONFIG_NAMESPACE, NAMESPACES
+from runup.rules.update_components import (
+    DAEMON,
+    DEPLOYED_IN,
+    LEASES,
+    MACHINE_CONFIG_NAMESPACE,
+    NAMESPACES,
+    NOT_OF_DAEMON_SETS,
+)
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.snapshot import Snapshot
 
@@ -88,16 +95,22 @@ class ComponentObjects(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _reads(nodes: Sequence[str]) -> tuple[ListRead, ...]:
-    """Returns all lists to read while these nodes are being updated: their MachineConfigNodes, too."""
+def _reads(nodes: Sequence[str], namespaces: Sequence[str]) -> tuple[ListRead, ...]:
+    """Returns all lists to read while these nodes are being updated: their MachineConfigNodes, and pods of operators.
+
+    `namespaces` are those of operators that need attention.
+    """
     return (
         *READS,
+        *(ListRead(kind=Pod, namespace=each, label_selector=NOT_OF_DAEMON_SETS) for each in namespaces),
         *(ListRead(kind=MachineConfigNode, field_selector=f"metadata.name={name}") for name in nodes[:NODES_AT_MOST]),
     )
 
 
-def read_once(client: SyncClient, nodes: Sequence[str], refused: tuple[type[ApiError], ...]) -> ComponentObjects:
-    """Returns the objects now, while `nodes` are being updated.
+def read_once(
+    client: SyncClient, nodes: Sequence[str], namespaces: Sequence[str], refused: tuple[type[ApiError], ...]
+) -> ComponentObjects:
+    """Returns the objects now, while `nodes` are being updated, with the pods of `namespaces`.
 
     Errors of the types `refused` become answers, others are raised.
     """
@@ -115,7 +128,7 @@ def read_once(client: SyncClient, nodes: Sequence[str], refused: tuple[type[ApiE
         except refused as error:
             return Unreadable(error.message)
 
-    return _objects([(read, listed(read)) for read in _reads(nodes)])
+    return _objects([(read, listed(read)) for read in _reads(nodes, namespaces)])
 
 
 def _objects(answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]]) -> ComponentObjects:
@@ -149,14 +162,15 @@ class WatchedComponents:
         self._on_change = on_change
         self._wanted = False
         self._nodes: Sequence[str] = ()
+        self._namespaces: Sequence[str] = ()
         self._asked = float("-inf")
 
-    def follow(self, updating: bool, nodes: Sequence[str] = ()) -> None:
-        """Sets whether an update is under way, and of which nodes.
+    def follow(self, updating: bool, nodes: Sequence[str] = (), namespaces: Sequence[str] = ()) -> None:
+        """Sets whether an update is under way, of which nodes, and in which further namespaces pods are read.
 
         Otherwise nothing is read, and the last answers are dropped.
         """
-        self._wanted, self._nodes = updating, nodes
+        self._wanted, self._nodes, self._namespaces = updating, nodes, namespaces
         if not updating:
             self.state = ComponentObjects()
 
@@ -171,7 +185,7 @@ class WatchedComponents:
     async def ask(self) -> None:
         """Reads everything once."""
         answers: list[tuple[ListRead, tuple[Object, ...] | Unreadable]] = []
-        for read in _reads(self._nodes):
+        for read in _reads(self._nodes, self._namespaces):
             try:
                 listing = await self._client.listing(
                     read.kind,

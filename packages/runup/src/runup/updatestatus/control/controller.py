@@ -26,6 +26,7 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.rules.machine_config import is_drain_wanted, is_moving
+from runup.rules.update_components import further_namespaces
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches, KubernetesCaches
 from runup.updatestatus.control.component_objects import WatchedComponents
@@ -412,7 +413,10 @@ class UpdateStatusController:
         nodes = readable(snapshot.nodes)
         moving = [node.metadata.name for node in nodes if is_drain_wanted(node) or is_moving(node)]
         sources.drains.follow(moving, at_once=held_up)
-        sources.components.follow(bool(moving) or is_under_way(snapshot), moving)
+        cluster = snapshot.cluster_version
+        version = cluster.status.desired.version if not isinstance(cluster, Unreadable) else ""
+        further = further_namespaces(readable(snapshot.cluster_operators), version)
+        sources.components.follow(bool(moving) or is_under_way(snapshot), moving, further)
         return snapshot
 
     def _is_too_early(self, keeper: UpdateStatusStore) -> bool:

@@ -31,13 +31,14 @@ from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.process import clusterversion_client as clusters
 from runup.process.lease_age import LeaseRecord
 from runup.rules.machine_config import is_drain_wanted, is_moving
+from runup.rules.update_components import further_namespaces
 from runup.updatestatus.control import component_objects, status_reading, thanos
 from runup.updatestatus.decide import freshness
 from runup.updatestatus.decide.alerts import Unreadable
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.updatestatus.decide.read_status import Report
 from runup.updatestatus.decide.read_status import report as read_report
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, is_under_way, sort_pools
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, is_under_way, readable, sort_pools
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -92,7 +93,8 @@ def observe(client: SyncClient, now: datetime, refused: Refusals, *, ahead: bool
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
     snapshot = replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
     if draining or ahead or is_under_way(snapshot):
-        return component_objects.read_once(client, draining, refused).within(snapshot)
+        further = further_namespaces(readable(snapshot.cluster_operators), cluster.status.desired.version)
+        return component_objects.read_once(client, draining, further, refused).within(snapshot)
     return snapshot
 
 

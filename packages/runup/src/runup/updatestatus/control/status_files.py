@@ -217,6 +217,7 @@ def snapshot_of(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
     # Imported here because the example files of oc need none of it.
     from runup.api.machineconfig_v1 import MachineConfigNode
     from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+    from runup.rules.platform_namespaces import is_system
     from runup.rules.refused_writes import NOT_CREATED
     from runup.rules.update_components import LEASES, NAMESPACES
 
@@ -244,7 +245,7 @@ def snapshot_of(cluster: ClusterVersion, objects: DumpObjects) -> Snapshot:
         pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
         # Where the pods could not be read, that is said about the pending ones.
-        component_pods=_select_known(pods, lambda pod: pod.metadata.namespace in NAMESPACES, matters=False),
+        component_pods=_select_known(pods, lambda pod: is_system(pod.metadata.namespace), matters=False),
         component_deployments=tuple(
             deployment for deployment in readable(deployments) if deployment.metadata.namespace in NAMESPACES
         ),

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator, Insight, ResourceRef
@@ -37,6 +38,8 @@ INPUTS = {
     "certificate_requests": "CertificateSigningRequests",
 }
 """Snapshot fields that are reported if they cannot be read, each with its name in messages."""
+
+_NO_REASON = "The object that reports it gives no reason."
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +125,9 @@ def draft(
     ]
     if (is_updating or ahead) and cluster is not None and not snapshot.as_oc:
         findings += _stuck_findings(snapshot, cluster, pools, state, memory=memory, now=now, known=findings)
+    if not snapshot.as_oc:
+        # `oc` leaves out what has no description, such as a degraded node whose daemon gives no reason.
+        findings = [each if each.description else replace(each, description=_NO_REASON) for each in findings]
     # Each finding is once in a layer, because lists of the API are keyed by uid.
     unique: dict[tuple[str, str], Finding] = {}
     for finding in filter(health.is_complete, findings):

@@ -29,6 +29,7 @@ _OPEN = frozenset(
         stuck.NODE_LATE,
         stuck.NO_PROGRESS,
         stuck.OPERATOR_SILENT,
+        stuck.PLATFORM_POD,
         stuck.POOL_BLOCKED,
         stuck.VOLUMES,
         refused.WRITE_REFUSED,

@@ -14,14 +14,22 @@ from itertools import pairwise
 from kubekit.api.core_v1 import Pod
 from kubekit.lang.text import count, timestamp
 from kubekit.rules.eviction_rules import ENDED
-from kubekit.rules.pod_rules import trouble_of
+from kubekit.rules.owners import controller_of
+from kubekit.rules.pod_rules import PodTrouble, is_looping, trouble_of
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigNode
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.rules import machine_config
 from runup.rules.certificate_requests import unanswered
-from runup.rules.update_components import DAEMON, MACHINE_CONFIG_NAMESPACE, ComponentTrouble, is_pod_of
+from runup.rules.platform_namespaces import is_system
+from runup.rules.update_components import (
+    COMPONENTS,
+    DAEMON,
+    MACHINE_CONFIG_NAMESPACE,
+    ComponentTrouble,
+    is_pod_of,
+)
 from runup.rules.volume_attachments import stuck_attachments
 from runup.updatestatus.decide import control_plane as plane
 from runup.updatestatus.decide import finding as terms
@@ -37,6 +45,7 @@ POOL_DEGRADED, POOL_BLOCKED = "MachineConfigPoolDegraded", "MachineConfigPoolBlo
 NODE_LATE, NODE_AWAY, NODE_PRESSED = "NodeUpdateLate", "NodeNotBack", "NodeUnderPressure"
 CONFIG_MISSING, DAEMON_STUCK = "NodeConfigurationMissing", "MachineConfigDaemonCannotAct"
 COMPONENT_STUCK, OPERATOR_SILENT = "ComponentCannotAct", "ClusterOperatorSilent"
+PLATFORM_POD = "PlatformPodFailing"
 CERTIFICATES, VOLUMES = "CertificateRequestsPending", "VolumeAttachmentStuck"
 NO_PROGRESS = "UpdateMakesNoProgress"
 
@@ -96,6 +105,7 @@ def stuck_findings(
                 node, pool, steps.get(node.name), started=started, requests=requests, memory=memory, now=now
             )
     yield from map(_component_finding, components)
+    yield from _failing_pods(readable(snapshot.component_pods), pools, now)
     yield from _silent_operators(state.operators if state is not None else ())
     yield from shared_findings(requests, snapshot.volume_attachments, now)
 
@@ -355,6 +365,46 @@ def _component_finding(trouble: ComponentTrouble) -> Finding:
         resources=tuple(refs),
         identity=f"{trouble.namespace}/{component.name}",
     )
+
+
+def _failing_pods(pods: Iterable[Pod], pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
+    """Yields the platform's pods of each owner that restart again and again, or cannot start any more.
+
+    Those of `COMPONENTS` have findings of their own, and on a node that is being updated or away such pods are usual.
+    """
+    restless = {node.name for pool in pools for node in pool.nodes if node.updating or node.ready not in ("True", "")}
+    groups: dict[tuple[str, str], list[tuple[Pod, PodTrouble]]] = {}
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        namespace, node = pod.metadata.namespace, pod.spec.node_name
+        if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None or node in restless:
+            continue
+        if not is_system(namespace) or not is_looping(pod) or _is_of_component(pod):
+            continue
+        if (trouble := trouble_of(pod, now)) is not None:
+            controller = controller_of(pod.metadata.owner_references)
+            owner = f"{controller.kind} {controller.name}" if controller else pod.metadata.name
+            groups.setdefault((namespace, owner), []).append((pod, trouble))
+    for (namespace, owner), failing in sorted(groups.items()):
+        texts = [f"pod {namespace}/{pod.metadata.name} {trouble.why}" for pod, trouble in failing[:_NAMED]]
+        more = f", and {count(len(failing) - 1, 'other pod')} of {owner}" if len(failing) > 1 else ""
+        yield Finding(
+            check=PLATFORM_POD,
+            level=terms.WARNING,
+            impact=terms.UPDATE_SPEED,
+            summary=f"{texts[0][0].upper()}{texts[0][1:]}{more}",
+            description=f"{'; '.join(texts)}. An operator whose pods fail does not finish its part of the update. See "
+            f"`oc logs -n {namespace} {failing[0][0].metadata.name} --previous`.",
+            reference=terms.DOCS + "platformpodfailing",
+            since=min((trouble.since for _, trouble in failing if trouble.since), default=None),
+            resources=tuple(_pod_ref(pod) for pod, _ in failing[:_NAMED]),
+            identity=f"{namespace}\0{owner}",
+        )
+
+
+def _is_of_component(pod: Pod) -> bool:
+    namespace = pod.metadata.namespace
+    names = [each.pod_prefix or each.name for each in COMPONENTS if namespace in each.namespaces]
+    return any(is_pod_of(pod, name, namespace) for name in (*names, DAEMON))
 
 
 def _silent_operators(operators: Iterable[OperatorState]) -> Iterator[Finding]:
