@@ -2961,6 +2961,29 @@ ROWS = (
         ),
         ("EgressIPOneNode",),
     ),
+    Row(
+        "stopped component: nobody leads",
+        "UpdateComponentStopped",
+        (("replicas: 0", "replicas: 1"),),
+        ("UpdateComponentStopped-machine-config-operator",),
+    ),
+    Row(
+        "stopped component: of a namespace of a user",
+        "UpdateComponentStopped",
+        (("namespace: openshift-machine-config-operator", "namespace: shop"),),
+    ),
+    Row(
+        "stopped component: the lease is of something else",
+        "UpdateComponentStopped",
+        (("name: machine-config,", "name: cluster-autoscaler,"),),
+        ("UpdateComponentStopped-machine-config-controller",),
+    ),
+    Row(
+        "stopped component: the lease was taken long ago and never renewed",
+        "UpdateComponentStopped",
+        (("renewTime", "acquireTime"), ("replicas: 0", "replicas: 1")),
+        ("UpdateComponentStopped-machine-config-operator",),
+    ),
 )
 
 

@@ -26,6 +26,8 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.api.workloads_v1 import Deployment, DeploymentSpec, Lease, LeaseSpec
+from runup.api.config_v1 import ClusterOperator
+from runup.api.config_v1 import ObjectReference as ObjectReferenceOfOperator
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool
 from runup.api.platform_v1 import (
     CertificateSigningRequest,
@@ -36,6 +38,7 @@ from runup.api.platform_v1 import (
     VolumeAttachmentStatus,
     VolumeError,
 )
+from runup.rules.update_components import further_namespaces
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read_status import HealthRow, Report, report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot
@@ -115,6 +118,7 @@ def pod(
     last: ContainerState | None = None,
     phase: str = "Running",
     conditions: tuple[Condition, ...] = (),
+    made: float = 9999,
 ) -> Pod:
     """A pod of a component."""
     status = ContainerStatus(
@@ -124,12 +128,18 @@ def pod(
         last_state=last or ContainerState(),
     )
     return Pod(
-        metadata=ObjectMeta(name=name, namespace=namespace, creation_timestamp=ago(9999)),
+        metadata=ObjectMeta(name=name, namespace=namespace, creation_timestamp=ago(made)),
         spec=PodSpec(node_name=node),
         status=PodStatus(
             phase=phase, conditions=conditions or (b.cond("Ready", "True"),), container_statuses=(status,)
         ),
     )
+
+
+def in_init(given: Pod) -> Pod:
+    """The pod with its container as an init container."""
+    statuses = given.status.container_statuses
+    return replace(given, status=replace(given.status, init_container_statuses=statuses, container_statuses=()))
 
 
 def waiting(reason: str) -> ContainerState:
@@ -376,6 +386,11 @@ CONTROLLER = "machine-config-controller-5f-abcde"
             f"pod {CONTROLLER} is not scheduled (Unschedulable: 0/6 nodes)",
             id="not scheduled",
         ),
+        pytest.param(
+            in_init(pod(CONTROLLER, made=4, restarts=6, state=waiting("CrashLoopBackOff"), phase="Pending")),
+            f"pod {CONTROLLER} is in CrashLoopBackOff, 6 restarts",
+            id="a new pod whose init container backs off",
+        ),
     ],
 )
 def test_a_component_that_cannot_act(failing: Pod, why: str) -> None:
@@ -394,11 +409,55 @@ def test_a_component_that_cannot_act(failing: Pod, why: str) -> None:
         pytest.param(pod(CONTROLLER, phase="Failed", conditions=not_ready(60)), id="ended and replaced"),
         pytest.param(pod("etcd-guard-master-0", "openshift-etcd", conditions=not_ready(60)), id="a guard"),
         pytest.param(pod("web-1", "shop", restarts=88, state=waiting("CrashLoopBackOff")), id="of a user"),
+        pytest.param(
+            pod("dns-1", "openshift-dns", restarts=3, state=waiting("CrashLoopBackOff"), last=ended(1)),
+            id="of another operator, after a few restarts",
+        ),
+        pytest.param(pod("dns-1", "openshift-dns", conditions=not_ready(60)), id="of another operator, not ready"),
     ],
 )
 def test_pods_that_hold_no_update_up(healthy: Pod) -> None:
     """They are not reported."""
     assert rows(updating(component_pods=(healthy,))) == []
+
+
+def test_a_pod_of_another_operator_that_restarts_again_and_again() -> None:
+    """It is a warning, unless its node is being updated: there pods restart until all that they need is back."""
+    looping = pod("dns-1", "openshift-dns", node="worker-0000", restarts=9, state=waiting("CrashLoopBackOff"))
+    other = replace(looping, metadata=replace(looping.metadata, name="dns-2"), spec=PodSpec(node_name="worker-0001"))
+    [row] = rows(updating(component_pods=(looping,)))
+    assert (row.check, row.level) == ("PlatformPodFailing", "Warning")
+    assert row.summary == "Pod openshift-dns/dns-1 is in CrashLoopBackOff, 9 restarts"
+    nodes = (moving(cordoned=20), *(b.node(f"worker-{number:04}") for number in (1, 2)))
+    [row] = rows(updating(component_pods=(looping, other), nodes=nodes))
+    assert row.summary == "Pod openshift-dns/dns-2 is in CrashLoopBackOff, 9 restarts"
+
+
+def test_a_degraded_node_whose_daemon_gives_no_reason_is_reported() -> None:
+    """Without a description `oc` prints nothing, and the update would look well."""
+    nodes = (b.node("worker-0000", state="Degraded", desired="new"), *(b.node(f"worker-{i:04}") for i in (1, 2)))
+    assert [row.summary for row in rows(updating(nodes=nodes))] == ["Node worker-0000 is degraded"]
+    assert rows(updating(nodes=nodes, pending_pods=None)) == []
+
+
+def test_namespaces_of_operators_that_need_attention() -> None:
+    """Those that are not well come first; operators that are done, and namespaces of users, are left out."""
+
+    def operator(name: str, version: str, *namespaces: str, **conditions: Condition) -> ClusterOperator:
+        found = b.operator(name, version, **conditions)
+        related = tuple(ObjectReferenceOfOperator(resource="namespaces", name=each) for each in namespaces)
+        return replace(found, status=replace(found.status, related_objects=related))
+
+    degraded = b.cond("Degraded", "True", "Why")
+    operators = (
+        operator("dns", b.OLD, "openshift-dns", "shop"),
+        operator("console", b.NEW, "openshift-console"),
+        operator("ingress", b.NEW, "openshift-ingress", "openshift-etcd", degraded=degraded),
+        *(operator(f"z{number:02}", b.OLD, f"openshift-z{number:02}") for number in range(20)),
+    )
+    found = further_namespaces(operators, b.NEW)
+    assert found[:3] == ("openshift-ingress", "openshift-dns", "openshift-z00")
+    assert len(found) == 12
 
 
 def test_one_of_three_members_is_a_warning() -> None:
@@ -424,6 +483,10 @@ def test_a_component_that_nobody_runs_or_leads() -> None:
     scaled = Deployment(metadata=meta, spec=DeploymentSpec(replicas=0))
     [row] = rows(updating(component_deployments=(scaled,)))
     assert row.summary.endswith("Deployment machine-config-operator is scaled to 0 replicas")
+
+    unseen = Deployment(metadata=replace(meta, creation_timestamp=ago(60)), spec=DeploymentSpec(replicas=1))
+    [row] = rows(updating(component_deployments=(unseen,)))
+    assert row.summary.endswith("Deployment machine-config-operator has no pod")
 
     def led(minutes: float) -> Snapshot:
         spec = LeaseSpec(holder_identity="pod-1", lease_duration_seconds=137, renew_time=ago(minutes))
