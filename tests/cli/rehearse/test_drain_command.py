@@ -13,6 +13,7 @@ from tests.rehearse.drained import NOW, budget, cluster, node, owner, pod
 
 from runup.cli.main import main
 from runup.cli.rehearse.drain_command import drain_data, drain_text, duration_text, exit_code
+from runup.cli.rehearse.drain_page import page
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
 
@@ -132,12 +133,14 @@ def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
     )
 
 
-def test_how_far_it_can_be_trusted_is_told_with_the_figures_of_the_documentation() -> None:
-    """Text and data have the count that docs/how-to/drains.md explains; without a race none is reported."""
+def test_the_accuracy_has_the_figures_of_the_documentation() -> None:
+    """Text, page and data have the count that docs/how-to/drains.md explains; without a race none is reported."""
     result = simulate(cluster(node("a"), node("b"), pods=(pod("web-1", "a"),)), DrainSettings(), NOW)
     text = re.sub(r"\s+", " ", drain_text(result))
     data = drain_data(result)["trust"]
-    assert all(each in text.partition("How far it can be trusted:")[2] for each in data)
+    drawn = re.sub(r"\s+", " ", page("Drains", ["One"], result))
+    for shown in (text.partition("Accuracy:")[2], drawn.partition("Accuracy")[2]):
+        assert all(each in shown for each in data)
     figures = re.search(r"of (\d+) answers on two real nodes (\d+) were as rehearsed", data[0])
     assert figures is not None
     documented = re.sub(r"\s+", " ", (ROOT / "docs" / "how-to" / "drains.md").read_text())

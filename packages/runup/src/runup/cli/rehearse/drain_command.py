@@ -220,7 +220,7 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
         ],
         "Not known": list(result.unknown),
         "Taken for granted": list(result.assumed),
-        "How far it can be trusted": list(result.trust),
+        "Accuracy": list(result.trust),
     }
     sections = [summary, _pool_table(result)]
     for title, rows in titled_rows.items():

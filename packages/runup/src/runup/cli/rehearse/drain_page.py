@@ -23,7 +23,8 @@ def page(title: str, summary: Sequence[str], result: DrainResult, windows: Seque
     first, *others = summary
     head = el("section", el("h1", title), el("p", first), *(el("p", text) for text in others), class_="card")
     body = (head, _chart(result, windows), _nodes(result), _places(result), _texts("Not known", result.unknown))
-    return document(title, *body, _texts("Taken for granted", result.assumed), now=result.started)
+    further = (_texts("Taken for granted", result.assumed), _texts("Accuracy", result.trust))
+    return document(title, *body, *further, now=result.started)
 
 
 def _chart(result: DrainResult, windows: Sequence[Window]) -> Markup | None:

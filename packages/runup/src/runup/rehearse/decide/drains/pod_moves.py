@@ -17,7 +17,7 @@ from runup.rehearse.decide.drains.starting_state import StartingState
 # Nodes that are compared for one pod once they are found to fit; the scheduler samples, too.
 _COMPARED = 16
 # Pods end, and the next ones are made, so many seconds earlier or later than the grace periods say: on real nodes 0.6
-# to 1.7 s later (docs/how-to/drains.md, How far it can be trusted).
+# to 1.7 s later (docs/how-to/drains.md, Accuracy).
 _RACE_S = 2
 # A pod that made others end so often and got no place would do so for ever: their successors take its room again, as
 # they may where a topology spread or a separate affinity keeps it away (kube-scheduler does not end that either).
