@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import html
 import re
 import shlex
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_the_accuracy_has_the_figures_of_the_documentation() -> None:
     result = simulate(cluster(node("a"), node("b"), pods=(pod("web-1", "a"),)), DrainSettings(), NOW)
     text = re.sub(r"\s+", " ", drain_text(result))
     data = drain_data(result)["trust"]
-    drawn = re.sub(r"\s+", " ", page("Drains", ["One"], result))
+    drawn = re.sub(r"\s+", " ", html.unescape(page("Drains", ["One"], result)))
     for shown in (text.partition("Accuracy:")[2], drawn.partition("Accuracy")[2]):
         assert all(each in shown for each in data)
     figures = re.search(r"of (\d+) answers on two real nodes (\d+) were as rehearsed", data[0])
