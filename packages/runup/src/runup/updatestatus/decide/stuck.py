@@ -370,7 +370,7 @@ def _component_finding(trouble: ComponentTrouble) -> Finding:
 def _failing_pods(pods: Iterable[Pod], pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
     """Yields the platform's pods of each owner that restart again and again, or cannot start any more.
 
-    Those of `COMPONENTS` have findings of their own, and on a node that is being updated or away such pods are usual.
+    Those of `COMPONENTS` have separate findings, and on a node that is being updated or away such pods are usual.
     """
     restless = {node.name for pool in pools for node in pool.nodes if node.updating or node.ready not in ("True", "")}
     groups: dict[tuple[str, str], list[tuple[Pod, PodTrouble]]] = {}

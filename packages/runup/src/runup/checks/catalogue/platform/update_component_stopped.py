@@ -2,7 +2,7 @@
 
 Applies when the Deployment of the cluster-version operator, the machine-config operator or its controller is scaled to
 0 replicas, or when the Lease of such a component, or of the controllers of the control plane, has not been renewed for
-longer than it lasts and five minutes. Each component is a risk of its own.
+longer than it lasts and five minutes. Each component is a separate risk.
 
 Why it matters: without the cluster-version operator no component is updated, without the machine-config operator no
 node is, and without kube-controller-manager evicted pods do not come back. The update begins and does not finish, or
