@@ -27,7 +27,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
-from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, ObjectReference
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, trim_operator, trim_version
@@ -379,11 +379,13 @@ def test_what_is_a_change(old: Node | None, new: Node | None, expected: bool) ->
     assert differs_beyond_version(old, new) is expected
 
 
-def test_what_an_operator_concerns_itself_with_is_not_kept() -> None:
-    """Nor which updates there are."""
+def test_only_namespaces_are_kept_of_the_objects_of_an_operator() -> None:
+    """Pods are read in them if the operator needs attention. Available updates are not kept, either."""
     operator = factories.cluster_operator()
-    related = replace(operator, status=replace(operator.status, related_objects=({"name": "x"},)))
-    assert trim_operator(related) == operator
+    namespace = ObjectReference(resource="namespaces", name="openshift-dns")
+    route = ObjectReference(group="route.openshift.io", resource="routes", name="x")
+    related = replace(operator, status=replace(operator.status, related_objects=(route, namespace)))
+    assert trim_operator(related).status.related_objects == (namespace,)
     assert isinstance(operator, ClusterOperator)
     version = factories.cluster_version()
     changed = replace(version, status=replace(version.status, version_hash="h"))
