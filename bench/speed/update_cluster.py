@@ -126,6 +126,7 @@ def _operator(number: int) -> JSON:
     conditions = {"Available": "True", "Degraded": "False", "Progressing": "False" if done else "True"}
     body["status"] = {
         "versions": [{"name": "operator", "version": TO if done else FROM}],
+        "relatedObjects": [{"group": "", "resource": "namespaces", "name": f"openshift-component-{number:02}"}],
         "conditions": [
             {"type": kind, "status": status, "lastTransitionTime": SINCE, "reason": "AsExpected", "message": "fine"}
             for kind, status in conditions.items()
