@@ -54,6 +54,11 @@ def test_reads_a_junit_report() -> None:
     ]
 
 
+def test_a_suite_without_tests_fails() -> None:
+    """For example, a source distribution that has its tests no longer."""
+    assert counted([], {})["failed"] == {"": "no test ran"}
+
+
 def test_separates_explained_failures() -> None:
     outcomes = [Outcome("a", PASSED), Outcome("runs a pod", FAILED, "timeout"), Outcome("b", FAILED, "409")]
     result = {"version": "v1"} | counted(outcomes, {"pod": "needs containers that run"})

@@ -1,6 +1,6 @@
 """Write the roles and bindings that a new cluster of the sandbox's API server has.
 
-usage: tools/generate_bootstrap_rbac.py
+usage: tools/generate_bootstrap_rbac.py [VERSION FOLDER]
 
 They are Kubernetes' own: the files with which its tests compare them, in the source at VERSION, which the Go module
 proxy serves (`go` must be installed). The result is checked in; run this again for a newer version.
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-VERSION = "v1.34.4"
-OUTPUT = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/access/bootstrap_rbac.json"
+VERSION = f"v{sys.argv[1]}" if len(sys.argv) > 1 else "v1.34.4"
+_FOLDER = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/access"
+OUTPUT = (Path(sys.argv[2]) if len(sys.argv) > 2 else _FOLDER) / "bootstrap_rbac.json"
 SOURCE = "plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata"
 FILES = ("cluster-roles", "controller-roles", "namespace-roles",
          "cluster-role-bindings", "controller-role-bindings", "namespace-role-bindings")  # fmt: skip

@@ -1,7 +1,8 @@
 """Write the table of built-in types from which the sandbox's API server knows the fields of the kinds it serves.
 
-usage: tools/generate_builtin_schemas.py
+usage: tools/generate_builtin_schemas.py [VERSION FOLDER]
 
+With a version such as 1.36.3 it writes the files of that version to the folder (tools/generate_kubernetes_versions.py).
 Two sources at one VERSION, both by the Go module proxy (`go` must be installed): the OpenAPI v3 documents inside
 k8s.io/kubernetes say types, required fields, list types, merge keys and defaults; the structs of k8s.io/api,
 apimachinery, apiextensions-apiserver and kube-aggregator say what Go writes for a field that was not given. The
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ from typing import Any
 from kubesandbox.apiserver.served_kinds import BUILTIN
 
 JSON = dict[str, Any]
-VERSION = "1.34.4"
+VERSION = sys.argv[1] if len(sys.argv) > 1 else "1.34.4"
 MODULES = {
     "io.k8s.api": ("k8s.io/api", ""),
     "io.k8s.apimachinery": ("k8s.io/apimachinery", ""),
@@ -32,7 +34,9 @@ MODULES = {
     "io.k8s.kube-aggregator": ("k8s.io/kube-aggregator", ""),
 }
 _SERVER = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver"
-OUTPUT, DESCRIPTIONS = _SERVER / "schema/builtin_types.txt", _SERVER / "published/descriptions.json.z"
+_FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+OUTPUT = _FOLDER / "builtin_types.txt" if _FOLDER else _SERVER / "schema/builtin_types.txt"
+DESCRIPTIONS = _FOLDER / "descriptions.json.z" if _FOLDER else _SERVER / "published/descriptions.json.z"
 # What subresources read and write, beside the kinds that are served.
 OTHER_ROOTS = (
     "io.k8s.api.core.v1.Binding",
@@ -55,6 +59,7 @@ _VALUES = ("metav1.Time", "metav1.MicroTime", "Time", "MicroTime", "resource.Qua
            "runtime.RawExtension")  # fmt: skip
 STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^type (\w+) (\S+)$", re.MULTILINE)
+GATE = re.compile(r"^\s*// \+featureGate=([\w,]+)")
 FIELD = re.compile(r'^\t(?:(\w+)\s+)?(\S+)\s+`json:"([^"]*)"', re.MULTILINE)
 
 
@@ -200,7 +205,7 @@ def field_word(package: str, owner: str, name: str, schema: JSON, required: bool
 def type_line(package: str, owner: str, schema: JSON) -> str:
     """One type: its name, then its fields in the order of the structs."""
     order = list(go_fields(package, owner))
-    properties = sorted(schema["properties"].items(), key=lambda item: order.index(item[0]))
+    properties = sorted(schema.get("properties", {}).items(), key=lambda item: order.index(item[0]))
     required = schema.get("required", ())
     words = [
         field_word(package, owner, name=name, schema=field, required=name in required) for name, field in properties
@@ -229,7 +234,7 @@ def main() -> None:
     packages: dict[str, list[str]] = {}
     for name, schema in reachable([*root_names(), *OTHER_ROOTS]).items():
         package, _, owner = name.rpartition(".")
-        if schema.get("properties"):
+        if schema.get("properties") or (package.startswith("io.k8s.api.") and owner in structs(package)):
             packages.setdefault(package, []).append(type_line(package, owner, schema))
     lines = [f"# Kubernetes {VERSION}. Written by tools/generate_builtin_schemas.py, not by hand."]
     for package, types in packages.items():
@@ -237,6 +242,25 @@ def main() -> None:
         lines += [f"[{package} {group or 'core'}]", *types]
     OUTPUT.write_text("\n".join(lines) + "\n")
     DESCRIPTIONS.write_bytes(zlib.compress(json.dumps(descriptions(), separators=(",", ":")).encode(), 9))
+    if _FOLDER:
+        (_FOLDER / "gated_fields.json").write_text(json.dumps(gated_fields()))
+
+
+def gated_fields() -> dict[str, dict[str, list[str]]]:
+    """Returns by type and field the feature gates that a field needs by the comment of the Go struct."""
+    gated: dict[str, dict[str, list[str]]] = {}
+    for full in reachable([*root_names(), *OTHER_ROOTS]):
+        package, _, name = full.rpartition(".")
+        gates: list[str] = []
+        known = any(package.startswith(prefix + ".") for prefix in MODULES)
+        for line in structs(package).get(name, "").splitlines() if known else ():
+            if match := GATE.match(line):
+                gates += match[1].split(",")
+            elif match := FIELD.match(line):
+                if gates:
+                    gated.setdefault(full, {})[match[3].partition(",")[0]] = gates
+                gates = []
+    return gated
 
 
 def descriptions() -> JSON:

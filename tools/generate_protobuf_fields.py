@@ -1,6 +1,6 @@
 """Write the table with which the sandbox's API server reads protobuf request bodies.
 
-usage: tools/generate_protobuf_fields.py
+usage: tools/generate_protobuf_fields.py [VERSION FOLDER]
 
 Field numbers and JSON names come from the struct tags in MODULES at VERSION, which the Go module proxy serves (`go`
 must be installed). The result is checked in; run this again for a newer version.
@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-VERSION = "v0.34.4"
-OUTPUT = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/http/protobuf_fields.json"
+VERSION = f"v0{sys.argv[1].removeprefix('1')}" if len(sys.argv) > 1 else "v0.34.4"
+_FOLDER = Path(__file__).parent.parent / "packages/kubesandbox/src/kubesandbox/apiserver/http"
+OUTPUT = (Path(sys.argv[2]) if len(sys.argv) > 2 else _FOLDER) / "protobuf_fields.json"
 ROOTS = {
     "v1": (
         "core/v1",
@@ -144,7 +146,8 @@ class Types:
             r'^\s*(?:v1 )?"k8s.io/apimachinery/pkg/apis/meta/v1"', self.source(package), re.MULTILINE
         ):
             return "meta/v1", name
-        return known.get(prefix, prefix), name
+        imported = re.search(rf'^\s*{prefix} "k8s.io/api/([\w/]+)"', self.source(package), re.MULTILINE)
+        return known.get(prefix, imported[1] if imported else prefix), name
 
     def named(self, package: str, name: str) -> str:
         """A type by its name: an alias is what it stands for, a struct is a message."""

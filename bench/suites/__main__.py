@@ -77,6 +77,8 @@ def counted(outcomes: Iterable[run.Outcome], explained: Mapping[str, str]) -> di
         if outcome.state == run.FAILED:
             why = next((reason for pattern, reason in explained.items() if re.search(pattern, outcome.name)), None)
             (failed if why is None else known)[outcome.name] = why or outcome.reason
+    if not states:
+        failed[""] = "no test ran"
     passed, skipped = states.count(run.PASSED), states.count(run.SKIPPED)
     return {"passed": passed, "skipped": skipped, "explained": known, "failed": failed}
 

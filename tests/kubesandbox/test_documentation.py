@@ -29,6 +29,7 @@ def test_every_library_has_an_example() -> None:
         "test_kubernetes.py",
         "test_lightkube.py",
         "test_sharing.py",
+        "test_versions.py",
         "test_webhooks.py",
     ]
 

@@ -177,7 +177,7 @@ def test_the_fixtures_explain_themselves(suite: Run) -> None:
     assert re.search(
         r"^kube_api -- .*\n +A Kubernetes API server: `kubeconfig`", suite("", "", "--fixtures").stdout, re.MULTILINE
     )
-    assert "@pytest.mark.kube_api(crds=(), node=False, controllers=True)" in suite("", "", "--markers").stdout
+    assert "@pytest.mark.kube_api(crds=(), node=False, controllers=True, " in suite("", "", "--markers").stdout
     assert "kube_api_scope (string):" in suite("", "", "--help").stdout
 
 

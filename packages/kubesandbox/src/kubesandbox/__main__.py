@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _HELP = """\
 Start a Kubernetes API server on this machine and print the KUBECONFIG to use.
 
-It behaves as kube-apiserver 1.34 does and needs neither a container nor root. Controllers run in the same process:
+It behaves as kube-apiserver does (1.34, or --kubernetes-version) and needs neither a container nor root. Controllers
+run in the same process:
 namespaces that are deleted are emptied, owned objects are collected, Deployments, ReplicaSets and Jobs get their pods.
 With --node there is a node, too, on which pods are declared ready, and those of Jobs completed, without being run.
 """
@@ -57,6 +58,10 @@ def main() -> None:
         help="add a node; pods are scheduled to it and declared ready, those of Jobs completed",
     )
     option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
+    option("--kubernetes-version", default="", metavar="1.N",
+           help="version of Kubernetes to behave as, from 1.33 to 1.37 (default: 1.34)")  # fmt: skip
+    option("--feature-gates", default="", metavar="A=true,...",
+           help="feature gates of kube-apiserver; fields whose gate is off are dropped")  # fmt: skip
     option("--stop-with-stdin", action="store_true",
            help="end when standard input is closed, for programs that start it")  # fmt: skip
     option("--version", action="store_true", help="print the version and exit")
@@ -67,6 +72,9 @@ def main() -> None:
 
         sys.stdout.write(f"kubesandbox {version('kubesandbox')}\n")
         return
+    from kubesandbox.apiserver.kubernetes_version import choose_or_exit
+
+    choose_or_exit(arguments.kubernetes_version, arguments.feature_gates)
     # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop

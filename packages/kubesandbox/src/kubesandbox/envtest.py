@@ -47,19 +47,28 @@ def main() -> None:
         "python -m kubesandbox.envtest", description="Write kube-apiserver and etcd for envtest to a folder."
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the programs")
-    folder = parser.parse_args(arguments).folder.resolve()
+    parser.add_argument("--kubernetes-version", default="", metavar="1.N", help="version to behave as (default: 1.34)")
+    options = parser.parse_args(arguments)
+    folder = options.folder.resolve()
+    from kubesandbox.apiserver.kubernetes_version import choose_or_exit
+
+    choose_or_exit(options.kubernetes_version)
     try:
-        write_programs(folder)
+        write_programs(folder, options.kubernetes_version)
     except OSError as error:
         sys.exit(f"error: {error.filename or folder}: {error.strerror}; give another folder")
     sys.stdout.write(f"export KUBEBUILDER_ASSETS={shlex.quote(str(folder))}\n")
 
 
-def write_programs(folder: Path) -> None:
-    """Writes the two programs to `folder`. They use the interpreter that runs now. Raises OSError."""
+def write_programs(folder: Path, version: str = "") -> None:
+    """Writes the two programs to `folder`. They use the interpreter that runs now. Raises OSError.
+
+    `version` is that of Kubernetes, for example 1.36.
+    """
+    options = {"kube-apiserver": ("--kubernetes-version", version)} if version else {}
     folder.mkdir(parents=True, exist_ok=True)
     for name in PROGRAMS:
-        command = shlex.join((sys.executable, "-P", "-m", "kubesandbox.envtest", name))
+        command = shlex.join((sys.executable, "-P", "-m", "kubesandbox.envtest", name, *options.get(name, ())))
         (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (folder / name).chmod(0o755)
 
@@ -76,11 +85,16 @@ def _run_api_server(arguments: list[str]) -> None:
     parser.add_argument("--secure-port", type=int, default=6443)
     parser.add_argument("--bind-address", default="127.0.0.1")
     parser.add_argument("--client-ca-file", type=Path)
+    parser.add_argument("--kubernetes-version", default="")
+    parser.add_argument("--feature-gates", action="append", default=[])
     options, others = parser.parse_known_args(arguments)
     ignored = ignored_flags(others)
     if ignored:
         names = " ".join(f"--{flag}" for flag in ignored)
         sys.stderr.write(f"warning: kubesandbox does not implement these flags of kube-apiserver: {names}\n")
+    from kubesandbox.apiserver.kubernetes_version import choose_or_exit
+
+    choose_or_exit(options.kubernetes_version, ",".join(options.feature_gates))
     import uvloop
 
     uvloop.run(_serve(options))

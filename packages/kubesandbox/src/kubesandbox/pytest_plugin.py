@@ -32,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kube_api_scope", f"scope of the fixture `kube_api`: {', '.join(_SCOPES)}", "string", "function")
     parser.addini("kube_api_node", "whether `kube_api` has a node on which pods are declared ready", "bool", False)
     parser.addini("kube_api_shared", "whether all workers of pytest-xdist share the server of a session", "bool", False)
+    parser.addini("kube_api_kubernetes_version", "version of Kubernetes that `kube_api` behaves as", "string", "")
+    parser.addini("kube_api_feature_gates", "feature gates of `kube_api`, such as A=true,B=false", "string", "")
     parser.addini("kube_api_controllers", "whether controllers run next to the API server of `kube_api`", "bool", True)
 
 
@@ -39,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker. Raises UsageError for a shared server whose scope is not the session."""
     if config.getini("kube_api_shared") and config.getini("kube_api_scope") != "session":
         raise pytest.UsageError("kube_api_shared needs kube_api_scope = session")
-    description = f"{MARKER}(crds=(), node=False, controllers=True): what the API server of this test's `kube_api` has"
+    arguments = "crds=(), node=False, controllers=True, kubernetes_version='', feature_gates=''"
+    description = f"{MARKER}({arguments}): what the API server of this test's `kube_api` has"
     config.addinivalue_line("markers", description)
 
 
@@ -76,6 +79,8 @@ def _settings(config: pytest.Config) -> dict[str, Any]:
         "crds": [config.rootpath / folder for folder in config.getini("kube_api_crds")],
         "node": config.getini("kube_api_node"),
         "controllers": config.getini("kube_api_controllers"),
+        "kubernetes_version": config.getini("kube_api_kubernetes_version"),
+        "feature_gates": config.getini("kube_api_feature_gates"),
     }
 
 
@@ -104,6 +109,8 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
         crds: Iterable[str | os.PathLike[str]] | None = None,
         node: bool | None = None,
         controllers: bool | None = None,
+        kubernetes_version: str | None = None,
+        feature_gates: str | None = None,
     ) -> AbstractContextManager[KubeApi]:
         """Starts a server; what is not given is as in the pytest configuration."""
         from kubesandbox import testing
@@ -112,6 +119,8 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
             "crds": None if crds is None else [config.rootpath / folder for folder in crds],
             "node": node,
             "controllers": controllers,
+            "kubernetes_version": kubernetes_version,
+            "feature_gates": feature_gates,
         }
         chosen = _settings(config) | {name: value for name, value in given.items() if value is not None}
         return testing.kube_api(tmp_path_factory.mktemp("kube_api"), **chosen)

@@ -256,11 +256,14 @@ def kube_api(
     crds: Iterable[str | os.PathLike[str]] = (),
     node: bool = False,
     controllers: bool = True,
+    kubernetes_version: str = "",
+    feature_gates: str = "",
 ) -> Iterator[KubeApi]:
     """Starts a server on the folder `data`, and ends it when the block ends. Raises StartError.
 
     `crds` are folders or files of CustomResourceDefinitions, served when the block begins. With `node` pods are
     scheduled and declared ready; without `controllers` there is only the API server, as with envtest.
+    The server behaves as `kubernetes_version`, for example 1.36, with `feature_gates` such as `HostnameOverride=true`.
     """
     folder = Path(data).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -268,6 +271,8 @@ def kube_api(
     command = [sys.executable, "-P", "-m", "kubesandbox", "--data", str(folder), "--stop-with-stdin"]
     command += ["--node"] if node else []
     command += [] if controllers else ["--no-controllers"]
+    command += ["--kubernetes-version", kubernetes_version] if kubernetes_version else []
+    command += ["--feature-gates", feature_gates] if feature_gates else []
     paths = [str(path) for path in crds]
     command += ["--crds", *paths] if paths else []
     with (folder / LOG).open("wb") as log:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from kubesandbox.apiserver import kubernetes_version, version_tables
 from kubesandbox.apiserver.objects.strategies import SERVER_ADDRESS
 from kubesandbox.apiserver.validation.policies import SYSTEM_CLASSES
 
@@ -39,7 +38,8 @@ def initial_objects() -> list[JSON]:
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         for name, value in SYSTEM_CLASSES.items()
     ]
-    return [*namespaces, *orjson.loads(_BOOTSTRAP.read_bytes()), cluster_reader(), *classes]
+    roles = kubernetes_version.table("rbac", version_tables.parse_rbac(_BOOTSTRAP.read_bytes()))
+    return [*namespaces, *roles.values(), cluster_reader(), *classes]
 
 
 def cluster_reader() -> JSON:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from kubesandbox.apiserver import kubernetes_version
+
 JSON = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -244,7 +246,8 @@ BUILTIN: tuple[Kind, ...] = (
     Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", generation=True),
     Kind("events.k8s.io", "v1", "Event", "events", short_names=("ev",), fields=_EVENTS_V1_FIELDS, stored_as="events"),
     Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
-    Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
+    Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False,
+         subresources=(STATUS,) if kubernetes_version.number() >= 37 else ()),
     Kind("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", list_kind="CSIStorageCapacityList"),
     Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)),
     Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False, subresources=(STATUS,)),

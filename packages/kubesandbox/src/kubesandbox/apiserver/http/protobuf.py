@@ -8,7 +8,6 @@ Responses need no protobuf: every client accepts JSON. Field numbers are in `pro
 from __future__ import annotations
 
 import base64
-import json
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Any
 import orjson
 
 from kubekit.lang.varint import read_varint
+from kubesandbox.apiserver import kubernetes_version, version_tables
 
 JSON = dict[str, Any]
 # k8s.io/apimachinery/pkg/runtime/serializer/protobuf: every body begins with these bytes, then a runtime.Unknown.
@@ -60,8 +60,8 @@ def encoded_kinds() -> frozenset[str]:
 
 @cache
 def _field_table() -> JSON:
-    text = files("kubesandbox.apiserver.http").joinpath("protobuf_fields.json").read_text()
-    return _checked_object(json.loads(text))
+    content = files("kubesandbox.apiserver.http").joinpath("protobuf_fields.json").read_bytes()
+    return kubernetes_version.table("protobuf", version_tables.parse_protobuf(content))
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Protocol
 from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import JSON, meta
-from kubesandbox.apiserver.objects import admission_plugins, limit_ranges, service_ports, strategies
+from kubesandbox.apiserver.objects import admission_plugins, gated_fields, limit_ranges, service_ports, strategies
 from kubesandbox.apiserver.policies import pod_security
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
@@ -307,6 +307,7 @@ class Admission:
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
         """Completes an admitted new object by the rules of its kind."""
         if not kind.custom:
+            gated_fields.drop_disabled(kind, obj, None)
             strategies.default_new(kind.resource, obj, now)
         if kind.resource == "services":
             service_ports.allocate_node_ports(self._store, obj, None)
@@ -315,6 +316,7 @@ class Admission:
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Completes an admitted changed object by the rules of its kind."""
         if not kind.custom:
+            gated_fields.drop_disabled(kind, new, old)
             strategies.default_changed(kind.resource, new, old)
         if kind.resource == "services":
             service_ports.allocate_node_ports(self._store, new, old)

@@ -19,6 +19,7 @@ from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response, negotiate
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.request_target import Target
+from kubesandbox.apiserver.json_copy import merge_patch
 from kubesandbox.apiserver.large_steps import run_step
 from kubesandbox.apiserver.metadata import JSON, meta
 from kubesandbox.apiserver.objects.admission import Admission
@@ -30,7 +31,7 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import Change, View, Writing, parse_revision
 from kubesandbox.apiserver.patch import managed_fields
 from kubesandbox.apiserver.patch.apply import apply_patch
-from kubesandbox.apiserver.patch.json import apply_json_patch, merge_patch
+from kubesandbox.apiserver.patch.json import apply_json_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.schema.field_errors import go_plain
 from kubesandbox.apiserver.schema.structural import SchemaNode

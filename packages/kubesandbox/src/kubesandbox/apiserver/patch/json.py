@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), with errors worded as the server words them, and JSON merge patch (RFC 7386)."""
+"""JSON patch (RFC 6902), with errors worded as the server words them."""
 
 from __future__ import annotations
 
@@ -125,31 +125,3 @@ def _key(container: Any, part: str, *, adding: bool) -> str | int:
 
 def _encode(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-# -- JSON merge patch --------------------------------------------------------------------------------------------------
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Returns `target` with `patch` merged into it; null removes. Neither argument is changed."""
-    if not isinstance(target, dict):
-        # RFC 7386: a patch over a non-object replaces it, without the patch's nulls.
-        return _without_nulls(patch)
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patch(result.get(key), value)
-    return result
-
-
-def _without_nulls(value: Any) -> Any:
-    """Returns a new value without null members at any depth; null items of lists stay."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value

@@ -5,12 +5,11 @@ They are not part of the schemas, which every request uses. `tools/generate_buil
 
 from __future__ import annotations
 
-import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
+from kubesandbox.apiserver import kubernetes_version, version_tables
 
 JSON = dict[str, Any]
 _FILE = Path(__file__).with_name("descriptions.json.z")
@@ -18,17 +17,15 @@ _FILE = Path(__file__).with_name("descriptions.json.z")
 
 def with_descriptions(name: str, schema: JSON) -> JSON:
     """Returns the schema of a built-in type with the descriptions of the type and of its fields."""
-    texts, of_fields = _texts()
-    own = of_fields.get(name)
+    own = _texts().get(name)
     if own is None:
         return schema
-    described = {field: {"description": texts[number]} for field, number in own.items()}
+    described = {field: {"description": text} for field, text in own.items()}
     properties = {field: described.get(field, {}) | value for field, value in schema.get("properties", {}).items()}
     return {**described.get("", {}), **schema, **({"properties": properties} if properties else {})}
 
 
 @cache
-def _texts() -> tuple[list[str], dict[str, dict[str, int]]]:
-    """Returns the texts, and by type and field the number of the text; the type itself is the field ""."""
-    content = orjson.loads(zlib.decompress(_FILE.read_bytes()))
-    return content["texts"], content["types"]
+def _texts() -> JSON:
+    """Returns the texts by type and field; that of the type itself is of the field ""."""
+    return kubernetes_version.table("descriptions", version_tables.parse_descriptions(_FILE.read_bytes()))

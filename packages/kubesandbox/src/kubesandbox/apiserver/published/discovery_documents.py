@@ -8,19 +8,21 @@ from typing import Any
 
 import orjson
 
+from kubesandbox.apiserver import kubernetes_version
 from kubesandbox.apiserver.http.messages import Form, Response, json_response
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 
 JSON = dict[str, Any]
 
+_MINOR = kubernetes_version.number()
 VERSION: JSON = {
     "major": "1",
-    "minor": "34",
+    "minor": str(_MINOR),
     "emulationMajor": "1",
-    "emulationMinor": "34",
+    "emulationMinor": str(_MINOR),
     "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "33",
-    "gitVersion": "v1.34.0+kubesandbox",
+    "minCompatibilityMinor": str(_MINOR - 1),
+    "gitVersion": f"v1.{_MINOR}.0+kubesandbox",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import kubernetes_version
 from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
 from kubesandbox.apiserver.published.descriptions import with_descriptions
 from kubesandbox.apiserver.published.openapi_protobuf import MEDIA_TYPE, encode_openapi, is_wanted
@@ -30,7 +31,7 @@ JSON = dict[str, Any]
 
 _V3 = "#/components/schemas/"
 _V2 = "#/definitions/"
-_INFO = {"title": "Kubernetes", "version": "v1.34.0"}
+_INFO = {"title": "Kubernetes", "version": f"v1.{kubernetes_version.number()}.0"}
 _PRESERVE, _GVK = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-group-version-kind"
 # kubectl detects server-side field validation by this parameter of PATCH.
 _PARAMETERS = [

@@ -9,6 +9,7 @@ A `[package group]` line begins a package. Each line below it is a type and its 
 type, or `[]` or `{}` before any of these. For an absent field Go writes the zero value, except with `*` (nothing),
 `*null` (null) and `-` (nothing, and a given zero is omitted too). `^`: an atomic list or map, `~`: a set, `@`: a
 list-map with its keys. `<>`: the strategy of a strategic merge patch. Every property of a field has this one source.
+The types of other versions of Kubernetes than the default one are this table with differences (`kubernetes_version`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kubesandbox.apiserver import kubernetes_version, version_tables
 
 _FILE = Path(__file__).with_name("builtin_types.txt")
 _FIELD = re.compile(
@@ -62,14 +65,11 @@ def _table_lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
     """Returns the table's lines by full type name, and the packages by (group, version)."""
     lines: dict[str, str] = {}
     packages: dict[tuple[str, str], str] = {}
-    package = ""
-    for line in _FILE.read_text().splitlines()[1:]:
-        if line.startswith("["):
-            package, group = line.strip("[]").split()
-            packages["" if group == "core" else group, package.rpartition(".")[2]] = package
-        else:
-            name = line.split(" ", 1)[0].rstrip("^")
-            lines[f"{package}.{name}"] = line
+    tables = kubernetes_version.table("types", version_tables.parse_types(_FILE.read_bytes()))
+    for header, types in tables.items():
+        package, group = header.split()
+        packages["" if group == "core" else group, package.rpartition(".")[2]] = package
+        lines |= {f"{package}.{name}": line for name, line in types.items()}
     return lines, packages
 
 

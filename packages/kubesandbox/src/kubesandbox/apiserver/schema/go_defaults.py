@@ -1,4 +1,4 @@
-"""The defaults that Kubernetes sets in code: the `SetDefaults_*` of k8s.io/kubernetes/pkg/apis at 1.34.
+"""The defaults that Kubernetes sets in code: the `SetDefaults_*` of k8s.io/kubernetes/pkg/apis from 1.33 to 1.37.
 
 In: one struct of an object, at any depth. It is completed in place, before the structs within it, as Go's generated
 defaulters do. Defaults that the table of types has are not repeated here; the fields that a registry or an admission
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from kubesandbox.apiserver import kubernetes_version
 
 JSON = dict[str, Any]
 Default = Callable[[JSON], None]
@@ -39,7 +41,6 @@ def own_struct(obj: JSON, key: str) -> JSON:
 
 # Type, without the common part of its package's name -> the function that sets its defaults. `_defaults` adds others.
 _DEFAULTS: dict[str, Default] = {
-    "core.v1.HTTPGetAction": partial(set_zero, path="/", scheme="HTTP"),
     "core.v1.ContainerPort": partial(set_zero, protocol="TCP"),
     "core.v1.ObjectFieldSelector": partial(set_zero, apiVersion="v1"),
     "core.v1.SecretVolumeSource": partial(set_nil, defaultMode=0o644),
@@ -290,6 +291,13 @@ def _role_binding(obj: JSON) -> None:
     set_zero(own_struct(obj, "roleRef"), apiGroup=_RBAC)
 
 
+@_defaults("core.v1.HTTPGetAction")
+def _http_get(action: JSON) -> None:
+    set_zero(action, path="/", scheme="HTTP")
+    if kubernetes_version.enabled("H2CContainerProbe"):
+        set_nil(action, protocol="HTTP1")
+
+
 @_defaults("rbac.v1.Subject")
 def _subject(subject: JSON) -> None:
     if subject.get("kind") in {"User", "Group"}:
@@ -325,6 +333,8 @@ def _csi_driver(obj: JSON) -> None:
     set_nil(spec, attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False)
     set_nil(spec, fsGroupPolicy="ReadWriteOnceWithFSType", seLinuxMount=False)
     set_zero(spec, volumeLifecycleModes=["Persistent"])
+    if kubernetes_version.enabled("VolumeLimitScaling"):
+        set_nil(spec, preventPodSchedulingIfMissing=False)
 
 
 @_defaults("apiextensions.v1.CustomResourceDefinition")
