@@ -14,7 +14,7 @@ from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.go_syntax import json_error, yaml_error
 from kubesandbox.apiserver.http.messages import Request
 from kubesandbox.apiserver.large_steps import is_large
-from kubesandbox.apiserver.status_errors import JSON, bad_request, too_large, unsupported_media_type
+from kubesandbox.apiserver.status_errors import JSON, ApiError, bad_request, too_large, unsupported_media_type
 
 # Kubernetes' limit of a request body (3 MiB).
 MAX_BYTES = 3 * 1024 * 1024
@@ -125,14 +125,18 @@ def go_type(value: Any) -> str:
     return names.get(type(value), "number")
 
 
-def decode_json(data: bytes) -> Any:
-    """Parses JSON. Raises ApiError 413, or 400 with the place of the fault."""
+def decode_options(data: bytes) -> JSON:
+    """Parses the options of a deletion in JSON. Raises ApiError 413, or 500 with the words of Go's decoder."""
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
-        return _load_json(data)
+        value = _load_json(data)
+        if value is not None:
+            check_type_meta(value)
     except ValueError as error:
-        raise bad_request(str(error)) from None
+        # The code of a real server (k8s.io/apiserver/pkg/endpoints/handlers/delete.go).
+        raise ApiError(500, "", str(error)) from None
+    return value or {}
 
 
 def decode_protobuf(data: bytes) -> JSON:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from kubekit.kube.clock import Clock
 from kubekit.rules.policy_evaluation import Write
 from kubesandbox.apiserver import status_errors
-from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, object_type
+from kubesandbox.apiserver.http.body import PROTOBUF, decode_options, decode_protobuf, decode_yaml, object_type
 from kubesandbox.apiserver.http.list_options import Query, invalid_options, not_supported, parse_number
 from kubesandbox.apiserver.http.messages import Request, Response, json_response, negotiate
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults
@@ -185,7 +185,7 @@ def read_options(request: Request) -> DeleteOptions:
     """Returns the options in a request's body, or else in its query. Raises ApiError 400 or 422."""
     body: JSON = {}
     if request.body:
-        value = _READERS.get(object_type(request), decode_json)(request.body)
+        value = _READERS.get(object_type(request), decode_options)(request.body)
         body = value if isinstance(value, dict) else {}
         if (kind := body.get("kind") or "DeleteOptions") != "DeleteOptions":
             version, scheme = body.get("apiVersion") or "meta.k8s.io/v1", "pkg/runtime/scheme.go:110"

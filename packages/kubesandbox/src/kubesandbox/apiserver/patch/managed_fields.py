@@ -22,6 +22,8 @@ JSON = dict[str, Any]
 # Limit of separate updaters (maxUpdateManagers); beyond it the oldest are merged into one entry.
 _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
+# Of the elements of a path in fieldsV1 (sigs.k8s.io/structured-merge-diff/fieldpath/serialize-pe.go).
+_PATH_PREFIXES = frozenset({"f:", "k:", "v:", "i:"})
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
 # Fields that the server sets: no manager owns them.
@@ -131,10 +133,12 @@ def on_update(
     """
     managed_fields = meta(new).get("managedFields")
     # A list with one empty entry clears managedFields (kubernetes.io/docs/reference/using-api/server-side-apply).
-    if managed_fields == [{}]:
+    # A new object gets its writer as the only owner.
+    if managed_fields == [{}] and old is not None:
         meta(new).pop("managedFields")
         return
-    managers = (read_managers(new) if managed_fields and old is not None else {}) or read_managers(old)
+    readable = all(_is_path_tree(entry.get("fieldsV1") or {}) for entry in managed_fields or ())
+    managers = (read_managers(new) if readable else {}) or read_managers(old)
     if old is not None and not managers:
         meta(new).pop("managedFields", None)
         return
@@ -155,6 +159,13 @@ def on_update(
         merged = Ownership(paths, managers[oldest[-1]].time)
         managers = {m: owned for m, owned in managers.items() if m not in oldest} | {ancient: merged}
     write_managers(new, managers)
+
+
+def _is_path_tree(fields: Any) -> bool:
+    """Returns whether `fields` can be read as fieldsV1; otherwise the stored owners count (decodeLiveOrNew)."""
+    return isinstance(fields, dict) and all(
+        (key == "." or key[:2] in _PATH_PREFIXES) and _is_path_tree(below) for key, below in fields.items()
+    )
 
 
 def release_paths(managers: Managers, paths: set[field_sets.FieldPath]) -> Managers:
