@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from tests.journeys.conftest import COMMAND_S, RUNUP, Done, Sandbox
 from tests.servers import eventually
 
-import runup
 from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
@@ -471,7 +470,7 @@ def test_what_cannot_be_scheduled(here: InCluster, words: tuple[str, ...], messa
         here.sandbox.client.send(calls.get(CronJob, NAME, NAMESPACE))
 
 
-PAGE = Path(runup.__file__).parents[4] / "docs/how-to/preflight-in-cluster.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "preflight-in-cluster.md"
 
 
 def typed(page: str) -> list[str]:
