@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -15,13 +15,15 @@ from tests.documents import document
 from tests.servers import CLUSTER_VERSIONS, CRD, CRDS, Server, eventually, serve
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
-from runup.api.config_v1 import ClusterOperator
+from runup.advice.decide.graph import Graph
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_policy_v1alpha1 import UpdateApproval, UpdateCalendar, UpdatePolicy, UpdateRun
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.stored_reports import History
@@ -56,6 +58,7 @@ class World:
         self.since = timestamp(SystemClock().now() - timedelta(hours=2))
         # By how much the cluster's time is ahead of the real one.
         self.ahead = timedelta()
+        self.graph: Graph | str = "no answer"
 
     def create(self, resource: Resource, name: str, namespace: str = "", **fields: Any) -> None:
         """Creates an object with its status, unless it exists."""
@@ -111,14 +114,14 @@ class World:
         operations = [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in fields.items()]
         self.client.send(calls.json_patch(CLUSTER_VERSIONS, "version", operations, subresource="status"))
 
-    def report(self, *risks: ReportedRisk, image: str = NEW) -> None:
-        """A preflight of 5.1.0 is complete, and found these risks."""
+    def report(self, *risks: ReportedRisk, image: str = NEW, version: str = "5.1.0", source: str = "5.0.3") -> None:
+        """A preflight of 5.1.0, or of another version, is complete, and found these risks."""
         now = SystemClock().now() + self.ahead
         report = Report(
             format=FORMAT,
             preflight_id="p",
-            source_version="5.0.3",
-            target_version="5.1.0",
+            source_version=source,
+            target_version=version,
             target_image=image,
             execution_status="completed",
             observed_time=now,
@@ -139,11 +142,11 @@ class World:
             | {"conditions": conditions(self.since, Applies=risk.applies)}
             for risk in risks
         ]
-        update = {"release": {"version": "5.1.0", "image": image}, "risks": published}
+        update = {"release": {"version": version, "image": image}, "risks": published}
         update |= {"conditions": conditions(self.since, Recommended="False")}
         self.server.patch_status(
             conditions=found,
-            availableUpdates=[] if risks else [{"version": "5.1.0", "image": image}],
+            availableUpdates=[] if risks else [{"version": version, "image": image}],
             conditionalUpdates=[update] if risks else [],
             observedGeneration=self.server.cluster_version()["metadata"]["generation"],
         )
@@ -176,9 +179,14 @@ class World:
     def passes(self, number: int = 1, *, leader: str = "a", clock: SystemClock | None = None) -> None:
         """Makes passes of a new controller."""
 
+        async def read_graph(_: ClusterVersion, _nodes: Sequence[Node]) -> Graph | str:
+            return self.graph
+
         async def make() -> None:
             async with Client(self.client.config) as client:
-                controller = PolicyController(client, clock or SystemClock(), self.observe, leader=leader)
+                controller = PolicyController(
+                    client, clock or SystemClock(), self.observe, leader=leader, graph=read_graph
+                )
                 for _ in range(number):
                     await controller.make_pass()
 

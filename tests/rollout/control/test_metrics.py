@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ObjectMeta
+from runup.api.machineconfig_v1 import MachineConfigPool, MachineConfigPoolSpec
 from runup.api.update_policy_v1alpha1 import (
     CalendarWindow,
     Candidate,
+    PausedPool,
     RunDecision,
     RunGate,
     Step,
@@ -22,6 +24,7 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.decide import calendar
+from runup.rollout.decide.pools import PAUSED_BY
 
 NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)
 GATES = (
@@ -134,3 +137,33 @@ def test_shows_whether_the_policy_can_start_updates() -> None:
     assert value(metrics, "next_opening_timestamp_seconds") == 0
     metrics.observe_runs([], NOW, [])
     assert value(metrics, "pass_timestamp_seconds") == NOW.timestamp()
+
+
+def test_26_shows_pools_that_stay_paused() -> None:
+    """A pool counts while it is paused under the name of the run, also after the run failed; no other pause does."""
+    metrics = Metrics()
+    entries = (PausedPool(name="worker", since=NOW - timedelta(days=8), resource_version="1"),)
+    failed = run("Failed", "PoolDegraded")
+    failed = replace(failed, status=replace(failed.status, paused_pools=entries))
+    marked = MachineConfigPool(
+        metadata=ObjectMeta(name="worker", annotations={PAUSED_BY: "a"}), spec=MachineConfigPoolSpec(paused=True)
+    )
+    metrics.observe_runs([failed], NOW, [], (marked,))
+    assert value(metrics, "paused_pool_seconds", pool="worker") == 8 * 86400
+    assert value(metrics, "paused_pool_limit_seconds", pool="worker") == 14 * 86400
+    metrics.observe_runs([failed], NOW, [], "forbidden")
+    assert value(metrics, "paused_pool_seconds", pool="worker") == 8 * 86400
+    metrics.observe_runs([failed], NOW, [], (replace(marked, metadata=ObjectMeta(name="worker")),))
+    assert value(metrics, "paused_pool_seconds", pool="worker") is None
+
+
+def test_29_shows_a_release_that_was_withdrawn_during_its_update() -> None:
+    """Until the run ends."""
+    metrics = Metrics()
+    condition = Condition(type="TargetWithdrawn", status="True", reason="WithdrawnDuring")
+    updating = run("ControlPlane", "WithdrawnDuring")
+    updating = replace(updating, status=replace(updating.status, conditions=(condition,)))
+    metrics.observe_runs([updating], NOW, [])
+    assert value(metrics, "target_withdrawn", run="a") == 1
+    metrics.observe_runs([replace(updating, status=replace(updating.status, step="Done"))], NOW, [])
+    assert value(metrics, "target_withdrawn", run="a") is None

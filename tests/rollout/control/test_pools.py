@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
-from tests.rollout.control.policy_world import CALENDARS, FOLDER, NEW, OPEN_GATES, RUNS, World, conditions, world
+from tests.rollout.control.policy_world import (
+    CALENDARS,
+    CORE,
+    FOLDER,
+    NEW,
+    OLD,
+    OPEN_GATES,
+    OTHER,
+    POLICIES,
+    RUNS,
+    World,
+    conditions,
+    world,
+)
 from tests.rollout.control.test_rights import KINDS
 
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
+from runup.advice.decide.graph import parse_graph
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.report.report import ReportedRisk
 from runup.rollout.decide.pools import PAUSED_BY
@@ -179,3 +194,56 @@ def test_32_abort_before_and_after_the_start(shared: World) -> None:
     shared.passes(2)
     assert (shared.run().status.step, pool_of(shared)[0]) == ("Aborted", True)
     assert "This run leaves pool worker paused: `oc patch mcp NAME" in shared.run().status.decisions[-1].message
+
+
+@pytest.mark.slow
+def test_26_31_a_path_of_two_hops(shared: World) -> None:
+    """Pools stay paused between the hops, behind a red report and a pause of the policy, and are resumed once."""
+    target = {"follow": "Exact", "version": "5.2.0", "maxHops": 2}
+    begin(shared, target=target)
+    grant(shared)
+    for name in [each["metadata"]["name"] for each in shared.client.send(calls.list_raw(CORE["Node"])).items]:
+        node = shared.client.send(calls.get_raw(CORE["Node"], name))
+        node["status"]["nodeInfo"] = {"kubeletVersion": "v1.33.1"}
+        shared.client.send(calls.replace(CORE["Node"], node, subresource="status"))
+    shared.passes(2)
+    [candidate] = [each for each in shared.policy().status.conditions if each.type == "Candidate"]
+    assert (candidate.status, candidate.reason) == ("Unknown", "GraphNotAnswering")
+    versions = (("5.0.3", OLD), ("5.1.0", NEW), ("5.2.0", OTHER))
+    nodes = [{"version": version, "payload": image} for version, image in versions]
+    shared.graph = parse_graph(json.dumps({"nodes": nodes, "edges": [[0, 1], [1, 2]]}).encode())
+    shared.passes(4)
+    assert [each.version for each in shared.run().status.hops] == ["5.1.0", "5.2.0"]
+    assert shared.desired() == {"version": "5.1.0", "image": NEW, "mode": "Preflight"}
+    start(shared)
+    assert (shared.run().status.step, shared.desired()["version"]) == ("ControlPlane", "5.1.0")
+    shared.update("Partial")
+    shared.update("Completed")
+    set_pool(shared, "worker", updated=False)
+    red = ReportedRisk(name="NodeCordoned", message="Node a is cordoned.")
+    shared.passes(2)
+    assert (shared.run().status.step, shared.desired()["mode"]) == ("BetweenHops", "Preflight")
+    shared.report(PAUSED, red, image=OTHER, version="5.2.0", source="5.1.0")
+    go_to(shared, hour=23, days=3)
+    shared.report(PAUSED, red, image=OTHER, version="5.2.0", source="5.1.0")
+    shared.passes(3)
+    assert (shared.run().status.step, shared.reason(), pool_of(shared)[0]) == ("BetweenHops", "PreflightRisks", True)
+    shared.client.send(calls.merge_patch(POLICIES, "cluster", {"spec": {"paused": True}}))
+    shared.report(PAUSED, image=OTHER, version="5.2.0", source="5.1.0")
+    shared.passes(3)
+    assert (shared.run().status.step, shared.reason(), pool_of(shared)[0]) == ("BetweenHops", "Held", True)
+    shared.client.send(calls.merge_patch(POLICIES, "cluster", {"spec": {"paused": False}}))
+    shared.passes(3)
+    names = [{"name": PAUSED.name}]
+    assert shared.desired() == {"version": "5.2.0", "image": OTHER, "acceptRisks": names}
+    shared.update("Partial", OTHER, "5.2.0")
+    shared.passes()
+    shared.update("Completed", OTHER, "5.2.0")
+    set_pool(shared, "worker", updated=False)
+    go_to(shared, hour=22.2, days=4)
+    shared.passes(3)
+    assert (shared.run().status.step, pool_of(shared)) == ("Pools", (False, ""))
+    set_pool(shared, "worker")
+    shared.passes(4)
+    assert (shared.run().status.step, shared.reason("Done")) == ("Done", "Succeeded")
+    assert [each.reason for each in shared.run().status.decisions].count("PoolResumed") == 1

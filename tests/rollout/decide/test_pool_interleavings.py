@@ -12,19 +12,34 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 from msgspec.structs import replace
+from tests.rollout.decide.test_hops import HOPS, LAST, LATER, node
 from tests.rollout.decide.test_interleavings import CURRENT, OLDER, REQUESTS
 from tests.rollout.decide.test_pools import MASTER, NEXT, OUTSIDE, pool
 from tests.rollout.decide.test_run_steps import NOW, OPEN, cluster, deleted, entry, run_of, situation
 
+from runup.api.config_v1 import UpdateHistory
 from runup.api.update_policy_v1alpha1 import UpdateRunStatus
 from runup.rollout.decide.run_steps import FINISHED, Act, Outcome, decide
 
+FIRST, SECOND = entry("Completed"), entry("Completed", LATER.image, LATER.version)
+HISTORY: dict[str, tuple[UpdateHistory, ...]] = {
+    "": (),
+    "Partial": (entry(),),
+    "Completed": (FIRST,),
+    "Partial2": (replace(SECOND, state="Partial"), FIRST),
+    "Completed2": (SECOND, FIRST),
+}
+DESIRED = {**REQUESTS, "preflight2": replace(LATER, mode="Preflight"), "ours2": LATER}
+
 
 class Seen(NamedTuple):
-    """ClusterVersion and the pool. `open` is the state of every gate, `behind` whether the pool is not updated."""
+    """ClusterVersion and the pool. `open` is the state of every gate, `behind` whether the pool is not updated.
 
-    desired: Literal["", "preflight", "ours"] = ""
-    state: Literal["", "Partial", "Completed"] = ""
+    `desired` is empty, preflight or ours, `state` empty, Partial or Completed, both with a 2 for the second hop.
+    """
+
+    desired: str = ""
+    state: str = ""
     open: bool = True
     paused: bool = False
     marked: bool = False
@@ -36,6 +51,7 @@ class Sender(NamedTuple):
 
     status: UpdateRunStatus | None
     act: Act
+    hop: int
     sees_run: bool = True
     sees_cluster: bool = True
     sees_pool: bool = True
@@ -55,11 +71,15 @@ class World(NamedTuple):
 def decided(status: UpdateRunStatus, ended_by: str, seen: Seen, leader: str) -> Outcome:
     """The decision of a process on the objects that it read, without the texts that only inform."""
     run = run_of(
-        status=status, pools=NEXT, soak="0s", **({"control": ended_by} if ended_by in ("Abort", "Skip") else {})
+        max_hops=max(len(status.hops), 1),
+        status=status,
+        pools=NEXT,
+        soak="0s",
+        **({"control": ended_by} if ended_by in ("Abort", "Skip") else {}),
     )
     run = deleted(run) if ended_by == "deleted" else run
-    history = (entry(seen.state),) if seen.state else ()
-    found = cluster(*history, desired=REQUESTS[seen.desired], version=CURRENT)
+    run = replace(run, spec=replace(run.spec, target=LAST if status.hops else run.spec.target))
+    found = cluster(*HISTORY[seen.state], desired=DESIRED[seen.desired], version=CURRENT)
     worker = pool(paused=seen.paused, by="u" if seen.marked else "", updated=not seen.behind, version=CURRENT)
     verdict = OPEN if seen.open else OUTSIDE
     observed = situation(
@@ -69,6 +89,7 @@ def decided(status: UpdateRunStatus, ended_by: str, seen: Seen, leader: str) -> 
         owns_request=bool(seen.desired),
         pools=(MASTER, worker),
         resumption={"worker": verdict},
+        nodes=(node("v1.33.1"),),
     )
     outcome = decide(run, observed, NOW)
     return replace(outcome, status=replace(outcome.status, decisions=(), gates=()))
@@ -113,7 +134,7 @@ def steps_of_process(world: World, number: int) -> Iterator[World]:
             outcome = decided(world.status, world.ended_by, world.seen, "ab"[number])
             changed = outcome.status if outcome.status != world.status else None
             if changed is not None or outcome.act:
-                yield with_sender(world, number, Sender(changed, outcome.act))
+                yield with_sender(world, number, Sender(changed, outcome.act, outcome.status.hop))
         return
     idle = with_sender(world, number, None)
     yield idle  # killed, refused by a conflict, or the request did not arrive
@@ -128,16 +149,18 @@ def steps_of_process(world: World, number: int) -> Iterator[World]:
             fields = {"pause": {"paused": True, "marked": True}, "resume": {"paused": False, "marked": False}}
             yield with_change(idle, "pool", **fields.get(sender.act, {}))
     elif sender.sees_cluster:
-        desired = {"preflight": "preflight", "commit": "ours", "withdraw": "", "fence": world.seen.desired}
-        yield with_change(idle, "cluster", desired=desired[sender.act])
+        second = "2" if sender.hop else ""
+        desired = {"preflight": f"preflight{second}", "commit": f"ours{second}", "withdraw": ""}
+        yield with_change(idle, "cluster", desired=desired.get(sender.act, world.seen.desired))
 
 
 def steps_of_others(world: World) -> Iterator[World]:
     """The possible next steps of the operators and of people."""
     seen = world.seen
-    if seen.desired == "ours" and seen.state != "Completed":
-        completes = {"state": "Completed", "behind": True} if seen.state else {"state": "Partial"}
-        yield with_change(world, "cluster", **completes)
+    following = {("ours", ""): "Partial", ("ours", "Partial"): "Completed"}
+    following |= {("ours2", "Completed"): "Partial2", ("ours2", "Partial2"): "Completed2"}
+    if (state := following.get((seen.desired, seen.state), "")) != "":
+        yield with_change(world, "cluster", state=state, behind=seen.behind or state.startswith("Completed"))
     if seen.behind and not seen.paused:
         yield with_change(world, "pool", behind=False)
     for index, each in enumerate(world.budget):
@@ -156,9 +179,13 @@ def steps_of_others(world: World) -> Iterator[World]:
 
 def assert_step(before: World, after: World, *, people: bool) -> None:
     """Fails for a step that no process may take."""
-    begins = before.seen.desired != "ours" and after.seen.desired == "ours"
+    begins = before.seen.desired != after.seen.desired and after.seen.desired.startswith("ours")
     assert not begins or before.seen.open, "an update started outside of its window"
     assert not begins or before.seen.paused or people, "an update started before its pool was paused"
+    assert not begins or (before.seen.state == "Completed") is (after.seen.desired == "ours2"), "a hop began early"
+    is_last = before.seen.state == ("Completed2" if before.status.hops else "Completed")
+    resumes = before.seen.paused and not after.seen.paused and before.status.started is not None
+    assert not resumes or is_last, "a pool was resumed between hops"
     persons = before.seen.paused and not before.seen.marked
     assert not persons or after.seen.paused, "a person's pause was undone"
 
@@ -206,7 +233,21 @@ MANY: list[tuple[str, ...]] = [
 )
 def test_48_no_pool_is_left_paused_unnamed(budget: tuple[str, ...]) -> None:
     """A pool is paused before the start, is named while it is paused, and each run can end."""
-    following = explore(World(budget=budget))
+    assert_ends(explore(World(budget=budget)))
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [(), pytest.param(("window", "window"), marks=pytest.mark.slow), pytest.param(("Abort",), marks=pytest.mark.slow)],
+    ids=lambda each: " ".join(each) or "nobody intervenes",
+)
+def test_26_48_pools_stay_paused_between_hops(budget: tuple[str, ...]) -> None:
+    """No hop begins before the one before it is complete, and each run of two hops can end."""
+    assert_ends(explore(World(status=UpdateRunStatus(hops=HOPS), budget=budget)))
+
+
+def assert_ends(following: dict[World, list[World]]) -> None:
+    """Fails if a run cannot end from some state in which its gates are open."""
     ends = {world for world in following if world.status.step in FINISHED}
     assert {world.status.step for world in ends} >= {"Done"}
     before: dict[World, list[World]] = {}

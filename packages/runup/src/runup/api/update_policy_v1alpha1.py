@@ -32,6 +32,7 @@ Step = Literal[
     "Preparing",
     "Committing",
     "ControlPlane",
+    "BetweenHops",
     "Pools",
     "Soaking",
     "Done",
@@ -75,7 +76,7 @@ class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The releases that a policy may update to.
 
     `behind`: for Minor, how many minor versions the cluster stays behind the newest one. `min_age`: how long a release
-    must have been offered here.
+    must have been offered here. `max_hops`: for Exact, through how many releases the cluster may update at most.
     """
 
     follow: Follow = "Patch"
@@ -83,6 +84,7 @@ class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: str = ""
     image: str = ""
     min_age: str = "0s"
+    max_hops: int = 1
     block_versions: tuple[str, ...] = ()
 
 
@@ -135,12 +137,16 @@ class AlertGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ApprovalGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An approval by name: how many people must give it, for how long it counts, and whether the requester may."""
+    """An approval by name: how many people must give it, for how long it counts, and whether the requester may.
+
+    `scope`: an approval is for all releases of a path, or for one of them.
+    """
 
     name: str
     count: int = 1
     expires: str = "7d"
     four_eyes: bool = True
+    scope: Literal["Run", "Hop"] = "Run"
 
 
 class PolicyGates(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -238,6 +244,7 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     requested_by: str = ""
     control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
     permit_until: datetime | None = None
+    max_hops: int = 1
     block_versions: tuple[str, ...] = ()
     gates: PolicyGates = PolicyGates()
     calendars: tuple[str, ...] = ()
@@ -268,6 +275,15 @@ class RunIntent(Wire, frozen=True, kw_only=True):
     decided_at: datetime
 
 
+class RunHop(Wire, frozen=True, kw_only=True):
+    """A release that the run updates to on its way, and when that began and was complete."""
+
+    version: str
+    image: str
+    started: datetime | None = None
+    completed: datetime | None = None
+
+
 class PausedPool(Wire, frozen=True, kw_only=True):
     """A MachineConfigPool that the run pauses: since when, when it was resumed, and when it was updated.
 
@@ -294,11 +310,15 @@ class RunDecision(Wire, frozen=True, kw_only=True):
 class UpdateRunStatus(Wire, frozen=True, kw_only=True):
     """`status` of UpdateRun. `gated` is false if the update started while a gate was not open.
 
+    `hop` is the place in `hops` of the one that is next or in progress; `hops` is empty for a run without a path.
+
     `closed_since`: since when a gate has not been open while pools are paused for the start.
     """
 
     step: Step = "Waiting"
     from_: str = msgspec.field(default="", name="from")
+    hop: int = 0
+    hops: tuple[RunHop, ...] = ()
     gates: tuple[RunGate, ...] = ()
     intent: RunIntent | None = None
     paused_pools: tuple[PausedPool, ...] = ()

@@ -7,7 +7,7 @@ another leader cannot start an update twice. Writes go through a client that ref
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
@@ -23,9 +24,10 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from runup.api.config_v1 import Update
+from runup.advice.decide.graph import Graph
+from runup.api.config_v1 import ClusterVersion, Update
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import FINALIZER, RunDecision, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import FINALIZER, Candidate, RunDecision, UpdatePolicy, UpdateRun
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
@@ -35,8 +37,9 @@ from runup.rollout.control.notifier import Notifier
 from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effective_run, observe_run
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.assemble import read_calendars
-from runup.rollout.decide.candidate import Choice, choose, offered_releases
+from runup.rollout.decide.candidate import Choice, choice_of, choose, offered_releases
 from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
+from runup.rollout.decide.hops import NOT_RESOLVED, Path, current_target, find_path, needs_path, offered_path
 from runup.rollout.decide.metric_samples import is_warning
 from runup.rollout.decide.notifications import Notice, notices_of
 from runup.rollout.decide.pools import PAUSED_BY, next_pools, risk_of
@@ -55,7 +58,10 @@ _SKEW_S, _SKEW_LASTS = 60.0, timedelta(minutes=10)
 
 
 class PolicyController:
-    """Carries out the policy of one cluster; `read` observes it in a thread, `leader` names this process."""
+    """Carries out the policy of one cluster; `read` observes it in a thread, `leader` names this process.
+
+    `graph` returns the graph of the update service for paths of several hops, or the reason for its absence.
+    """
 
     def __init__(
         self,
@@ -64,6 +70,7 @@ class PolicyController:
         read: Callable[[], ClusterInputs],
         *,
         leader: str,
+        graph: Callable[[ClusterVersion, Sequence[Node]], Awaitable[Graph | str]] | None = None,
         metrics: Metrics | None = None,
         notifier: Notifier | None = None,
     ) -> None:
@@ -71,6 +78,7 @@ class PolicyController:
         self._clock = clock
         self._read = read
         self._leader = leader
+        self._graph = graph
         self._metrics = metrics or Metrics()
         self._notifier = notifier
         self._executor = Executor(client, clock, component=FIELD_MANAGER)
@@ -99,6 +107,7 @@ class PolicyController:
             choice, created = await self._follow(policy, inputs)
         else:
             self._metrics.observe_policy(None)
+        inputs = replace(inputs, paths=await self._find_paths(inputs))
         acted = False
         active = policies.active_run(inputs.runs)
         for run in inputs.runs:
@@ -109,7 +118,8 @@ class PolicyController:
             elif run.status.step not in FINISHED:
                 acted = await self._advance(effective_run(run, inputs), inputs, choice) or acted
         names = active.spec.calendars if active is not None else ()
-        self._metrics.observe_runs(inputs.runs, inputs.now, read_calendars(names, inputs.calendars)[0])
+        pools = inputs.objects.known_pools
+        self._metrics.observe_runs(inputs.runs, inputs.now, read_calendars(names, inputs.calendars)[0], pools)
         if created or acted:
             return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
         return ACTIVE_S if active is not None else IDLE_S
@@ -119,6 +129,11 @@ class PolicyController:
         cluster, runs, now = inputs.objects.cluster, inputs.runs, inputs.now
         offered = offered_releases(policy, cluster, now)
         choice = choose(policy.spec.target, cluster, now, offered)
+        if policy.spec.target.max_hops > 1 and choice.reason == "NoPath":
+            target = policy.spec.target
+            wanted = Candidate(version=target.version, image=target.image)
+            path = await self._find_path(inputs, wanted, max_hops=target.max_hops, blocked=target.block_versions)
+            choice = choice_of(path)
         new = policies.new_run(policy, choice, runs, now)
         if new is not None:
             await self._create_run(new, inputs)
@@ -137,6 +152,31 @@ class PolicyController:
         await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
         self._metrics.observe_policy(status)
         return choice, new is not None
+
+    async def _find_paths(self, inputs: ClusterInputs) -> dict[str, Path]:
+        """Returns the paths of runs that have to choose one, by UID."""
+        paths = {}
+        for run in inputs.runs:
+            if needs_path(run):
+                spec = effective_run(run, inputs).spec
+                paths[run.metadata.uid] = await self._find_path(
+                    inputs, spec.target, max_hops=spec.max_hops, blocked=spec.block_versions
+                )
+        return paths
+
+    async def _find_path(
+        self, inputs: ClusterInputs, target: Candidate, *, max_hops: int, blocked: Sequence[str]
+    ) -> Path:
+        """Returns the path from the running release to `target`. The graph is read unless the target is offered."""
+        cluster = inputs.objects.cluster
+        offered = offered_path(cluster, target)
+        if offered is not None or self._graph is None:
+            return offered or NOT_RESOLVED
+        graph = await self._graph(cluster, inputs.objects.nodes)
+        if isinstance(graph, str):
+            return Path(problem=graph, unknown=True)
+        origin = cluster.status.desired.version
+        return find_path(graph, origin, target, max_hops=max_hops, block_versions=blocked)
 
     async def _write_finalizer(self, run: UpdateRun) -> None:
         """Adds the finalizer of a run, or removes it. A conflict is decided again in the next pass."""
@@ -159,6 +199,8 @@ class PolicyController:
             leader=self._leader,
             owns_request=inputs.owns_request,
             pools=pools,
+            nodes=inputs.objects.nodes,
+            path=inputs.paths.get(run.metadata.uid, Path()),
             resumption={name: evaluate_resumption(observed, name, inputs.now) for name in waiting},
         )
         outcome = decide(run, situation, inputs.now)
@@ -217,7 +259,7 @@ class PolicyController:
         except (BadRequest, Invalid) as error:
             log.error("the server refused the request", act=act, run=run.metadata.name, error=error.message)
         else:
-            log.info("wrote ClusterVersion", act=act, run=run.metadata.name, image=run.spec.target.image)
+            log.info("wrote ClusterVersion", act=act, run=run.metadata.name, image=current_target(run).image)
 
     async def _patch_cluster_version(
         self, operations: list[dict[str, Any]], *, dry_run: bool = False
@@ -309,7 +351,8 @@ def desired_update(
     kept: dict[str, Any] = {"acceptRisks": [{"name": name} for name in names]} if names else {}
     if act == "withdraw":
         return kept
-    target = {"version": run.spec.target.version, "image": run.spec.target.image}
+    release = current_target(run)
+    target = {"version": release.version, "image": release.image}
     return {**target, **({"mode": "Preflight"} if act == "preflight" else {}), **kept}
 
 

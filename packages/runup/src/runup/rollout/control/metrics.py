@@ -8,11 +8,14 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from kubekit.api.conditions import find
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import UpdatePolicyStatus, UpdateRun
 from runup.rollout.decide.calendar import Calendar
+from runup.rollout.decide.durations import parse
 from runup.rollout.decide.metric_samples import GATE_VALUES, closing_gate, missed_openings, outcome_of
 from runup.rollout.decide.policy import active_run, failed_run
-from runup.rollout.decide.run_steps import BEFORE_START, FINISHED
+from runup.rollout.decide.pools import Pools, own_pauses
+from runup.rollout.decide.run_steps import BEFORE_START, FINISHED, TARGET_WITHDRAWN
 
 # Outcomes that an alert or a panel counts; the others appear with the first such run.
 _OUTCOMES = ("Succeeded", "SucceededUngated", "AlreadyThere", "WithdrawnBefore")
@@ -49,6 +52,24 @@ class Metrics:
         self._opening = Gauge(
             "runup_update_next_opening_timestamp_seconds", "Next opening of the policy's windows.", registry=registry
         )
+        self._paused = Gauge(
+            "runup_update_paused_pool_seconds",
+            "Seconds for which a run has kept a pool paused; a run that has ended may leave one.",
+            ["pool"],
+            registry=registry,
+        )
+        self._most_paused = Gauge(
+            "runup_update_paused_pool_limit_seconds",
+            "Seconds for which the run wants the pool to be paused at most.",
+            ["pool"],
+            registry=registry,
+        )
+        self._withdrawn = Gauge(
+            "runup_update_target_withdrawn",
+            "1 for a run that is not finished and whose release was withdrawn during its update.",
+            ["run"],
+            registry=registry,
+        )
         self._runs = Counter(
             "runup_update_runs_total", "Runs that ended while this process led.", ["outcome"], registry=registry
         )
@@ -66,11 +87,19 @@ class Metrics:
         opening = status.next_opening if status is not None else None
         self._opening.set(opening.timestamp() if opening is not None else 0)
 
-    def observe_runs(self, runs: Sequence[UpdateRun], now: datetime, calendars: Sequence[Calendar]) -> None:
+    def observe_runs(
+        self, runs: Sequence[UpdateRun], now: datetime, calendars: Sequence[Calendar], pools: Pools = ()
+    ) -> None:
         """Sets the metrics of the runs at the end of a pass; `calendars` are those of the active run."""
         self._passed.set(now.timestamp())
-        for gauge in (self._step, self._gate, self._closed, self._missed):
+        for gauge in (self._step, self._gate, self._closed, self._missed, self._withdrawn):
             gauge.clear()
+        if not isinstance(pools, str):
+            # While the pools are not known, the last values stay.
+            self._observe_pools(runs, now, pools)
+        for run in runs:
+            if run.status.step not in FINISHED and find(run.status.conditions, TARGET_WITHDRAWN) is not None:
+                self._withdrawn.labels(run.metadata.name).set(1)
         failed = failed_run(runs)
         for run in runs:
             if run.status.step not in FINISHED or run is failed:
@@ -81,6 +110,15 @@ class Metrics:
             self._runs.labels(outcome_of(failed)).inc()
         self._unfinished = {run.metadata.uid for run in runs if run.status.step not in FINISHED}
         self._observe_gates(active_run(runs), now, calendars)
+
+    def _observe_pools(self, runs: Sequence[UpdateRun], now: datetime, pools: Sequence[MachineConfigPool]) -> None:
+        """Sets the metrics of paused pools, also of those that a finished run has left paused."""
+        self._paused.clear()
+        self._most_paused.clear()
+        for run in runs:
+            for name, since in own_pauses(run, pools).items():
+                self._paused.labels(name).set((now - since).total_seconds())
+                self._most_paused.labels(name).set(parse(run.spec.pools.max_paused, "maxPaused").total_seconds())
 
     def _observe_gates(self, run: UpdateRun | None, now: datetime, calendars: Sequence[Calendar]) -> None:
         """Sets the metrics of the gates of the active run, until its update has begun."""

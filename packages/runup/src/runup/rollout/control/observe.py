@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api import codec
+from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube.api_errors import ApiError, NotFound
@@ -28,9 +29,10 @@ from runup.rollout.decide.approvals import CONTROLLER, FoundApprovals, approvals
 from runup.rollout.decide.assemble import RIGHTS_NOT_READ, ClusterObjects, observe
 from runup.rollout.decide.expressions import Listed, compile_expression
 from runup.rollout.decide.gates.observed import Holds, Observed
+from runup.rollout.decide.hops import NOT_RESOLVED, Path, current_target, needs_path
 from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
 from runup.rollout.decide.pools import is_paused_by, own_pauses
-from runup.rollout.decide.run_steps import FINISHED
+from runup.rollout.decide.run_steps import FINISHED, TARGET_WITHDRAWN
 from runup.rollout.decide.stricter import with_policy
 from runup.updatestatus.control import thanos
 
@@ -44,7 +46,8 @@ FIELD_MANAGER = "runup-update"
 class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The observed state: the objects of the cluster, its policies, calendars and runs, and its time.
 
-    `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`.
+    `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`. `paths`
+    are the paths that were found for runs without one, by UID.
     """
 
     objects: ClusterObjects
@@ -55,6 +58,7 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[UpdateRun, ...] = ()
     approvals: FoundApprovals = FoundApprovals()
     owns_request: bool = False
+    paths: Mapping[str, Path] = {}
 
 
 def read_cluster(
@@ -217,7 +221,11 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
     )
     # The policy's pauses count at once, in the run's own copy of everything else.
     target = replace(policy.target, block_versions=run.spec.block_versions)
-    return observe(
+    release = current_target(run)
+    path = inputs.paths.get(run.metadata.uid, NOT_RESOLVED) if needs_path(run) else Path()
+    # Only a path has another release to begin after one was withdrawn.
+    withdrawn = find(run.status.conditions, TARGET_WITHDRAWN) if run.status.hop else None
+    observed = observe(
         inputs.objects,
         replace(
             policy,
@@ -229,9 +237,16 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
         ),
         inputs.calendars,
         inputs.now,
-        version=run.spec.target.version,
-        image=run.spec.target.image,
+        version=release.version,
+        image=release.image,
         approvals=approvals_of(run, inputs.approvals),
         holds=holds,
         own_pauses=own_pauses(run, inputs.objects.known_pools),
+        hop_digests=[each.image.partition("@")[2] for each in run.status.hops],
+    )
+    return replace(
+        observed,
+        path_problem=path.problem,
+        path_unknown=path.unknown,
+        withdrawn=run.status.hops[run.status.hop - 1].version if withdrawn is not None else "",
     )

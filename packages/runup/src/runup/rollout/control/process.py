@@ -23,6 +23,7 @@ from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.notifier import Notifier
 from runup.rollout.control.observe import read_cluster
+from runup.rollout.control.update_graph import GraphReader
 
 log = structlog.get_logger("rollout")
 NAMESPACE, LEASE = "runup-update", "update-controller"
@@ -56,12 +57,14 @@ class Process(LeaderProcess):
         ):
             # Reads block in a thread; only writes need the client that stops when the lease is lost.
             with SyncClient(self._config, user_agent=agent, clock=clock) as reader:
+                graph = GraphReader(clock)
                 notifier = Notifier(client, clock, namespace=options.namespace)
                 controller = PolicyController(
                     client,
                     clock,
                     lambda: read_cluster(reader, options.node_s, with_policy=True),
                     leader=str(uuid4()),
+                    graph=graph.read,
                     metrics=self.metrics,
                     notifier=notifier,
                 )
@@ -73,6 +76,7 @@ class Process(LeaderProcess):
                             await controller.run()
                     finally:
                         await cancel([sending])
+                        await graph.close()
 
                 await self.lead(client, work, namespace=options.namespace, lease=LEASE)
 

@@ -12,7 +12,8 @@ from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
 from runup.api.update_policy_v1alpha1 import GROUP, UpdateApproval, UpdateApprovalSpec, UpdateRun
 from runup.rollout.decide.gates.observed import Approval, Approvals
-from runup.rollout.decide.run_steps import FINISHED
+from runup.rollout.decide.hops import current_target
+from runup.rollout.decide.run_steps import FINISHED, verdict_of_begun
 
 POLICY = "runup-update-approvals"
 CONTROLLER = "system:serviceaccount:runup-update:update-controller"
@@ -114,7 +115,7 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
     if run.status.step in FINISHED:
         waiting = "`kubectl get updateruns` lists the runs that are Waiting"
         raise InputError(f"run {name} is {run.status.step}, so an approval has no effect: {waiting}")
-    if run.status.started is not None:
+    if verdict_of_begun(run) is not None:
         raise InputError(f"run {name} began at {timestamp(run.status.started)}, so it needs no approval any more")
     settings = {each.name: each for each in run.spec.gates.approvals}
     if wanted.gate not in settings:
@@ -128,4 +129,9 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
         raise InputError(
             f"--until {timestamp(wanted.not_after)} must be later than {timestamp(now)}, the server's time"
         )
-    return replace(wanted, run=name, image_digests=(run.spec.target.image.partition("@")[2],))
+    images = [current_target(run).image]
+    if settings[wanted.gate].scope == "Run" and run.status.hops:
+        images = [each.image for each in run.status.hops]
+    elif run.spec.max_hops > 1 and not run.status.hops:
+        raise InputError(f"the path of run {name} is not known yet: try again when `status.hops` of the run has it")
+    return replace(wanted, run=name, image_digests=tuple(image.partition("@")[2] for image in images))

@@ -105,11 +105,12 @@ def observe(
     approvals: Approvals = NO_APPROVALS,
     holds: Holds | None = None,
     own_pauses: Mapping[str, datetime] | None = None,
+    hop_digests: Sequence[str] = (),
 ) -> Observed:
     """Returns the values on which the gates of an update to `version` are evaluated.
 
     `image` is that of a run. Without one it is what the policy names, or what the update service offers. `own_pauses`
-    are the pools that the run keeps paused.
+    are the pools that the run keeps paused, `hop_digests` the digests of its path.
     """
     cluster = objects.cluster
     offer = offer_of(cluster, version, now)
@@ -155,6 +156,7 @@ def observe(
         # Another updater does not wait until pools are paused.
         pools_when=policy.pools.when if policy.actuator == "ClusterVersion" else "Together",
         own_pauses=dict(own_pauses or {}),
+        hop_digests=tuple(hop_digests),
         may_pause=objects.may_pause is True,
         why_pools_unknown=objects.why_pools_unknown
         or ("" if isinstance(objects.may_pause, bool) else objects.may_pause),

@@ -16,6 +16,7 @@ from runup.api.update_policy_v1alpha1 import Candidate, OfferedRelease, PolicyTa
 from runup.rollout.decide import durations
 from runup.rollout.decide.assemble import offer_of
 from runup.rollout.decide.gates.cluster import is_blocked
+from runup.rollout.decide.hops import Path
 
 MAX_OFFERED = 32
 
@@ -82,6 +83,14 @@ def _named(target: PolicyTarget, cluster: ClusterVersion, now: datetime, offered
     if not target.image and old_enough_at > now:
         return _too_young(old_enough_at, release)
     return Choice(candidate=release)
+
+
+def choice_of(path: Path) -> Choice:
+    """Returns the target of a path as the choice, or why there is no path."""
+    if path.hops:
+        return Choice(candidate=path.hops[-1])
+    reason = "GraphNotAnswering" if path.unknown else "NoPath"
+    return Choice(reason=reason, message=f"No path: {path.problem}.", unknown=path.unknown)
 
 
 def _too_young(old_enough_at: datetime, release: Candidate) -> Choice:

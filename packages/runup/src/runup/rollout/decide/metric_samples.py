@@ -12,7 +12,17 @@ from runup.rollout.decide.calendar import Calendar, next_opening, opening_at
 MOST_OPENINGS = 10
 # These gates depend on the time alone: during an opening another gate keeps the update from starting.
 _TIME_GATES = ("window", "forecast")
-_WARNINGS = frozenset({"NotAccepted", "OtherUpdate", "StartedUngated", "SucceededUngated", "WithdrawnBefore"})
+_WARNINGS = frozenset(
+    {
+        "NotAccepted",
+        "OtherUpdate",
+        "PausedTooLong",
+        "StartedUngated",
+        "SucceededUngated",
+        "WithdrawnBefore",
+        "WithdrawnDuring",
+    }
+)
 GATE_VALUES = {"Open": 1, "Closed": 0, "Unknown": -1}
 
 

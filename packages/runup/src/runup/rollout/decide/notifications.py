@@ -27,6 +27,7 @@ _OF_DECISIONS: dict[str, EventKind] = {
     "StartedUngated": "started",
     "Completed": "hop.completed",
     "WithdrawnBefore": "withdrawn",
+    "WithdrawnDuring": "withdrawn",
 }
 _OF_GATES: dict[str, EventKind] = {
     "ApprovalMissing": "approval.needed",

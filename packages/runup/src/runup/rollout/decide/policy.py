@@ -86,6 +86,7 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
         ),
         spec=UpdateRunSpec(
             target=candidate,
+            max_hops=spec.target.max_hops,
             block_versions=spec.target.block_versions,
             gates=spec.gates,
             calendars=spec.calendars,

@@ -7,7 +7,7 @@ that has begun is never stopped or undone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -15,9 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.conditions import find, with_condition
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import cut, printable, timestamp
+from runup.advice.decide.update_in_progress import pending_update
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import (
@@ -33,10 +35,12 @@ from runup.rollout.decide import pools as pool_rules
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Health
+from runup.rollout.decide.hops import Path, current_target, has_next, hops_of, needs_path, pools_may_wait
 from runup.rollout.decide.pools import Pools
 
 FINISHED: frozenset[Step] = frozenset({"Done", "Failed", "Superseded", "Aborted"})
-BEFORE_START: frozenset[Step] = frozenset({"Waiting", "Preparing", "Committing"})
+# Before the start of a hop; BetweenHops is what Waiting is for hops after the first.
+BEFORE_START: frozenset[Step] = frozenset({"Waiting", "BetweenHops", "Preparing", "Committing"})
 UNHEALTHY_FOR = timedelta(minutes=30)
 # How long the operator may refuse a release before the request is withdrawn.
 REFUSED_FOR = timedelta(minutes=2)
@@ -46,6 +50,8 @@ MAX_DECISIONS = 50
 MAX_MESSAGE = 1024
 _ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
 GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
+TARGET_WITHDRAWN = "TargetWithdrawn"
+_WITHDRAWN = ("WithdrawnBefore", "WithdrawnDuring")
 
 # `fence` changes ClusterVersion, so that a start which is still on its way is refused; `fence-pools` changes pools, so
 # that a pause is. `forget` removes the accepted names of the run's own pauses. `pause`, `resume` and `fence-pools` are
@@ -57,7 +63,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a step: ClusterVersion, the gates, the health, a newer candidate, and who decides.
 
     `owns_request`: the fields of `spec.desiredUpdate` are this controller's. `resumption` has the verdict on resuming
-    each pool that the run keeps paused.
+    each pool that the run keeps paused. `path` are the releases to update through, for a run that has to choose them.
+    `nodes` have the kubelets that decide whether pools stay paused between hops.
     """
 
     cluster: ClusterVersion
@@ -68,6 +75,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     owns_request: bool = False
     pools: Pools = ()
     resumption: Mapping[str, Verdict] = {}
+    path: Path = Path()
+    nodes: Sequence[Node] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +95,10 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
     status = replace(status, gates=_gates_of(situation.verdict))
     if not status.from_:
         status = replace(status, from_=situation.cluster.status.desired.version)
-    if status.step in BEFORE_START:
+    if needs_path(run) and situation.path.hops:
+        # The gates of the first hop are evaluated in the next pass.
+        outcome = Outcome(status=replace(status, hops=hops_of(situation.path)))
+    elif status.step in BEFORE_START:
         outcome = _before_start(run, status, situation, now)
     elif status.step == "ControlPlane":
         outcome = _while_updating(run, status, situation, now)
@@ -100,10 +112,11 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
 
 def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
     """Decides while nothing has begun."""
-    target, cluster, verdict = run.spec.target, situation.cluster, situation.verdict
+    target, cluster, verdict = current_target(run), situation.cluster, situation.verdict
+    begun = status.hop > 0
     if is_completed(cluster, target):
         # With an intent the update began and ended between two passes.
-        if status.intent is None and not was_open(status) and not status.paused_pools:
+        if status.intent is None and not was_open(status) and not status.paused_pools and not begun:
             return Outcome(status=_step(status, "Done", "AlreadyThere", now))
         gated = status.intent is not None or was_open(status)
         return Outcome(status=_complete(run, _begin(status, now, gated=gated), situation, now))
@@ -113,17 +126,20 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
     if is_requested(cluster, target) and situation.owns_request:
         if _is_refused(cluster, now):
             dropped = replace(status, intent=None)
-            return Outcome(status=_step(dropped, "Waiting", "NotAccepted", now), act="withdraw")
+            return Outcome(status=_step(dropped, _idle(status), "NotAccepted", now), act="withdraw")
         # An answer that came late may have lost its intent.
         return Outcome(status=_begin(status, now, gated=status.intent is not None))
     closed = {gate.reason for gate in verdict.gates if gate.state == "Closed"}
     newer, message = situation.candidate, ""
     end: tuple[Step, str] | None = None
-    if is_aborted(run) or run.spec.control == "Skip":
+    if is_aborted(run) or (run.spec.control == "Skip" and not begun):
         end = ("Aborted", "Aborted") if is_aborted(run) else ("Done", "Skipped")
+    elif begun:
+        # A path that has begun waits for a person: its pools are paused, and another path may not exist.
+        end = None
     elif closed & {"TargetWithdrawn", "TargetBlocked"}:
         end = ("Superseded", "WithdrawnBefore")
-    elif newer is not None and newer.version != target.version:
+    elif newer is not None and newer.version != run.spec.target.version:
         end, message = ("Superseded", "NewerRelease"), newer.version
     if end is None:
         return _evaluate(run, status, situation, now)
@@ -133,10 +149,17 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
     intent = status.intent
     if intent is not None and intent.cluster_version_resource_version == cluster.metadata.resource_version:
         return Outcome(status=status, act="fence")
+    if begun:
+        return Outcome(status=_step(replace(status, intent=None), *end, now))
     released = _release(run, status, situation.pools)
     if released is not None:
         return released
     return Outcome(status=_step(_without_pools(status), *end, now, message=message))
+
+
+def _idle(status: UpdateRunStatus) -> Step:
+    """Returns the step in which a run waits for the gates of its next hop."""
+    return "BetweenHops" if status.hop else "Waiting"
 
 
 def _release(run: UpdateRun, status: UpdateRunStatus, pools: Pools) -> Outcome | None:
@@ -168,7 +191,7 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
     to_pause = pool_rules.pools_to_pause(run, situation.pools)
     if status.step == "Preparing":
         if _is_over(status, verdict, now):
-            return Outcome(status=_step(replace(status, closed_since=None), "Waiting", verdict.reason, now))
+            return Outcome(status=_step(replace(status, closed_since=None), _idle(status), verdict.reason, now))
         if to_pause:
             return _pause(status, to_pause, now)
         if not verdict.open:
@@ -176,7 +199,7 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
         status = replace(status, closed_since=None)
     if not verdict.open:
         if status.step == "Committing":
-            before: Step = "Preparing" if status.paused_pools else "Waiting"
+            before: Step = "Preparing" if status.paused_pools and not status.hop else _idle(status)
             return Outcome(status=_step(replace(status, intent=None), before, verdict.reason, now))
         return Outcome(status=status, act=preflight)
     if to_pause:
@@ -185,7 +208,7 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
     if intent is not None and intent.cluster_version_resource_version == version and intent.leader == situation.leader:
         return Outcome(status=status, act="commit")
     new = RunIntent(
-        image=run.spec.target.image,
+        image=current_target(run).image,
         cluster_version_resource_version=version,
         leader=situation.leader,
         decided_at=now,
@@ -213,29 +236,39 @@ def _needs_preflight(run: UpdateRun, situation: Situation) -> bool:
     """Reports whether to request a preflight of the target. A request of another client is never replaced."""
     if run.spec.control != "Run":
         return False
-    desired = situation.cluster.spec.desired_update
+    cluster, target = situation.cluster, current_target(run)
+    desired = cluster.spec.desired_update
     if desired is None or not (desired.version or desired.image):
         return True
-    is_other_target = not is_same_image(desired.image, run.spec.target.image)
-    return bool(desired.mode) and is_other_target and situation.owns_request
+    if desired.mode:
+        return not is_same_image(desired.image, target.image) and situation.owns_request
+    # The request of an update that is complete has no effect any more, and nothing else removes it.
+    newest = cluster.status.history[0] if cluster.status.history else None
+    is_complete = newest is not None and newest.state == "Completed"
+    return is_complete and not pending_update(cluster)
 
 
 def _while_updating(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
     """Decides while the control plane is updated. The update is observed, never stopped."""
-    target, cluster = run.spec.target, situation.cluster
+    target, cluster = current_target(run), situation.cluster
     if is_completed(cluster, target):
         return Outcome(status=_complete(run, status, situation, now))
     is_pending = is_requested(cluster, target) and not is_updating_to(cluster, target)
     if is_pending and situation.owns_request and _is_refused(cluster, now):
         # The operator did not begin, so the run has not begun either.
-        waiting = replace(status, intent=None, started=None, gated=False)
-        return Outcome(status=_step(waiting, "Waiting", "NotAccepted", now), act="withdraw")
+        waiting = replace(status, intent=None)
+        if not status.hop:
+            waiting = replace(waiting, started=None, gated=False)
+        return Outcome(status=_step(waiting, _idle(status), "NotAccepted", now), act="withdraw")
     newest = cluster.status.history[0] if cluster.status.history else None
     other = newest is not None and newest.state == "Partial" and not is_same_image(newest.image, target.image)
     if other and newest is not None:
         return Outcome(status=_step(status, "Superseded", "OtherUpdate", now, message=newest.version))
-    if status.started is not None and now >= status.started + parse(run.spec.deadline, "spec.deadline"):
+    begun = status.hops[status.hop].started if status.hops else status.started
+    if begun is not None and now >= begun + parse(run.spec.deadline, "spec.deadline"):
         return Outcome(status=_step(status, "Failed", "ControlPlaneDeadline", now))
+    if _is_withdrawn(cluster, target) and find(status.conditions, TARGET_WITHDRAWN) is None:
+        return Outcome(status=_step(status, "ControlPlane", "WithdrawnDuring", now, message=target.version))
     return Outcome(status=status)
 
 
@@ -262,6 +295,8 @@ def _while_pools(run: UpdateRun, status: UpdateRunStatus, situation: Situation, 
     status = _with_overdue(run, status, pool_rules.overdue_pools(run, own, now), now)
     if behind:
         return Outcome(status=status)
+    if has_next(status) and (not own or pools_may_wait(status, situation.nodes)):
+        return Outcome(status=_next_hop(status, "PoolsUpdated", now))
     if not own:
         return Outcome(status=_step(status, "Soaking", "PoolsUpdated", now))
     if run.spec.pools.when == "Manual":
@@ -336,7 +371,7 @@ def _while_soaking(run: UpdateRun, status: UpdateRunStatus, situation: Situation
 def verdict_of_begun(run: UpdateRun) -> Verdict | None:
     """Returns the verdict on a run that has begun or is finished, which its gates do not change; else None."""
     status, last = run.status, run.status.decisions[-1] if run.status.decisions else None
-    if status.started is not None:
+    if status.started is not None and status.step not in BEFORE_START:
         text = f"The update began at {timestamp(status.started)}; the run is {status.step}."
         return Verdict((Gate(name="run", state="Open", reason="Latched", message=text),), final=True)
     if status.step not in FINISHED:
@@ -356,6 +391,13 @@ def is_updating_to(cluster: ClusterVersion, target: Candidate) -> bool:
     """Reports whether an update to the target's image has begun."""
     newest = cluster.status.history[0] if cluster.status.history else None
     return newest is not None and newest.state == "Partial" and is_same_image(newest.image, target.image)
+
+
+def _is_withdrawn(cluster: ClusterVersion, target: Candidate) -> bool:
+    """Reports whether the update service answers that it does not know the release that is being installed."""
+    retrieved = find(cluster.status.conditions, "RetrievedUpdates")
+    is_gone = retrieved is not None and retrieved.status == "False" and retrieved.reason == "VersionNotFound"
+    return is_gone and cluster.status.desired.version == target.version
 
 
 def is_requested(cluster: ClusterVersion, target: Candidate) -> bool:
@@ -390,18 +432,35 @@ def _is_refused(cluster: ClusterVersion, now: datetime) -> bool:
 
 def _begin(status: UpdateRunStatus, now: datetime, *, gated: bool) -> UpdateRunStatus:
     begun = _step(status, "ControlPlane", "Started" if gated else "StartedUngated", now)
-    return replace(begun, started=now, gated=gated)
+    gated = gated and (status.gated or not status.hop)
+    return replace(_with_hop(begun, started=now), started=status.started or now, gated=gated)
+
+
+def _with_hop(status: UpdateRunStatus, **times: datetime) -> UpdateRunStatus:
+    """Returns the status with times of the current hop; unchanged without a path."""
+    hops = tuple(replace(each, **times) if place == status.hop else each for place, each in enumerate(status.hops))
+    return replace(status, hops=hops)
 
 
 def _complete(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> UpdateRunStatus:
-    """Returns the status after the control plane is complete: the pools follow, unless none is behind."""
-    completed = replace(status, completed=now, healthy_since=None, unhealthy_since=None)
+    """Returns the status after the control plane is complete: pools or another hop follow, unless none is left."""
+    completed = replace(_with_hop(status, completed=now), completed=now, healthy_since=None, unhealthy_since=None)
     if is_aborted(run):
         return _step(completed, "Aborted", "Aborted", now, message=_ABORTED_LATE)
     pools = situation.pools
     seen = replace(run, status=completed)
-    waits = isinstance(pools, str) or pool_rules.pools_behind(seen, pools) or pool_rules.marked_pools(seen, pools)
-    return _step(completed, "Pools" if waits else "Soaking", "Completed", now)
+    if isinstance(pools, str) or pool_rules.pools_behind(seen, pools):
+        return _step(completed, "Pools", "Completed", now)
+    own = pool_rules.marked_pools(seen, pools)
+    if has_next(completed) and (not own or pools_may_wait(completed, situation.nodes)):
+        return _next_hop(completed, "Completed", now)
+    return _step(completed, "Pools" if own else "Soaking", "Completed", now)
+
+
+def _next_hop(status: UpdateRunStatus, reason: str, now: datetime) -> UpdateRunStatus:
+    """Returns the status that waits for the gates of the next hop."""
+    following = replace(status, hop=status.hop + 1, intent=None, closed_since=None)
+    return _step(following, "BetweenHops", reason, now, message=f"Next: {status.hops[status.hop + 1].version}.")
 
 
 def _step(
@@ -438,7 +497,7 @@ def _with_conditions(status: UpdateRunStatus, verdict: Verdict, now: datetime) -
     """Returns the status with its four conditions."""
     step, last = status.step, status.decisions[-1] if status.decisions else None
     reason = last.reason if last is not None else ""
-    begun = status.started is not None
+    begun = status.started is not None and status.step not in BEFORE_START
     gates: tuple[ConditionStatus, str, str] = ("False", verdict.reason, "")
     if begun:
         # Tools that ask again for each node must not stop in the middle of an update.
@@ -449,7 +508,8 @@ def _with_conditions(status: UpdateRunStatus, verdict: Verdict, now: datetime) -
         gates = ("True", "AllOpen", "")
     elif verdict.closed_by is not None:
         gates = ("False", verdict.reason, cut(printable(verdict.closed_by.message), MAX_MESSAGE))
-    progress = step if step in ("ControlPlane", "Pools", "Soaking") else None
+    progress = step if step in ("ControlPlane", "Pools", "Soaking") else "BetweenHops" if status.hop else None
+    progress = None if step in FINISHED else progress
     idle = "Finished" if step in FINISHED else "NotStarted"
     outcome = reason if step == "Done" else step if step in FINISHED else "NotYet"
     wanted: tuple[tuple[str, tuple[ConditionStatus, str, str]], ...] = (
@@ -458,6 +518,8 @@ def _with_conditions(status: UpdateRunStatus, verdict: Verdict, now: datetime) -
         (FAILED, ("True", reason, last.message if last else "") if step == "Failed" else ("False", "AsExpected", "")),
         (DONE, ("True" if step == "Done" else "False", outcome, "")),
     )
+    if reason in _WITHDRAWN:
+        wanted = (*wanted, (TARGET_WITHDRAWN, ("True", reason, last.message if last else "")))
     conditions = status.conditions
     for type_, (state, why, message) in wanted:
         conditions = with_condition(

@@ -83,6 +83,8 @@ def _approvals(first: PolicyGates, second: PolicyGates) -> tuple[ApprovalGate, .
             count=max(each.count, other.count),
             expires=min(each.expires, other.expires, key=_length),
             four_eyes=each.four_eyes or other.four_eyes,
+            # An approval of one hop is the stricter one: each hop needs its own.
+            scope="Hop" if "Hop" in (each.scope, other.scope) else "Run",
         )
     return tuple(combined.values())
 

@@ -33,13 +33,22 @@ def evaluate_target(observed: Observed, now: datetime) -> Gate:  # noqa: ARG001 
     """Returns the gate of the release: not blocked, offered as this image, and recommended or accepted."""
     wanted, offer = observed.wanted, observed.offer
     evidence = {"version": wanted.version, "image": wanted.image}
+    if observed.withdrawn:
+        text = f"{observed.withdrawn} was withdrawn during the update to it, so the update to {wanted.version} waits."
+        return Gate(name="target", state=CLOSED, reason="TargetWithdrawn", message=text, evidence=evidence)
     if is_blocked(wanted.version, observed.target.block_versions):
         text = f"spec.target.blockVersions contains {wanted.version}."
         return Gate(name="target", state=CLOSED, reason="TargetBlocked", message=text, evidence=evidence)
+    if observed.path_problem:
+        state, reason = (UNKNOWN, "GraphNotAnswering") if observed.path_unknown else (CLOSED, "NoPath")
+        text = f"No path to {wanted.version}: {observed.path_problem}."
+        return Gate(name="target", state=state, reason=reason, message=text, evidence=evidence)
     if "@sha256:" not in wanted.image:
         text = f"The image of {wanted.version} must have a digest; it is {wanted.image or 'not known'}."
         return Gate(name="target", state=UNKNOWN, reason="GraphNotAnswering", message=text, evidence=evidence)
-    if observed.target.follow == "Exact" and is_same_image(observed.target.image, wanted.image):
+    # A path comes from the update service, which must still offer each of its releases.
+    is_named = observed.target.follow == "Exact" and not observed.hop_digests
+    if is_named and is_same_image(observed.target.image, wanted.image):
         text = f"{wanted.version} is the image that the policy names."
         return Gate(name="target", state=OPEN, reason="Named", message=text, evidence=evidence)
     if offer.why_unknown:

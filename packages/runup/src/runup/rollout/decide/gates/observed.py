@@ -84,7 +84,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names` are
     those of the policy, `calendar_errors` says why some of them cannot be used. `own_pauses` are the pools that the run
     keeps paused, and since when; `may_pause`: whether the
-    controller has the right to pause pools.
+    controller has the right to pause pools. `path_problem`: why the releases of a path are not known, or do not exist.
+    `withdrawn` is the version of a path that was withdrawn during the update to it. `hop_digests` are those of a path.
     """
 
     wanted: Wanted
@@ -105,6 +106,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     calendar_errors: tuple[str, ...] = ()
     pools_when: PoolsWhen = "Together"
     own_pauses: dict[str, datetime] = {}
+    path_problem: str = ""
+    path_unknown: bool = False
+    withdrawn: str = ""
+    hop_digests: tuple[str, ...] = ()
     may_pause: bool = True
     why_pools_unknown: str = ""
 

@@ -32,11 +32,12 @@ def _approval(setting: ApprovalGate, observed: Observed, now: datetime) -> Gate:
         text = f"The authors of approvals are not verified: {approvals.unverified}."
         return Gate(name=name, state=UNKNOWN, reason="ApproverUnverified", message=text)
     digest = observed.wanted.image.partition("@")[2]
+    needed = {digest} if setting.scope == "Hop" else {digest, *observed.hop_digests}
     lifetime = parse(setting.expires, "spec.gates.approvals.expires")
     counting: dict[str, datetime] = {}
     ended = False
     for approval in approvals.given:
-        if approval.gate != setting.name or not digest or digest not in approval.image_digests:
+        if approval.gate != setting.name or not digest or not needed <= set(approval.image_digests):
             continue
         if approval.created > now + CLOCK_TOLERANCE:
             continue
