@@ -39,7 +39,7 @@ def test_the_guide_shows_what_is_printed(
 def test_the_policies_of_the_guide_are_valid(tmp_path: Path) -> None:
     """Every YAML block of the page is read without an error."""
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 10
     for block in blocks:
         path = tmp_path / "block.yaml"
         path.write_text(block, encoding="utf-8")
