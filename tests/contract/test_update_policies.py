@@ -166,6 +166,9 @@ def run_json(**spec: Any) -> JSON:
         ({"gates": {"preflight": {"failOn": "unknown"}}}, "spec.gates.preflight.failOn"),
         ({"blockVersions": ["5.1.0"] * 65}, "spec.blockVersions"),
         ({"calendars": ["Always", "nights"]}, "Always must be the only entry"),
+        ({"maxHops": 5}, "spec.maxHops"),
+        ({"acceptRisks": [{"name": "A", "reason": "r"}] * 65}, "spec.acceptRisks"),
+        ({"acceptRisks": [{"name": "A"}]}, "spec.acceptRisks"),
         ({"pools": {"when": "NextWindow"}}, "pools.when other than Together needs actuator ClusterVersion"),
     ],
 )
@@ -195,6 +198,8 @@ def test_58_a_run_has_no_force(installed: Api) -> None:
         ({"deadline": "9h"}, "deadline is immutable"),
         ({"pools": {"deadline": "9h"}}, "pools is immutable"),
         ({"skipPools": ["worker"]}, "skipPools is immutable"),
+        ({"maxHops": 2}, "maxHops is immutable"),
+        ({"acceptRisks": [{"name": "A", "reason": "r"}]}, "acceptRisks is immutable"),
         ({"blockVersions": ["5.0.x"]}, "blockVersions is immutable"),
         ({"control": "Hold"}, ""),
         ({"permitUntil": "2027-01-01T00:00:00Z"}, ""),

@@ -107,7 +107,7 @@ def test_26_the_path_is_chosen_from_the_graph(
     found: Any, settings: dict[str, Any], hops: tuple[str, ...], problem: str
 ) -> None:
     """The shortest path in supported steps, each release by digest."""
-    fields = {"target": Candidate(version="5.2.0", image=""), "max_hops": 4} | settings
+    fields: dict[str, Any] = {"target": Candidate(version="5.2.0", image=""), "max_hops": 4} | settings
     path = find_path(found, "5.0.3", fields.pop("target"), **fields)
     assert tuple(each.version for each in path.hops) == hops
     assert problem in path.problem

@@ -88,11 +88,18 @@ class PolicyTarget(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     block_versions: tuple[str, ...] = ()
 
 
+class AcceptedGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which acceptances count for a release: those made since the cluster knows it, or its minor version, or all."""
+
+    inherit: Literal["Target", "Minor", "Name"] = "Target"
+
+
 class PreflightGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The maximum age of a preflight, and the severity that closes the gate. Unknown results always close it."""
 
     max_age: str = "1h"
     fail_on: Severity = "warning"
+    accepted: AcceptedGate = AcceptedGate()
 
 
 class ExpressionRead(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -234,6 +241,16 @@ class UpdatePolicy(Object, frozen=True, kw_only=True):
     status: UpdatePolicyStatus = UpdatePolicyStatus()
 
 
+class RunAcceptance(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A risk that a run accepts: why, by whom, until when, and for which versions; without versions for all."""
+
+    name: str
+    reason: str
+    by: str = ""
+    until: datetime | None = None
+    versions: tuple[str, ...] = ()
+
+
 class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec` of UpdateRun; only `control` and `permit_until` may change. Admission verifies `requested_by`.
 
@@ -252,6 +269,7 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deadline: str = "4h"
     pools: PolicyPools = PolicyPools()
     skip_pools: tuple[str, ...] = ()
+    accept_risks: tuple[RunAcceptance, ...] = ()
     actuator: Actuator = "None"
 
 

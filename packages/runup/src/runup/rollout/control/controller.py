@@ -216,7 +216,7 @@ class PolicyController:
             pools_of_act = [pool for pool in inputs.objects.pools if pool.metadata.name in outcome.pools]
             await self._act_on_pools(outcome.act, after_run, pools_of_act)
         elif outcome.act:
-            await self._act(outcome.act, after_run, inputs)
+            await self._act(outcome.act, after_run, inputs, accepts=observed.run_acceptances)
         return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
 
     async def _act_on_pools(self, act: Act, run: UpdateRun, pools: Sequence[MachineConfigPool]) -> None:
@@ -231,8 +231,11 @@ class PolicyController:
             else:
                 log.info("wrote a pool", act=act, run=run.metadata.name, pool=name)
 
-    async def _act(self, act: Act, run: UpdateRun, inputs: ClusterInputs) -> None:
-        """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass."""
+    async def _act(self, act: Act, run: UpdateRun, inputs: ClusterInputs, *, accepts: Sequence[str]) -> None:
+        """Writes ClusterVersion on the version that was evaluated. A conflict is decided again in the next pass.
+
+        `accepts` are the names of risks that the run accepts.
+        """
         cluster = inputs.objects.cluster
         if act == "fence":
             ended = {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": cluster.metadata.resource_version}
@@ -240,7 +243,7 @@ class PolicyController:
                 patch = calls.merge_patch(CLUSTER_VERSION, NAME, {"metadata": ended}, field_manager=FIELD_MANAGER)
                 await self._client.send(patch)
             return
-        wanted = desired_update(act, run, cluster.spec.desired_update, runs=inputs.runs)
+        wanted = desired_update(act, run, cluster.spec.desired_update, runs=inputs.runs, accepts=accepts)
         operations: list[dict[str, Any]] = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},
             {"op": "add", "path": "/spec/desiredUpdate", "value": wanted}
@@ -332,28 +335,34 @@ class PolicyController:
 
 
 def desired_update(
-    act: Act, run: UpdateRun, current: Update | None, *, runs: Sequence[UpdateRun] = ()
+    act: Act, run: UpdateRun, current: Update | None, *, runs: Sequence[UpdateRun] = (), accepts: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Returns the `spec.desiredUpdate` to write; empty to remove it. `force` is never set.
 
-    Names of accepted risks are kept, except those of pauses of finished `runs`. The run's own pauses are accepted
-    from its start to its end.
+    Names of accepted risks are kept, except those that finished `runs` added. The names of the run's own pauses and
+    acceptances, of which `accepts` count now, are accepted from its start to its end.
     """
-    own = [risk_of(each.name) for each in run.status.paused_pools]
-    ended = {
-        risk_of(each.name) for other in runs if other.status.step in FINISHED for each in other.status.paused_pools
-    }
+    own = _added_names(run)
+    finished = [other for other in runs if other.status.step in FINISHED and other.status.started is not None]
+    ended = {name for other in finished for name in _added_names(other)}
     names = [name for name in (current.accepted_names if current is not None else ()) if name not in ended]
-    if act in ("withdraw", "forget"):
+    # A preflight has the names that people accepted.
+    if act == "forget" or (act == "withdraw" and current is not None and not current.mode):
         names = [name for name in names if name not in own]
     elif act == "commit":
-        names = list(dict.fromkeys([*names, *own]))
+        pauses = [risk_of(each.name) for each in run.status.paused_pools]
+        names = list(dict.fromkeys([*names, *pauses, *accepts]))
     kept: dict[str, Any] = {"acceptRisks": [{"name": name} for name in names]} if names else {}
     if act == "withdraw":
         return kept
     release = current_target(run)
     target = {"version": release.version, "image": release.image}
     return {**target, **({"mode": "Preflight"} if act == "preflight" else {}), **kept}
+
+
+def _added_names(run: UpdateRun) -> set[str]:
+    """Returns the names of risks that a run adds to ClusterVersion."""
+    return {risk_of(each.name) for each in run.status.paused_pools} | {each.name for each in run.spec.accept_risks}
 
 
 def pool_patch(act: Act, run: UpdateRun, version: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from runup.rollout.decide.gates.observed import Holds, Observed
 from runup.rollout.decide.hops import NOT_RESOLVED, Path, current_target, needs_path
 from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
 from runup.rollout.decide.pools import is_paused_by, own_pauses
+from runup.rollout.decide.run_acceptances import known_since, own_acceptances
 from runup.rollout.decide.run_steps import FINISHED, TARGET_WITHDRAWN
 from runup.rollout.decide.stricter import with_policy
 from runup.updatestatus.control import thanos
@@ -222,6 +223,7 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
     # The policy's pauses count at once, in the run's own copy of everything else.
     target = replace(policy.target, block_versions=run.spec.block_versions)
     release = current_target(run)
+    offered = inputs.policies[0].status.offered if inputs.policies else ()
     path = inputs.paths.get(run.metadata.uid, NOT_RESOLVED) if needs_path(run) else Path()
     # Only a path has another release to begin after one was withdrawn.
     withdrawn = find(run.status.conditions, TARGET_WITHDRAWN) if run.status.hop else None
@@ -242,6 +244,8 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
         approvals=approvals_of(run, inputs.approvals),
         holds=holds,
         own_pauses=own_pauses(run, inputs.objects.known_pools),
+        accepted_since=known_since(run, release, inputs.runs, offered),
+        acceptances=own_acceptances(run, release, inputs.now),
         hop_digests=[each.image.partition("@")[2] for each in run.status.hops],
     )
     return replace(

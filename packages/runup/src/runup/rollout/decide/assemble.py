@@ -16,7 +16,7 @@ from runup.advice.decide.acceptance import Accepted, accepted_names, accepted_wi
 from runup.advice.decide.update_in_progress import pending_update
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import ALWAYS, UpdateCalendar, UpdatePolicySpec
+from runup.api.update_policy_v1alpha1 import ALWAYS, RunAcceptance, UpdateCalendar, UpdatePolicySpec
 from runup.preflight.decide.findings import findings_of_target, report_of
 from runup.preflight.decide.stored_reports import History
 from runup.rehearse.decide.update_forecast import Forecast
@@ -26,6 +26,7 @@ from runup.rollout.decide.expressions import Lists, evaluate_expressions
 from runup.rollout.decide.gates.cluster import health_of
 from runup.rollout.decide.gates.observed import Approvals, Holds, Observed, Offer, Wanted
 from runup.rollout.decide.pools import Pools
+from runup.rollout.decide.run_acceptances import accept, inherited
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 # The update service may fail to answer for this long before its last answer stops counting.
@@ -106,11 +107,14 @@ def observe(
     holds: Holds | None = None,
     own_pauses: Mapping[str, datetime] | None = None,
     hop_digests: Sequence[str] = (),
+    accepted_since: datetime | None = None,
+    acceptances: Sequence[RunAcceptance] = (),
 ) -> Observed:
     """Returns the values on which the gates of an update to `version` are evaluated.
 
     `image` is that of a run. Without one it is what the policy names, or what the update service offers. `own_pauses`
-    are the pools that the run keeps paused, `hop_digests` the digests of its path.
+    are the pools that the run keeps paused, `hop_digests` the digests of its path, and
+    `acceptances` its own ones. The cluster's acceptances count if they were made at or after `accepted_since`.
     """
     cluster = objects.cluster
     offer = offer_of(cluster, version, now)
@@ -118,7 +122,9 @@ def observe(
     image = image or named or offer.image
     source = cluster.status.desired.version
     report = report_of(objects.history, source, version, image)
-    findings = findings_of_target(cluster, objects.history, version, image, accepted=objects.accepted)
+    accepted = objects.accepted if objects.accepted is not None else accepted_without_records(cluster)
+    accepted = inherited(accepted, accepted_since)
+    findings = accept(findings_of_target(cluster, objects.history, version, image, accepted=accepted), acceptances)
     parsed, errors = read_calendars(policy.calendars, calendars)
     health = health_of(cluster, objects.operators, objects.pools, objects.nodes)
     if policy.gates.health.expressions:
@@ -128,7 +134,8 @@ def observe(
         )
     unreadable = "; ".join(objects.unreadable)
     pending = pending_update(cluster)
-    accepted = objects.accepted if objects.accepted is not None else accepted_without_records(cluster)
+    ends = {name: each.until for name, each in accepted.items() if each.until is not None}
+    ends |= {each.name: each.until for each in acceptances if each.until is not None}
     return Observed(
         wanted=Wanted(version=version, image=image, source=source),
         gates=policy.gates,
@@ -136,8 +143,9 @@ def observe(
         offer=offer,
         findings=findings if findings.known else None,
         # A name without a record counts, so the names that are missing have ended.
-        ended_acceptances=accepted_names(cluster) - set(accepted),
-        acceptance_ends={name: each.until for name, each in accepted.items() if each.until is not None},
+        ended_acceptances=accepted_names(cluster) - set(accepted) - {each.name for each in acceptances},
+        acceptance_ends=ends,
+        run_acceptances=tuple(each.name for each in acceptances),
         report_image=report.target_image if report is not None else "",
         health=unreadable or health,
         alerts=objects.alerts,

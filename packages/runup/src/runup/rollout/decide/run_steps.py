@@ -362,6 +362,7 @@ def _while_soaking(run: UpdateRun, status: UpdateRunStatus, situation: Situation
     if now >= since + parse(run.spec.soak, "spec.soak"):
         desired = situation.cluster.spec.desired_update
         own = {pool_rules.risk_of(each.name) for each in status.paused_pools}
+        own |= {each.name for each in run.spec.accept_risks}
         if situation.owns_request and desired is not None and own & set(desired.accepted_names):
             return Outcome(status=status, act="forget")
         return Outcome(status=_step(status, "Done", "Succeeded" if status.gated else "SucceededUngated", now))

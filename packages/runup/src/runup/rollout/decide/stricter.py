@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from runup.api.update_policy_v1alpha1 import (
     ALWAYS,
+    AcceptedGate,
     AlertGate,
     ApprovalGate,
     HealthGate,
@@ -21,6 +22,7 @@ from runup.report.report import severity_rank
 from runup.rollout.decide.durations import parse
 
 _FORECASTS = ("Fits", "NotTooLong", "Ignore")
+_INHERIT = ("Target", "Minor", "Name")
 _POOLS = ("Together", "NextWindow", "Manual")
 
 
@@ -48,6 +50,9 @@ def stricter(first: PolicyGates, second: PolicyGates) -> PolicyGates:
             max_age=min(first.preflight.max_age, second.preflight.max_age, key=_length),
             # The lowest severity has the highest rank.
             fail_on=max(first.preflight.fail_on, second.preflight.fail_on, key=severity_rank),
+            accepted=AcceptedGate(
+                inherit=min(first.preflight.accepted.inherit, second.preflight.accepted.inherit, key=_INHERIT.index)
+            ),
         ),
         forecast=min(first.forecast, second.forecast, key=_FORECASTS.index),
         health=HealthGate(

@@ -84,8 +84,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names` are
     those of the policy, `calendar_errors` says why some of them cannot be used. `own_pauses` are the pools that the run
     keeps paused, and since when; `may_pause`: whether the
-    controller has the right to pause pools. `path_problem`: why the releases of a path are not known, or do not exist.
-    `withdrawn` is the version of a path that was withdrawn during the update to it. `hop_digests` are those of a path.
+    controller has the right to pause pools. `path_problem`:
+    why the releases of a path are not known, or do not exist. `run_acceptances` are the names of risks that the run
+    accepts. `withdrawn` is the version of a path that was withdrawn during the update to it. `hop_digests` are the
+    digests of a path.
     """
 
     wanted: Wanted
@@ -106,6 +108,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     calendar_errors: tuple[str, ...] = ()
     pools_when: PoolsWhen = "Together"
     own_pauses: dict[str, datetime] = {}
+    run_acceptances: tuple[str, ...] = ()
     path_problem: str = ""
     path_unknown: bool = False
     withdrawn: str = ""

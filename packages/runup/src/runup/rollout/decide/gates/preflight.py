@@ -76,7 +76,8 @@ def _of_findings(findings: Findings, observed: Observed, expires: datetime | Non
     refusals = [risk for risk in findings.refusals if risk not in blocking]
     ended = [risk for risk in blocking if risk.name in observed.ended_acceptances]
     if ended and len(ended) == len(blocking) and not refusals:
-        text = f"The acceptance has ended, and {_risks_text(ended, 'apply', 'applies')}"
+        why = "The acceptance has ended, or was made for an earlier release"
+        text = f"{why}, and {_risks_text(ended, 'apply', 'applies')}"
         return _gate(CLOSED, "AcceptanceEnded", text, evidence)
     if blocking or refusals:
         return _gate(CLOSED, "PreflightRisks", _risks_text([*blocking, *refusals], "apply", "applies"), evidence)
