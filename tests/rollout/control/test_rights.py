@@ -11,10 +11,13 @@ import pytest
 import yaml
 from aiohttp import ClientSession
 from msgspec.structs import replace
+from tests.documents import document
 from tests.process.tls_world import certificate, define_api_servers
 from tests.rollout.control.policy_world import FOLDER, NEW, OLD, OPEN_GATES, RUNS, World, world
+from tests.rollout.control.test_updaters import serves
+from tests.servers import CRD, eventually
 
-from kubekit.api.scheme import Resource
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.auth import Credential, Static
 from kubekit.kube.client import Client
@@ -23,6 +26,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
 from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun
+from runup.api.update_v1alpha1 import UpdateStatus
 from runup.process.names import OPERATOR_NAMESPACE
 from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.observe import ClusterInputs, read_cluster
@@ -30,6 +34,7 @@ from runup.rollout.control.process import Options, Process
 from runup.rollout.decide.approvals import CONTROLLER
 from runup.rollout.decide.policy import POLICY_LABEL
 
+UPDATE_STATUS = resource_of(UpdateStatus)
 RBAC = "rbac.authorization.k8s.io"
 KINDS = {
     kind: Resource(group=group, version="v1", kind=kind, plural=f"{kind.lower()}s", namespaced=namespaced)
@@ -74,7 +79,7 @@ async def run_process(found: World, folder: Path) -> None:
         process = Process(config, Options(listen="127.0.0.1:0", **files))
         task = asyncio.create_task(process.run())
         async with asyncio.timeout(60):
-            while found.desired().get("mode") != "Preflight":  # noqa: ASYNC110 (a server answers)
+            while found.desired().get("mode") != "Preflight" or len(entries(found)) < 2:  # noqa: ASYNC110 (a server answers)
                 await asyncio.sleep(0.1)
         authorization = config.auth.credential(SystemClock().now()).authorization
         async with (
@@ -95,10 +100,12 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
     with world(tmp_path / "data") as found:
         granted = grant(found)
         found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES, keepRuns=1, notify=NOTIFY)
+        serve_update_status(found)
         for name in ("old-a", "old-b"):
             create_finished_run(found, name)
         found.verify_approvers()
         asyncio.run(run_process(found, tmp_path))
+        assert entries(found) == ["update-status-controller", "update-controller"]
         config = account_of(found)
         with SyncClient(config) as reader:
             first = read_cluster(reader, None, with_policy=True)
@@ -117,6 +124,7 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
 
             asyncio.run(make_passes())
         assert found.desired() == {"version": "5.1.0", "image": NEW}
+        assert entries(found) == ["update-status-controller"]
         steps = [run.status.step for run in found.client.list_all(UpdateRun)[0]]
         assert sorted(steps) == ["ControlPlane", "Done"]
         lines = (tmp_path / "data" / "audit.log").read_text(encoding="utf-8").splitlines()
@@ -124,6 +132,27 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
     ours = [each for each in events if each["user"]["username"] == CONTROLLER]
     assert [each["requestURI"] for each in ours if each["responseStatus"]["code"] == 403] == []
     assert granted - {right_of(each) for each in ours if "objectRef" in each} == set()
+
+
+def serve_update_status(found: World) -> None:
+    """Creates an UpdateStatus as its own controller writes it, in which this controller has an entry."""
+    folder = FOLDER.parent / "update-status"
+    found.client.send(
+        calls.create(CRD, document(folder / "0000_00_update-status-controller_01_updatestatuses.crd.yaml"))
+    )
+    eventually(lambda: serves(found.client, UPDATE_STATUS), "UpdateStatus is served")
+    resource = {"group": "config.openshift.io", "resource": "clusterversions", "name": "version"}
+    conditions = [{"type": "Updating", "status": "False", "reason": "NotUpdating", "message": ""}]
+    conditions = [{**each, "lastTransitionTime": "2026-01-01T00:00:00Z"} for each in conditions]
+    informers = [{"name": "update-status-controller", "insights": []}]
+    layer = {"resource": resource, "conditions": conditions, "informers": informers}
+    found.create(UPDATE_STATUS, "cluster", spec={}, status={"controlPlane": layer})
+
+
+def entries(found: World) -> list[str]:
+    """The informers of the control plane."""
+    status = found.client.send(calls.get_raw(UPDATE_STATUS, "cluster"))["status"]
+    return [each["name"] for each in status["controlPlane"]["informers"]]
 
 
 def create_finished_run(found: World, name: str) -> None:

@@ -21,7 +21,7 @@ ALWAYS = "Always"
 
 Severity = Literal["info", "warning", "critical"]
 Follow = Literal["Patch", "Minor", "Exact"]
-Actuator = Literal["None", "ClusterVersion"]
+Actuator = Literal["None", "ClusterVersion", "Field", "RemoveAnnotation", "Extension"]
 Remote = Literal["Within", "Only", "Deny"]
 EventKind = Literal[
     "planned", "waiting", "approval.needed", "started", "hop.completed", "done", "failed", "withdrawn", "held"
@@ -187,6 +187,23 @@ class Notification(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     events: tuple[EventKind, ...] = ()
 
 
+class ObjectField(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The field into which actuator Field writes the version; `path` is such as `.spec.version`."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    path: str
+
+
+class ClusterReference(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The Cluster of Cluster API from which actuator RemoveAnnotation removes the annotation."""
+
+    name: str
+    namespace: str
+
+
 class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec` of UpdatePolicy. Without calendars no update starts.
 
@@ -204,6 +221,8 @@ class UpdatePolicySpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     deadline: str = "4h"
     pools: PolicyPools = PolicyPools()
     actuator: Actuator = "None"
+    field: ObjectField | None = None
+    cluster: ClusterReference | None = None
     remote: Remote = "Within"
     keep_runs: int = 10
     notify: tuple[Notification, ...] = ()
@@ -271,6 +290,8 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     skip_pools: tuple[str, ...] = ()
     accept_risks: tuple[RunAcceptance, ...] = ()
     actuator: Actuator = "None"
+    field: ObjectField | None = None
+    cluster: ClusterReference | None = None
 
 
 class RunGate(Wire, frozen=True, kw_only=True):

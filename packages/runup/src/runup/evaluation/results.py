@@ -28,12 +28,13 @@ from runup.preflight.decide.findings import (
     SUPPRESS,
     Findings,
     Risk,
+    findings_of_report,
     guards_of,
     risk_of_refusal,
     risk_of_report,
     worst_first,
 )
-from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
+from runup.preflight.decide.preflight_conditions import FAILED
 from runup.report.report import Report, ReportedResource
 
 if TYPE_CHECKING:
@@ -227,23 +228,13 @@ def findings_of(evaluated: EvaluatedCluster) -> Findings:
     if report is None:
         failure = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
         return Findings(source="", target="", conditions=(failure,))
-    condition = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
-    if report.execution_status != "completed":
-        condition = Condition(type=FAILED, status="True", reason="NotJudged", message=report.message)
-    return Findings(
-        source=report.source_version,
-        target=report.target_version,
-        image=report.target_image,
-        conditions=(condition,),
+    return replace(
+        findings_of_report(report),
         risks=_risks(evaluated, report),
-        checks=report.checks,
-        observed=report.observed_time,
         guards=guards_of(evaluated.cluster, report.target_version, report.target_image) if evaluated.cluster else (),
         of_dump=evaluated.of_dump,
         manifests=evaluated.manifests,
         cluster_id=evaluated.cluster_id,
-        kind=report.cluster_kind,
-        steps=report.steps,
     )
 
 

@@ -21,6 +21,7 @@ from runup.process.names import OPERATOR_NAMESPACE
 if TYPE_CHECKING:
     from runup.kernelmodules.control import process as kernel_modules
     from runup.operator import manager
+    from runup.rollout.control import extension
     from runup.rollout.control import process as update_policy
     from runup.updatestatus.control import process as update_status
 
@@ -270,6 +271,39 @@ def update_policy_options(flags: Mapping[str, Any]) -> update_policy.Options:
     except CommandError as error:
         raise ValueError(error.message) from error
     return update_policy.Options(**common(flags), namespace=flags["namespace"], node_s=node_s)
+
+
+@click.command("update-extension", cls=Command)
+@click.option(
+    "--kubeconfig", default=None, metavar="FILE", help="The cluster whose update runs count; a pod needs none."
+)
+@click.option(
+    "--cluster",
+    required=True,
+    metavar="NAMESPACE/NAME",
+    help="The Cluster of Cluster API that this gate is for; the calls of others are closed.",
+)
+@add_serving_options("127.0.0.1:9443")
+def update_extension(**flags: Any) -> None:
+    """Answer the hooks of Cluster API's runtime extensions by the gates of update runs; nothing is written."""
+    import uvloop
+
+    with quick_imports():
+        from runup.rollout.control.extension import serve
+
+    sys.exit(run_process({**flags, "leader_elect": False, "lease": None}, extension_options, serve, uvloop.run))
+
+
+def extension_options(flags: Mapping[str, Any]) -> extension.Options:
+    """Returns the extension's options. Raises ValueError that names the flag which cannot be parsed."""
+    from runup.rollout.control import extension
+
+    namespace, slash, name = flags["cluster"].partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise ValueError(f"--cluster {flags['cluster']}: give NAMESPACE/NAME")
+    if not flags["listen"]:
+        raise ValueError("--listen: an extension that does not listen answers no hook; give host:port")
+    return extension.Options(**common(flags), cluster=(namespace, name))
 
 
 @click.command("kernel-module-preflight", cls=Command)

@@ -68,7 +68,8 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     if len(policies) != 1:
         raise CommandError(f"{file or 'the cluster'} must have one UpdatePolicy; it has {len(policies)}")
     spec = policies[0].spec
-    choice = choose(spec.target, inputs.objects.cluster, inputs.now, policies[0].status.offered)
+    offered, plain = policies[0].status.offered, inputs.objects.plain
+    choice = choose(spec.target, inputs.objects.cluster, inputs.now, offered, plain=plain)
     version = to or (choice.candidate.version if choice.candidate is not None else "")
     failed = failed_run(inputs.runs)
     stopped = f"Run {failed.metadata.name} failed and is not acknowledged." if failed is not None else ""

@@ -54,6 +54,13 @@ _STATUS_RULES: tuple[JSON, ...] = (
 )
 
 
+# A policy reads the reports of Jobs and the cluster's ID there (rollout/control/observe.py).
+_POLICY_RULES: tuple[JSON, ...] = (
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["preflight-history"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
+)
+
+
 def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns the objects of `component` that a cluster without OpenShift takes."""
     serves = options.monitoring or component == KERNEL_MODULES
@@ -95,6 +102,8 @@ def _without_openshift(obj: JSON, component: Component, options: Options, *, ser
     if (obj["kind"], component) == ("ClusterRole", UPDATE_STATUS):
         # Such a cluster may have a ClusterVersion, which the operator of runup keeps.
         return {**obj, "rules": [*obj["rules"], *_STATUS_RULES]}
+    if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRole", "runup-update-controller"):
+        return {**obj, "rules": [*obj["rules"], *_POLICY_RULES]}
     if obj["kind"] in ("ClusterRole", "Role"):
         return {**obj, "rules": [rule for rule in obj["rules"] if rule.get("apiGroups") != ["security.openshift.io"]]}
     if "roleRef" in obj:

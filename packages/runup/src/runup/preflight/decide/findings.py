@@ -387,6 +387,24 @@ def findings_of_target(
     )
 
 
+def findings_of_report(report: Report) -> Findings:
+    """Returns the findings of a report alone, as they were when it was made."""
+    condition = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
+    if report.execution_status != "completed":
+        condition = Condition(type=FAILED, status="True", reason="NotJudged", message=report.message)
+    return Findings(
+        source=report.source_version,
+        target=report.target_version,
+        image=report.target_image,
+        conditions=(condition,),
+        risks=worst_first(risk_of_report(risk, report) for risk in report.risks),
+        checks=report.checks,
+        observed=report.observed_time,
+        kind=report.cluster_kind,
+        steps=report.steps,
+    )
+
+
 def guards_of(cluster: ClusterVersion, version: str, image: str = "") -> tuple[Condition, ...]:
     """Returns the conditions for which `--to` refuses, none for the way back from the update under way."""
     update = update_in_progress(cluster)

@@ -7,7 +7,7 @@ another leader cannot start an update twice. Writes go through a client that ref
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,20 +21,31 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Invalid, KubeError, NotFound
+from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Forbidden, Invalid, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
 from runup.advice.decide.graph import Graph
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import FINALIZER, Candidate, RunDecision, UpdatePolicy, UpdateRun
+from runup.api.update_policy_v1alpha1 import (
+    FINALIZER,
+    Candidate,
+    ClusterReference,
+    ObjectField,
+    RunDecision,
+    UpdatePolicy,
+    UpdatePolicyStatus,
+    UpdateRun,
+)
+from runup.api.update_v1alpha1 import UpdateStatus
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.notifier import Notifier
-from runup.rollout.control.observe import FIELD_MANAGER, ClusterInputs, effective_run, observe_run
+from runup.rollout.control.observe import ClusterInputs, effective_run, observe_run, seen_cluster, updater_of
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.candidate import Choice, choice_of, choose, offered_releases
@@ -44,9 +55,12 @@ from runup.rollout.decide.metric_samples import is_warning
 from runup.rollout.decide.notifications import Notice, notices_of
 from runup.rollout.decide.pools import PAUSED_BY, next_pools, risk_of
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
+from runup.rollout.decide.status_insight import informer_operations, why_nothing_starts
+from runup.rollout.decide.updaters import ANNOTATION, FIELD_MANAGER, PUT_BACK, UpdaterObject, apply_body, to_put_back
 
 log = structlog.get_logger("rollout")
 POLICIES, RUNS, POOLS = resource_of(UpdatePolicy), resource_of(UpdateRun), resource_of(MachineConfigPool)
+UPDATE_STATUS = resource_of(UpdateStatus)
 # Changes ClusterVersion or a pool when a run ends whose start, or whose pause, may be on its way.
 ENDED = "update.runup.dev/ended-run"
 # Seconds between passes: while a run is not finished, and otherwise.
@@ -55,6 +69,7 @@ ACTIVE_S, IDLE_S = 30.0, 300.0
 _RETRY_S = 3.0
 # Server and monotonic time may differ by this much between two passes before time gates close, and for how long.
 _SKEW_S, _SKEW_LASTS = 60.0, timedelta(minutes=10)
+_REFUSED_LASTS = timedelta(minutes=5)
 
 
 class PolicyController:
@@ -84,6 +99,8 @@ class PolicyController:
         self._executor = Executor(client, clock, component=FIELD_MANAGER)
         self._last_times: tuple[datetime, float] | None = None
         self._skew_until: datetime | None = None
+        # What the server refused to write, and until when that closes the gate.
+        self._refused: dict[ObjectField | ClusterReference, tuple[str, datetime]] = {}
 
     async def run(self) -> None:
         """Makes passes until cancelled. Raises Fenced if the lease is lost."""
@@ -99,17 +116,17 @@ class PolicyController:
 
     async def make_pass(self) -> float:
         """Makes one pass, and returns the seconds until the next one. Raises KubeError, DecodeError or InputError."""
-        inputs = await in_thread(self._read, "observe the cluster")
+        inputs = self._with_refusals(await in_thread(self._read, "observe the cluster"))
         self._notice_clock(inputs.now)
         policy = inputs.policies[0] if inputs.policies else None
-        choice, created = Choice(), False
+        choice, created, policy_status = Choice(), False, None
         if policy is not None:
-            choice, created = await self._follow(policy, inputs)
+            choice, created, policy_status = await self._follow(policy, inputs)
         else:
             self._metrics.observe_policy(None)
         inputs = replace(inputs, paths=await self._find_paths(inputs))
-        acted = False
         active = policies.active_run(inputs.runs)
+        acted = await self._put_back(inputs)
         for run in inputs.runs:
             if policies.needs_finalizer(run) != (FINALIZER in run.metadata.finalizers):
                 # The next pass continues on the version that this writes.
@@ -117,6 +134,7 @@ class PolicyController:
                 acted = True
             elif run.status.step not in FINISHED:
                 acted = await self._advance(effective_run(run, inputs), inputs, choice) or acted
+        await self._report(inputs, policy_status)
         names = active.spec.calendars if active is not None else ()
         pools = inputs.objects.known_pools
         self._metrics.observe_runs(inputs.runs, inputs.now, read_calendars(names, inputs.calendars)[0], pools)
@@ -124,11 +142,11 @@ class PolicyController:
             return _RETRY_S if active is not None and active.status.step == "Committing" else 0.1
         return ACTIVE_S if active is not None else IDLE_S
 
-    async def _follow(self, policy: UpdatePolicy, inputs: ClusterInputs) -> tuple[Choice, bool]:
-        """Creates and deletes the policy's runs, writes its status, and returns its choice, and if a run is new."""
+    async def _follow(self, policy: UpdatePolicy, inputs: ClusterInputs) -> tuple[Choice, bool, UpdatePolicyStatus]:
+        """Creates and deletes the policy's runs, and writes its status; returns choice, if a run is new, and status."""
         cluster, runs, now = inputs.objects.cluster, inputs.runs, inputs.now
         offered = offered_releases(policy, cluster, now)
-        choice = choose(policy.spec.target, cluster, now, offered)
+        choice = choose(policy.spec.target, cluster, now, offered, plain=inputs.objects.plain)
         if policy.spec.target.max_hops > 1 and choice.reason == "NoPath":
             target = policy.spec.target
             wanted = Candidate(version=target.version, image=target.image)
@@ -151,7 +169,24 @@ class PolicyController:
         )
         await self._patch_status(POLICIES, policy, codec.to_dict(policy.status), codec.to_dict(status))
         self._metrics.observe_policy(status)
-        return choice, new is not None
+        return choice, new is not None, status
+
+    async def _report(self, inputs: ClusterInputs, policy_status: UpdatePolicyStatus | None) -> None:
+        """Writes to UpdateStatus why no update starts, if that has changed."""
+        document = inputs.update_status
+        finding = why_nothing_starts(policy_status, inputs.runs)
+        operations = informer_operations((document or {}).get("status"), finding, inputs.now)
+        if document is None or not operations:
+            return
+        version = document["metadata"]["resourceVersion"]
+        operations = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *operations]
+        call = calls.json_patch(
+            UPDATE_STATUS, document["metadata"]["name"], operations, subresource="status", field_manager=FIELD_MANAGER
+        )
+        try:
+            await self._client.send(call)
+        except (BadRequest, Conflict, Forbidden, Invalid, NotFound) as error:
+            log.info("UpdateStatus was not written", error=error.message)
 
     async def _find_paths(self, inputs: ClusterInputs) -> dict[str, Path]:
         """Returns the paths of runs that have to choose one, by UID."""
@@ -169,6 +204,8 @@ class PolicyController:
     ) -> Path:
         """Returns the path from the running release to `target`. The graph is read unless the target is offered."""
         cluster = inputs.objects.cluster
+        if inputs.objects.plain is not None:
+            return Path(hops=(target,))
         offered = offered_path(cluster, target)
         if offered is not None or self._graph is None:
             return offered or NOT_RESOLVED
@@ -190,14 +227,15 @@ class PolicyController:
         """Stores the next status of a run, and then carries out its act; returns whether anything was written."""
         observed, pools = observe_run(run, inputs, self._skew_until), inputs.objects.known_pools
         waiting = next_pools(run, pools) if run.status.step == "Pools" and not isinstance(pools, str) else ()
+        cluster, owns_request = seen_cluster(run, inputs)
         situation = Situation(
-            cluster=inputs.objects.cluster,
+            cluster=cluster,
             verdict=evaluate(observed, inputs.now),
             health=observed.health,
             # Only runs of the policy follow its choice.
             candidate=choice.candidate if policies.is_of_policy(run) else None,
             leader=self._leader,
-            owns_request=inputs.owns_request,
+            owns_request=owns_request,
             pools=pools,
             nodes=inputs.objects.nodes,
             path=inputs.paths.get(run.metadata.uid, Path()),
@@ -212,12 +250,67 @@ class PolicyController:
             if decision not in run.status.decisions:
                 await self._record_event(run, decision)
         after_run = replace(run, status=outcome.status)
-        if outcome.pools:
+        act, updater = outcome.act, updater_of(run, inputs)
+        if updater is not None:
+            # Only ClusterVersion can be asked for a preflight.
+            act = act if act in ("commit", "fence") and not updater.problem else ""
+            if act:
+                await self._write_updater(act, after_run, updater, inputs.now)
+        elif outcome.pools:
             pools_of_act = [pool for pool in inputs.objects.pools if pool.metadata.name in outcome.pools]
-            await self._act_on_pools(outcome.act, after_run, pools_of_act)
-        elif outcome.act:
-            await self._act(outcome.act, after_run, inputs, accepts=observed.run_acceptances)
-        return (changed and outcome.status.step != run.status.step) or bool(outcome.act)
+            await self._act_on_pools(act, after_run, pools_of_act)
+        elif act:
+            await self._act(act, after_run, inputs, accepts=observed.run_acceptances)
+        return (changed and outcome.status.step != run.status.step) or bool(act)
+
+    async def _write_updater(self, act: Act, run: UpdateRun, found: UpdaterObject, now: datetime) -> None:
+        """Writes the object of an updater on the version that was evaluated, and never by force."""
+        target = run.spec.field if run.spec.actuator == "Field" else run.spec.cluster
+        if target is None or found.resource is None:
+            return
+        try:
+            if act == "commit" and isinstance(target, ObjectField):
+                body = apply_body(target, run.spec.target.version, found.resource_version, now)
+                call = calls.apply(found.resource, body, field_manager=FIELD_MANAGER, field_validation="Strict")
+            else:
+                fields: Mapping[str, str | None] = {ANNOTATION: None} if act == "commit" else {ENDED: run.metadata.uid}
+                call = _annotate(found.resource, target, fields, found.resource_version)
+            await self._client.send(call)
+        except Conflict as error:
+            log.info("the updater's object has changed, or somebody else manages the field", error=error.message)
+        except (BadRequest, Forbidden, Invalid, NotFound) as error:
+            log.error("the server refused to write the updater's object", object=found.text, error=error.message)
+            self._refused[target] = (error.message, now + _REFUSED_LASTS)
+        else:
+            log.info("wrote the updater's object", object=found.text, act=act, run=run.metadata.name)
+
+    def _with_refusals(self, inputs: ClusterInputs) -> ClusterInputs:
+        """Returns the inputs in which an object that the server refused to write lately has that as its problem."""
+        updaters = dict(inputs.updaters)
+        for target, (message, until) in self._refused.items():
+            if target in updaters and inputs.now < until:
+                updaters[target] = replace(updaters[target], problem=f"the server refused the write: {message}")
+        return replace(inputs, updaters=updaters)
+
+    async def _put_back(self, inputs: ClusterInputs) -> bool:
+        """Puts the annotation back on a Cluster after the update, once; returns whether anything was written."""
+        run = to_put_back(inputs.runs)
+        found = updater_of(run, inputs) if run is not None else None
+        if run is None or run.spec.cluster is None or found is None or found.resource is None:
+            return False
+        target = run.spec.cluster
+        try:
+            if not found.annotated:
+                fields = {ANNOTATION: "set by runup; the next update waits for its gates"}
+                await self._client.send(_annotate(found.resource, target, fields, found.resource_version))
+            patch = {"metadata": {"annotations": {PUT_BACK: "true"}, "resourceVersion": run.metadata.resource_version}}
+            await self._client.send(calls.merge_patch(RUNS, run.metadata.name, patch, field_manager=FIELD_MANAGER))
+        except (Conflict, NotFound):
+            return True
+        except (BadRequest, Forbidden, Invalid) as error:
+            log.error("the server refused to put the annotation back", object=found.text, error=error.message)
+            return False
+        return True
 
     async def _act_on_pools(self, act: Act, run: UpdateRun, pools: Sequence[MachineConfigPool]) -> None:
         """Pauses, resumes or touches pools, each on the version that was evaluated."""
@@ -332,6 +425,15 @@ class PolicyController:
                 self._skew_until = now + _SKEW_LASTS
                 log.warning("the cluster's clock jumped", now=str(now))
         self._last_times = (now, monotonic)
+
+
+def _annotate(
+    resource: Resource, target: ObjectField | ClusterReference, fields: Mapping[str, str | None], resource_version: str
+) -> Call[dict[str, Any]]:
+    """Returns the call that sets or removes annotations of an updater's object."""
+    patch = {"metadata": {"annotations": fields, "resourceVersion": resource_version}}
+    namespace = target.namespace if resource.namespaced else ""
+    return calls.merge_patch(resource, target.name, patch, namespace, field_manager=FIELD_MANAGER)
 
 
 def desired_update(

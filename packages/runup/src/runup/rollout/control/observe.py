@@ -12,15 +12,28 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
-from kubekit.kube.api_errors import ApiError, NotFound
+from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, KubeError, NotFound
 from kubekit.kube.reviews import may_they
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import HealthExpression, UpdateCalendar, UpdatePolicy, UpdatePolicySpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import (
+    ClusterReference,
+    HealthExpression,
+    ObjectField,
+    UpdateCalendar,
+    UpdatePolicy,
+    UpdatePolicySpec,
+    UpdateRun,
+)
+from runup.api.update_v1alpha1 import NAME as UPDATE_STATUS
+from runup.api.update_v1alpha1 import UpdateStatus
 from runup.checks.decide.reads import namespace_of
 from runup.preflight.control import cluster_records
+from runup.preflight.decide import cluster_run
 from runup.process import clusterversion_client
 from runup.rehearse.control import drain_source
 from runup.rehearse.control.drain_source import DrainSource, forecast_of
@@ -30,25 +43,39 @@ from runup.rollout.decide.assemble import RIGHTS_NOT_READ, ClusterObjects, obser
 from runup.rollout.decide.expressions import Listed, compile_expression
 from runup.rollout.decide.gates.observed import Holds, Observed
 from runup.rollout.decide.hops import NOT_RESOLVED, Path, current_target, needs_path
+from runup.rollout.decide.plain_cluster import PlainCluster, cluster_version_of, plain_cluster
 from runup.rollout.decide.policy import active_run, is_of_hub, is_of_policy
 from runup.rollout.decide.pools import is_paused_by, own_pauses
 from runup.rollout.decide.run_acceptances import known_since, own_acceptances
-from runup.rollout.decide.run_steps import FINISHED, TARGET_WITHDRAWN
+from runup.rollout.decide.run_steps import FINISHED, PASSIVE, TARGET_WITHDRAWN
 from runup.rollout.decide.stricter import with_policy
+from runup.rollout.decide.updaters import (
+    FIELD_MANAGER,
+    UpdaterObject,
+    cluster_of,
+    field_of,
+    request_of,
+    text_of,
+    to_put_back,
+    updater_gate,
+)
 from runup.updatestatus.control import thanos
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.rehearse.decide.update_forecast import Forecast
 
-FIELD_MANAGER = "runup-update"
+CLUSTER_API = "cluster.x-k8s.io"
+NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 
 
 class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The observed state: the objects of the cluster, its policies, calendars and runs, and its time.
 
     `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`. `paths`
-    are the paths that were found for runs without one, by UID.
+    are the paths that were found for runs without one, by UID. `updaters` are the objects that runs
+    write where no ClusterVersion starts an update. `update_status` is the object UpdateStatus; None if the cluster has
+    no such object, or it cannot be read.
     """
 
     objects: ClusterObjects
@@ -60,6 +87,8 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     approvals: FoundApprovals = FoundApprovals()
     owns_request: bool = False
     paths: Mapping[str, Path] = {}
+    updaters: dict[ObjectField | ClusterReference, UpdaterObject] = {}
+    update_status: dict[str, Any] | None = None
 
 
 def read_cluster(
@@ -71,36 +100,46 @@ def read_cluster(
 ) -> ClusterInputs:
     """Reads a live cluster; `with_policy` also its policy, calendars and runs.
 
-    Also the objects that the expressions of these read, and `expressions` of another policy.
-
-    Raises InputError without a ClusterVersion.
+    Also the objects that the expressions of these read, and `expressions` of another policy. A cluster without a
+    ClusterVersion has the reports of `runup preflight run --in-cluster`. Raises KubeError or DecodeError.
     """
     # ClusterVersion comes first: a start is refused if it has changed since.
-    raw = clusterversion_client.read_raw(client)
-    cluster = codec.convert(ClusterVersion, raw)
+    try:
+        raw = clusterversion_client.read_raw(client)
+    except clusterversion_client.NoClusterVersion:
+        raw = None
     policy = policy_objects.policy(client) if with_policy else None
     approvals = policy_objects.approvals(client) if with_policy else FoundApprovals()
     runs = policy_objects.runs(client) if with_policy else ()
+    # So do the objects of updaters, which are written on the version that was read.
+    updaters = {each: _read_updater(client, each) for each in _updaters_of(runs)}
     source = drain_source.read_cluster_objects(client)
+    nodes = source.objects.get("Node", [])
+    plain = _read_plain(client, nodes) if raw is None else None
+    cluster = (
+        codec.convert(ClusterVersion, raw) if raw is not None else cluster_version_of(plain or PlainCluster(server=""))
+    )
+    namespace = clusterversion_client.namespace() if plain is None else cluster_run.NAMESPACE
     operators: list[ClusterOperator] = []
     unreadable = missing_kinds(source)
     try:
-        operators = client.list_all(ClusterOperator)[0]
+        operators = client.list_all(ClusterOperator)[0] if plain is None else []
     except (ApiError, codec.DecodeError) as error:
         unreadable = (*unreadable, f"ClusterOperator: {error}")
     objects = ClusterObjects(
         cluster=cluster,
-        history=cluster_records.read_history(client, clusterversion_client.namespace()),
+        history=cluster_records.read_history(client, namespace),
         accepted=cluster_records.read_accepted(client, cluster),
         operators=operators,
         pools=source.objects.get(drain_source.OPENSHIFT, []),
-        nodes=source.objects.get("Node", []),
+        nodes=nodes,
         alerts=thanos.alerts(client, client.now()),
         forecast=forecast_or_reason(_with_resumed_pools(source, runs), client.now(), node_s),
         unreadable=unreadable,
         lists=_read_lists(client, [*expressions, *_expressions_of(policy, runs)]),
         why_pools_unknown=source.missing.get(drain_source.OPENSHIFT, ""),
         may_pause=_may_pause(client, policy, runs),
+        plain=plain,
     )
     return ClusterInputs(
         objects=objects,
@@ -109,8 +148,18 @@ def read_cluster(
         runs=runs,
         now=client.now(),
         approvals=approvals,
-        owns_request=owns_request(raw),
+        owns_request=raw is not None and owns_request(raw),
+        updaters=updaters,
+        update_status=_read_update_status(client) if with_policy else None,
     )
+
+
+def _read_update_status(client: SyncClient) -> dict[str, Any] | None:
+    """Returns the UpdateStatus, which only informs: nothing waits for it."""
+    try:
+        return client.send(calls.get_raw(resource_of(UpdateStatus), UPDATE_STATUS))
+    except (ApiError, codec.DecodeError):
+        return None
 
 
 def _with_resumed_pools(source: DrainSource, runs: Iterable[UpdateRun]) -> DrainSource:
@@ -136,6 +185,49 @@ def _may_pause(client: SyncClient, policy: UpdatePolicy | None, runs: Iterable[U
         return client.send(may_they(CONTROLLER, "patch", resource_of(MachineConfigPool))).allowed
     except ApiError as error:
         return f"the rights of the controller: {error}"
+
+
+def _read_plain(client: SyncClient, nodes: Sequence[Node]) -> PlainCluster:
+    """Returns the versions of a cluster without a ClusterVersion. Raises KubeError or DecodeError."""
+    system = client.send(calls.get_raw(NAMESPACES, "kube-system"))
+    return plain_cluster(client.send(calls.server_version()), nodes, str(system["metadata"].get("uid", "")))
+
+
+def _updaters_of(runs: Iterable[UpdateRun]) -> Iterator[ObjectField | ClusterReference]:
+    """Yields the objects that runs write: those of unfinished runs, and the one whose annotation is put back."""
+    finished = to_put_back(tuple(runs))
+    for run in runs:
+        if run.status.step in FINISHED and run is not finished:
+            continue
+        if run.spec.actuator == "Field" and run.spec.field is not None:
+            yield run.spec.field
+        if run.spec.actuator == "RemoveAnnotation" and run.spec.cluster is not None:
+            yield run.spec.cluster
+
+
+def _read_updater(client: SyncClient, target: ObjectField | ClusterReference) -> UpdaterObject:
+    """Returns the object that a run writes; one that cannot be read has the reason."""
+    try:
+        resource = _updater_resource(client, target)
+        obj = client.send(calls.get_raw(resource, target.name, target.namespace if resource.namespaced else ""))
+    except (KubeError, codec.DecodeError, InputError, ValueError) as error:
+        return UpdaterObject(text=text_of(target), problem=str(error))
+    found = field_of(target, obj) if isinstance(target, ObjectField) else cluster_of(target, obj)
+    return replace(found, resource=resource)
+
+
+def _updater_resource(client: SyncClient, target: ObjectField | ClusterReference) -> Resource:
+    """Returns the resource of an updater's object. Raises InputError if the server has no such kind, or KubeError."""
+    versions: tuple[str, ...]
+    if isinstance(target, ObjectField):
+        kind, versions = target.kind, (target.api_version,)
+    else:
+        kind, versions = "Cluster", client.send(calls.list_versions(CLUSTER_API))
+    for version in versions:
+        found = next((each for each in client.send(calls.list_kinds(version)) if each.kind == kind), None)
+        if found is not None:
+            return found
+    raise InputError(f"the cluster has no kind {kind} of {', '.join(versions)}")
 
 
 def _expressions_of(policy: UpdatePolicy | None, runs: Iterable[UpdateRun]) -> Iterator[HealthExpression]:
@@ -206,6 +298,36 @@ def effective_run(run: UpdateRun, inputs: ClusterInputs) -> UpdateRun:
     return replace(run, spec=replace(run.spec, block_versions=blocked))
 
 
+def seen_cluster(run: UpdateRun, inputs: ClusterInputs) -> tuple[ClusterVersion, bool]:
+    """Returns the ClusterVersion as a run sees it, and if the controller wrote its request.
+
+    Without a ClusterVersion the versions of the cluster and the updater's object take its place.
+    """
+    plain = inputs.objects.plain
+    if plain is None:
+        return inputs.objects.cluster, inputs.owns_request
+    request = request_of(run, updater_of(run, inputs))
+    begun = run.status.started is not None
+    return cluster_version_of(plain, run.spec.target.version, request, begun=begun), request.is_ours
+
+
+def updater_of(run: UpdateRun, inputs: ClusterInputs) -> UpdaterObject | None:
+    """Returns the object that the run writes; None if its actuator writes none."""
+    actuator, is_plain = run.spec.actuator, inputs.objects.plain is not None
+    if actuator in PASSIVE or (actuator == "ClusterVersion" and not is_plain):
+        return None
+    if actuator == "ClusterVersion":
+        return UpdaterObject(text="ClusterVersion", problem="the cluster lacks it; use another spec.actuator")
+    target = run.spec.field if actuator == "Field" else run.spec.cluster
+    if target is None:
+        missing = "field" if actuator == "Field" else "cluster"
+        return UpdaterObject(text=f"The object of actuator {actuator}", problem=f"the policy has no spec.{missing}")
+    if not is_plain:
+        problem = "the cluster has a ClusterVersion, which alone starts its updates; use actuator ClusterVersion"
+        return UpdaterObject(text=text_of(target), problem=problem)
+    return inputs.updaters.get(target, UpdaterObject(text=text_of(target), problem="it was not read"))
+
+
 def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetime | None = None) -> Observed:
     """Returns what the gates of an effective run are evaluated on. Nothing is read."""
     policy = inputs.policies[0].spec if inputs.policies else UpdatePolicySpec()
@@ -220,6 +342,7 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
         denied=policy.remote == "Deny" and is_of_hub(run),
         clock_skew_until=clock_skew_until,
     )
+    running = inputs.objects.cluster.status.desired.version
     # The policy's pauses count at once, in the run's own copy of everything else.
     target = replace(policy.target, block_versions=run.spec.block_versions)
     release = current_target(run)
@@ -253,4 +376,5 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
         path_problem=path.problem,
         path_unknown=path.unknown,
         withdrawn=run.status.hops[run.status.hop - 1].version if withdrawn is not None else "",
+        updater=updater_gate(run, updater_of(run, inputs), inputs.runs, running=running, now=inputs.now),
     )

@@ -17,14 +17,16 @@ from runup.advice.decide.update_in_progress import pending_update
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import ALWAYS, RunAcceptance, UpdateCalendar, UpdatePolicySpec
-from runup.preflight.decide.findings import findings_of_target, report_of
+from runup.preflight.decide.findings import Findings, findings_of_report, findings_of_target, report_of
 from runup.preflight.decide.stored_reports import History
 from runup.rehearse.decide.update_forecast import Forecast
 from runup.rollout.decide import calendar
 from runup.rollout.decide.calendar import Calendar
 from runup.rollout.decide.expressions import Lists, evaluate_expressions
 from runup.rollout.decide.gates.cluster import health_of
+from runup.rollout.decide.gates.gate import Gate
 from runup.rollout.decide.gates.observed import Approvals, Holds, Observed, Offer, Wanted
+from runup.rollout.decide.plain_cluster import PlainCluster, release_of, reports_for
 from runup.rollout.decide.pools import Pools
 from runup.rollout.decide.run_acceptances import accept, inherited
 from runup.updatestatus.decide.alerts import Alert, Unreadable
@@ -39,7 +41,8 @@ class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     """The objects of one cluster; `unreadable` says which of them could not be read, and why.
 
     `lists` are the objects that health expressions read. `why_pools_unknown`: why `pools` is not complete. `may_pause`
-    is the answer whether the controller may pause pools, or why that is not known.
+    is the answer whether the controller may pause pools, or why that is not known. `plain` has the versions of a
+    cluster without a ClusterVersion, which `cluster` then describes.
     """
 
     cluster: ClusterVersion
@@ -54,6 +57,7 @@ class ClusterObjects(msgspec.Struct, frozen=True, kw_only=True):
     lists: Lists = {}
     why_pools_unknown: str = ""
     may_pause: bool | str = RIGHTS_NOT_READ
+    plain: PlainCluster | None = None
 
     @property
     def known_pools(self) -> Pools:
@@ -109,6 +113,7 @@ def observe(
     hop_digests: Sequence[str] = (),
     accepted_since: datetime | None = None,
     acceptances: Sequence[RunAcceptance] = (),
+    updater: Gate | None = None,
 ) -> Observed:
     """Returns the values on which the gates of an update to `version` are evaluated.
 
@@ -116,17 +121,26 @@ def observe(
     are the pools that the run keeps paused, `hop_digests` the digests of its path, and
     `acceptances` its own ones. The cluster's acceptances count if they were made at or after `accepted_since`.
     """
-    cluster = objects.cluster
-    offer = offer_of(cluster, version, now)
+    cluster, history = objects.cluster, objects.history
+    if objects.plain is not None:
+        history = reports_for(history, objects.plain, version)
+        offer = Offer(image=release_of(version).image, is_named=True)
+    else:
+        offer = offer_of(cluster, version, now)
     named = policy.target.image if policy.target.follow == "Exact" else ""
     image = image or named or offer.image
     source = cluster.status.desired.version
-    report = report_of(objects.history, source, version, image)
+    report = report_of(history, source, version, image)
     accepted = objects.accepted if objects.accepted is not None else accepted_without_records(cluster)
     accepted = inherited(accepted, accepted_since)
-    findings = accept(findings_of_target(cluster, objects.history, version, image, accepted=accepted), acceptances)
+    findings: Findings | None
+    if objects.plain is None:
+        findings = accept(findings_of_target(cluster, history, version, image, accepted=accepted), acceptances)
+    else:
+        # The report of a Job: no operator keeps it up to date, and its age alone counts.
+        findings = accept(findings_of_report(report), acceptances) if report is not None else None
     parsed, errors = read_calendars(policy.calendars, calendars)
-    health = health_of(cluster, objects.operators, objects.pools, objects.nodes)
+    health = health_of(cluster if objects.plain is None else None, objects.operators, objects.pools, objects.nodes)
     if policy.gates.health.expressions:
         found = evaluate_expressions(policy.gates.health.expressions, objects.lists, now)
         health = replace(
@@ -141,7 +155,7 @@ def observe(
         gates=policy.gates,
         target=policy.target,
         offer=offer,
-        findings=findings if findings.known else None,
+        findings=findings if findings is not None and findings.known else None,
         # A name without a record counts, so the names that are missing have ended.
         ended_acceptances=accepted_names(cluster) - set(accepted) - {each.name for each in acceptances},
         acceptance_ends=ends,
@@ -168,4 +182,5 @@ def observe(
         may_pause=objects.may_pause is True,
         why_pools_unknown=objects.why_pools_unknown
         or ("" if isinstance(objects.may_pause, bool) else objects.may_pause),
+        updater=updater,
     )

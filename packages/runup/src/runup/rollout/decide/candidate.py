@@ -11,14 +11,20 @@ from kubekit.lang import version
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import timestamp
 from kubekit.lang.version import Version
+from kubekit.rules.version_skew import version_of
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_policy_v1alpha1 import Candidate, OfferedRelease, PolicyTarget, UpdatePolicy
 from runup.rollout.decide import durations
 from runup.rollout.decide.assemble import offer_of
 from runup.rollout.decide.gates.cluster import is_blocked
 from runup.rollout.decide.hops import Path
+from runup.rollout.decide.plain_cluster import PlainCluster, is_at, release_of
 
 MAX_OFFERED = 32
+NO_UPDATE_SERVICE = (
+    "The cluster has no ClusterVersion, so no update service offers releases: set spec.target.follow to Exact, and "
+    "spec.target.version."
+)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +37,19 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(
-    target: PolicyTarget, cluster: ClusterVersion, now: datetime, offered: Sequence[OfferedRelease] = ()
+    target: PolicyTarget,
+    cluster: ClusterVersion,
+    now: datetime,
+    offered: Sequence[OfferedRelease] = (),
+    *,
+    plain: PlainCluster | None = None,
 ) -> Choice:
     """Returns the newest offered release that the policy follows. A release without a digest is never chosen.
 
-    `offered` are the releases of the policy's status.
+    `offered` are the releases of the policy's status. `plain` has the versions of a cluster without a ClusterVersion.
     """
+    if plain is not None:
+        return _named_version(target, plain)
     if target.follow == "Exact":
         return _named(target, cluster, now, offered)
     running = version.parse(cluster.status.desired.version)
@@ -91,6 +104,20 @@ def choice_of(path: Path) -> Choice:
         return Choice(candidate=path.hops[-1])
     reason = "GraphNotAnswering" if path.unknown else "NoPath"
     return Choice(reason=reason, message=f"No path: {path.problem}.", unknown=path.unknown)
+
+
+def _named_version(target: PolicyTarget, plain: PlainCluster) -> Choice:
+    """Returns the version that the policy names: nothing else offers a version of Kubernetes."""
+    if target.follow != "Exact":
+        return Choice(reason="NoPath", message=NO_UPDATE_SERVICE)
+    running, wanted = version_of(plain.server), version_of(target.version)
+    if all(is_at(version, target.version) for version in (plain.server, *plain.kubelets)):
+        return Choice(reason="UpToDate", message=f"The cluster runs {target.version}.")
+    if wanted is None or running is None or wanted < running:
+        return Choice(reason="NoPath", message=f"{target.version} must be newer than {plain.server}.")
+    if is_blocked(target.version, target.block_versions):
+        return Choice(reason="Blocked", message=f"spec.target.blockVersions contains {target.version}.")
+    return Choice(candidate=release_of(target.version))
 
 
 def _too_young(old_enough_at: datetime, release: Candidate) -> Choice:

@@ -94,6 +94,8 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
             deadline=spec.deadline,
             pools=spec.pools,
             actuator=spec.actuator,
+            field=spec.field,
+            cluster=spec.cluster,
         ),
     )
 

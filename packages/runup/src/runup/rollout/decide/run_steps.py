@@ -46,6 +46,8 @@ UNHEALTHY_FOR = timedelta(minutes=30)
 REFUSED_FOR = timedelta(minutes=2)
 # For how long pools stay paused for a start while a gate is not open.
 CLOSED_FOR = timedelta(minutes=15)
+# With these the controller writes nothing: a tool reads whether the gates are open.
+PASSIVE = frozenset({"None", "Extension"})
 MAX_DECISIONS = 50
 MAX_MESSAGE = 1024
 _ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
@@ -121,7 +123,7 @@ def _before_start(run: UpdateRun, status: UpdateRunStatus, situation: Situation,
         gated = status.intent is not None or was_open(status)
         return Outcome(status=_complete(run, _begin(status, now, gated=gated), situation, now))
     if is_updating_to(cluster, target):
-        gated = status.intent is not None or (run.spec.actuator == "None" and was_open(status))
+        gated = status.intent is not None or (run.spec.actuator in PASSIVE and was_open(status))
         return Outcome(status=_begin(status, now, gated=gated))
     if is_requested(cluster, target) and situation.owns_request:
         if _is_refused(cluster, now):
@@ -182,7 +184,7 @@ def _without_pools(status: UpdateRunStatus) -> UpdateRunStatus:
 def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now: datetime) -> Outcome:
     """Decides on the gates: an intent is stored first, and carried out only on the version that it was made for."""
     cluster, verdict = situation.cluster, situation.verdict
-    if run.spec.actuator == "None":
+    if run.spec.actuator in PASSIVE:
         return Outcome(status=status)
     if status.step == "Waiting" and status.paused_pools:
         return _release(run, status, situation.pools) or Outcome(status=_without_pools(status))

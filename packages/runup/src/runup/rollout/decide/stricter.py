@@ -38,6 +38,9 @@ def with_policy(run: UpdateRun, policy: UpdatePolicySpec) -> UpdateRun:
             calendars=tuple(name for name in names if name != ALWAYS) or names,
             pools=_pools(spec.pools, policy.pools),
             soak=max(spec.soak, policy.soak, key=_length),
+            # A hub or a person does not choose which object the controller writes.
+            field=policy.field,
+            cluster=policy.cluster,
             block_versions=_union(spec.block_versions, policy.target.block_versions),
         ),
     )

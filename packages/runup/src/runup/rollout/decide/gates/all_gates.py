@@ -27,6 +27,7 @@ def evaluate(observed: Observed, now: datetime) -> Verdict:
             evaluate_alerts(observed, now),
             evaluate_pools(observed, now),
             *evaluate_approvals(observed, now),
+            observed.updater,
             evaluate_holds(observed, now),
             evaluate_window(observed, now),
             evaluate_forecast(observed, now),

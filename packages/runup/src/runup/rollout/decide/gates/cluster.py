@@ -15,6 +15,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate
 from runup.rollout.decide.gates.observed import Health, Observed
+from runup.rollout.decide.plain_cluster import is_version
 from runup.updatestatus.decide.alerts import Unreadable
 
 # Alerts that an update policy itself may cause: a gate that they close would never open.
@@ -43,6 +44,12 @@ def evaluate_target(observed: Observed, now: datetime) -> Gate:  # noqa: ARG001 
         state, reason = (UNKNOWN, "GraphNotAnswering") if observed.path_unknown else (CLOSED, "NoPath")
         text = f"No path to {wanted.version}: {observed.path_problem}."
         return Gate(name="target", state=state, reason=reason, message=text, evidence=evidence)
+    if offer.is_named and not is_version(wanted.version):
+        text = f"{wanted.version} is not a version of Kubernetes such as v1.36.2."
+        return Gate(name="target", state=CLOSED, reason="TargetBlocked", message=text, evidence=evidence)
+    if offer.is_named and is_same_image(offer.image, wanted.image):
+        text = f"{wanted.version} is the version that the run names; no update service offers versions."
+        return Gate(name="target", state=OPEN, reason="Named", message=text, evidence=evidence)
     if "@sha256:" not in wanted.image:
         text = f"The image of {wanted.version} must have a digest; it is {wanted.image or 'not known'}."
         return Gate(name="target", state=UNKNOWN, reason="GraphNotAnswering", message=text, evidence=evidence)
@@ -88,6 +95,9 @@ def evaluate_health(observed: Observed, now: datetime) -> Gate:
 def evaluate_alerts(observed: Observed, now: datetime) -> Gate:
     """Returns the gate of the alerts: none of the named severities fires for longer than allowed."""
     alerts, settings = observed.alerts, observed.gates.alerts
+    if not settings.severities:
+        text = "spec.gates.alerts.severities is empty, so alerts do not close the gate."
+        return Gate(name="alerts", state=OPEN, reason="NotAsked", message=text)
     if isinstance(alerts, Unreadable):
         text = f"Could not determine which alerts fire: {alerts.why}."
         return Gate(name="alerts", state=UNKNOWN, reason="AlertsUnknown", message=text)
@@ -108,7 +118,7 @@ def evaluate_alerts(observed: Observed, now: datetime) -> Gate:
         text = f"Alerts fire for {settings.for_} or longer: {', '.join(names[:_MAX_NAMED])}{more}."
         return Gate(name="alerts", state=CLOSED, reason="AlertsFiring", message=text)
     until = min((alert.active_at + allowed for alert in counting if alert.active_at is not None), default=None)
-    severities = ", ".join(settings.severities) or "none"
+    severities = ", ".join(settings.severities)
     text = f"No alert of severity {severities} fires for {settings.for_} or longer."
     return Gate(name="alerts", state=OPEN, reason="NoneFiring", message=text, until=until)
 

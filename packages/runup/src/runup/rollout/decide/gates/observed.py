@@ -11,6 +11,7 @@ from runup.api.update_policy_v1alpha1 import PolicyGates, PolicyTarget, PoolsWhe
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.decide.update_forecast import Forecast
 from runup.rollout.decide.calendar import Calendar
+from runup.rollout.decide.gates.gate import Gate
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 
@@ -26,12 +27,13 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What the update service says about a release: the image that it offers, empty if the release is not offered.
 
     `recommended` is None if it is not known whether the update is recommended. `why_unknown` says why the service
-    gave no answer.
+    gave no answer. `is_named`: the cluster has no update service, so the release counts that the run names.
     """
 
     image: str = ""
     recommended: bool | None = None
     why_unknown: str = ""
+    is_named: bool = False
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +89,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     controller has the right to pause pools. `path_problem`:
     why the releases of a path are not known, or do not exist. `run_acceptances` are the names of risks that the run
     accepts. `withdrawn` is the version of a path that was withdrawn during the update to it. `hop_digests` are the
-    digests of a path.
+    digests of a path. `updater` is the gate of the object that a run writes, None if it writes
+    ClusterVersion or nothing.
     """
 
     wanted: Wanted
@@ -115,6 +118,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     hop_digests: tuple[str, ...] = ()
     may_pause: bool = True
     why_pools_unknown: str = ""
+    updater: Gate | None = None
 
 
 # Times of the cluster that are further in the future than this are not believed.
