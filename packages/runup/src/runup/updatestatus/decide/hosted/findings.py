@@ -279,7 +279,12 @@ def drain_findings(
         for pool in pools
     ]
     for found in waits.drain_findings(
-        by_node, readable(snapshot.draining_pods), readable(snapshot.budgets), memory, now, snapshot.drains_read
+        by_node,
+        readable(snapshot.draining_pods),
+        budgets=readable(snapshot.budgets),
+        memory=memory,
+        now=now,
+        read_nodes=snapshot.drains_read,
     ):
         yield replace(found, resources=tuple(replace(ref, cluster=HOSTED) for ref in found.resources))
 
