@@ -151,6 +151,11 @@ def test_26_shows_pools_that_stay_paused() -> None:
     metrics.observe_runs([failed], NOW, [], (marked,))
     assert value(metrics, "paused_pool_seconds", pool="worker") == 8 * 86400
     assert value(metrics, "paused_pool_limit_seconds", pool="worker") == 14 * 86400
+    metrics.observe_runs([], NOW, [], (marked,))
+    metrics.observe_runs([], NOW + timedelta(minutes=1), [], (marked,))
+    assert value(metrics, "paused_pool_seconds", pool="worker") == 60
+    assert value(metrics, "paused_pool_limit_seconds", pool="worker") == 0
+    metrics.observe_runs([failed], NOW, [], (marked,))
     metrics.observe_runs([failed], NOW, [], "forbidden")
     assert value(metrics, "paused_pool_seconds", pool="worker") == 8 * 86400
     metrics.observe_runs([failed], NOW, [], (replace(marked, metadata=ObjectMeta(name="worker")),))

@@ -14,7 +14,7 @@ from runup.rollout.decide.calendar import Calendar
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.metric_samples import GATE_VALUES, closing_gate, missed_openings, outcome_of
 from runup.rollout.decide.policy import active_run, failed_run
-from runup.rollout.decide.pools import Pools, own_pauses
+from runup.rollout.decide.pools import PAUSED_BY, Pools, own_pauses
 from runup.rollout.decide.run_steps import BEFORE_START, FINISHED, TARGET_WITHDRAWN
 
 # Outcomes that an alert or a panel counts; the others appear with the first such run.
@@ -54,13 +54,13 @@ class Metrics:
         )
         self._paused = Gauge(
             "runup_update_paused_pool_seconds",
-            "Seconds for which a run has kept a pool paused; a run that has ended may leave one.",
+            "Seconds for which a run has kept a pool paused; without its run, for which this process has seen it.",
             ["pool"],
             registry=registry,
         )
         self._most_paused = Gauge(
             "runup_update_paused_pool_limit_seconds",
-            "Seconds for which the run wants the pool to be paused at most.",
+            "Seconds for which the run wants the pool to be paused at most; 0 if its run does not exist any more.",
             ["pool"],
             registry=registry,
         )
@@ -77,6 +77,7 @@ class Metrics:
             self._runs.labels(outcome)
         self._since: dict[tuple[str, str], datetime] = {}
         self._unfinished: set[str] = set()
+        self._orphans: dict[str, datetime] = {}
 
     def observe_policy(self, status: UpdatePolicyStatus | None) -> None:
         """Sets the metrics of the policy; `status` is None without one."""
@@ -115,6 +116,17 @@ class Metrics:
         """Sets the metrics of paused pools, also of those that a finished run has left paused."""
         self._paused.clear()
         self._most_paused.clear()
+        # Nothing resumes a pool whose run does not exist any more.
+        uids = {run.metadata.uid for run in runs}
+        orphans = [
+            p.metadata.name
+            for p in pools
+            if p.spec.paused and p.metadata.annotations.get(PAUSED_BY, "") not in uids | {""}
+        ]
+        self._orphans = {name: self._orphans.get(name, now) for name in orphans}
+        for name, since in self._orphans.items():
+            self._paused.labels(name).set((now - since).total_seconds())
+            self._most_paused.labels(name).set(0)
         for run in runs:
             for name, since in own_pauses(run, pools).items():
                 self._paused.labels(name).set((now - since).total_seconds())

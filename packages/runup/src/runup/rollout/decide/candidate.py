@@ -91,6 +91,8 @@ def _named(target: PolicyTarget, cluster: ClusterVersion, now: datetime, offered
         return Choice(reason="Blocked", message=f"spec.target.blockVersions contains {target.version}.")
     if "@sha256:" not in release.image:
         why = offer.why_unknown or f"{target.version} is not offered"
+        if target.max_hops > 1:
+            why += "; the controller looks for a path in the graph of the update service"
         return Choice(reason="NoPath", message=f"No image is known: {why}.", unknown=bool(offer.why_unknown))
     old_enough_at = _old_enough_at(target, release, offered, now)
     if not target.image and old_enough_at > now:
