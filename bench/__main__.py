@@ -56,6 +56,7 @@ PROGRAMS = {
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",
     "random_operations": "real.random_operations",
+    "random_requests": "real.random_requests",
     "suites": "suites.__main__",
     "turns": "turns",
     "unstable": "unstable",

@@ -16,14 +16,20 @@ from kubesandbox.apiserver.served_kinds import Kind
 
 # Names of members on the way to a field; "[]" is each item of a list, "{}" each value of a map.
 _Path = tuple[str, ...]
+# A source of a claim in another namespace is dropped whole: without its namespace it would be another source.
+_OTHER_NAMESPACE = ("dataSourceRef", "namespace")
 
 
 def drop_disabled(kind: Kind, new: JSON, old: JSON | None) -> None:
     """Removes the fields of a built-in kind whose gate is off, except those that `old` has somewhere."""
     for path in _paths(builtin_table.full_name(kind.group, kind.version, kind.kind)):
         if old is None or not any(path[-1] in holder for holder in _holders(old, path[:-1])):
-            for holder in _holders(new, path[:-1]):
-                holder.pop(path[-1], None)
+            whole = path[-2:] == _OTHER_NAMESPACE
+            for holder in _holders(new, path[:-2] if whole else path[:-1]):
+                if not whole:
+                    holder.pop(path[-1], None)
+                elif (holder.get(path[-2]) or {}).get(path[-1]):
+                    del holder[path[-2]]
 
 
 def _holders(value: Any, path: _Path) -> Iterator[JSON]:

@@ -312,7 +312,8 @@ class Struct(Shape):
         result: JSON = {}
         for name, rule, shape in self._rules:
             member = value.get(name)
-            if member is None or not (member or rule.pointer):
+            # An IntOrString that is an empty text is another value than its zero, the number 0.
+            if member is None or not (member or rule.pointer or (member == "" and shape.zero == 0)):
                 if defaults and rule.default is not None:
                     result[name] = rule.default
                 elif rule.written:

@@ -173,7 +173,7 @@ _FIELD_PATHS = (
 _OTHER_FIELDS = frozenset({"metadata.annotations", "metadata.labels", "spec.restartPolicy", "status.phase"})
 _VARIABLE_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PRINTABLE = re.compile(r"[ -<>-~]+")
 
@@ -217,6 +217,9 @@ def _container_faults(container: JSON, path: str, volumes: set[str]) -> common.F
         if limit is not None and parse_quantity(str(requested)) > parse_quantity(str(limit)):
             why = f"must be less than or equal to {resource} limit of {limit}"
             yield field.invalid(f"{path}.resources.requests", str(requested), why)
+    for hook in ("postStart", "preStop"):
+        if (action := (container.get("lifecycle") or {}).get(hook)) is not None:
+            yield from _handler_faults(action, f"{path}.lifecycle.{hook}")
     for probe in _PROBES:
         if container.get(probe) is not None:
             yield from _probe_faults(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")
@@ -273,17 +276,35 @@ def _variable_faults(variable: JSON, path: str) -> common.Faults:
         yield field.invalid(source_path, "", "may not have more than one field specified at a time")
 
 
+def _handler_faults(holder: JSON, path: str) -> common.Faults:
+    """Yields the faults of a probe's or a hook's action; there must be one (validateHandler)."""
+    given = [name for name in _HANDLERS if holder.get(name) is not None]
+    for index, name in enumerate(given):
+        if index:
+            yield field.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
+        else:
+            yield from _action_faults(name, holder[name], f"{path}.{name}")
+    if not given:
+        yield field.required(path, "must specify a handler type")
+
+
+def _action_faults(name: str, action: JSON, path: str) -> common.Faults:
+    """Yields the faults of an action: its command, its port (a number or a port's name), its scheme."""
+    if name == "exec" and not action.get("command"):
+        yield field.required(f"{path}.command")
+    port = action.get("port")
+    if isinstance(port, int):
+        yield from common.port_number(port, f"{path}.port")
+    elif isinstance(port, str):
+        for why in common.port_name(port):
+            yield field.invalid(f"{path}.port", port, why)
+    if name == "httpGet":
+        yield from field.one_of(f"{path}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS"))
+
+
 def _probe_faults(probe: JSON, path: str, *, once: bool) -> common.Faults:
     """Yields the faults of a probe; `once` if it must have a success threshold of 1."""
-    given_handlers = [name for name in _HANDLERS if probe.get(name) is not None]
-    if not given_handlers:
-        yield field.required(path, "must specify a handler type")
-    for extra in given_handlers[1:]:
-        yield field.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
-    for name in ("httpGet", "tcpSocket"):
-        port = (probe.get(name) or {}).get("port")
-        if isinstance(port, int):
-            yield from common.port_number(port, f"{path}.{name}.port")
+    yield from _handler_faults(probe, path)
     yield from common.not_negative(probe, path, *_PROBE_NUMBERS)
     if once and probe.get("successThreshold", 1) != 1:
         yield field.invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from kubekit.lang.cel import CelError, compile_cel
+from kubekit.lang.cel import RESERVED_WORDS, CelError, compile_cel
 from kubekit.lang.cel_types import DYN, CelType, type_faults
 from kubesandbox.apiserver.schema import field_errors as field
 from kubesandbox.apiserver.schema.cel_declarations import POLICY_VARIABLES, type_or_dyn, variables_type
@@ -16,6 +17,8 @@ JSON = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
 _PATHS = "nonResourceURLs"
+_IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = RESERVED_WORDS | {"true", "false", "null", "in"}
 
 
 def role_faults(obj: JSON, _old: JSON | None) -> Faults:
@@ -152,6 +155,11 @@ def policy_faults(obj: JSON, _old: JSON | None) -> Faults:
     variables: dict[str, CelType] = {}
     for index, variable in enumerate(spec.get("variables") or ()):
         known = types | variables_type(variables)
+        name = variable.get("name") or ""
+        if not name.strip():
+            yield field.required(f"spec.variables[{index}].name", "name is not specified")
+        elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+            yield field.invalid(f"spec.variables[{index}].name", name, "must be a valid CEL identifier")
         yield from expression_faults(variable, "expression", f"spec.variables[{index}]", known)
         variables[variable.get("name", "")] = type_or_dyn(variable.get("expression") or "", known)
     types |= variables_type(variables)

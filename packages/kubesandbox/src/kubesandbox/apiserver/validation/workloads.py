@@ -12,7 +12,10 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.lang.gotext import parse_duration
+from kubekit.lang.quantity import parse_quantity
+from kubesandbox.apiserver import kubernetes_version
 from kubesandbox.apiserver.schema import field_errors as field
+from kubesandbox.apiserver.schema import object_meta
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, not_negative, selector_faults
 from kubesandbox.apiserver.validation.jobs import job_spec
 from kubesandbox.apiserver.validation.pods import pod_spec
@@ -202,26 +205,116 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
 # -- HorizontalPodAutoscalers ------------------------------------------------------------------------------------------
 
 _LONGEST_WINDOW_S = 3600
+_NO_GROUP = "apiVersion must specify API group"
+# In the order in which a real server looks for them.
+_METRIC_SOURCES = ("object", "external", "pods", "resource", "containerResource")
+_TWO_SHARES = "may not set both a target raw value and a target utilization"
+_NO_SHARE = "must set either a target raw value or a target utilization"
+_TWO_VALUES = "may not set both a target value for metric and a per-pod target"
+# By source: the amounts of which its target needs one, what is reported without them, and with two, if it may not.
+_AMOUNTS = {
+    "object": (("value", "averageValue"), "must set either a target value or averageValue", ""),
+    "external": (
+        ("value", "averageValue"),
+        "must set either a target value for metric or a per-pod target",
+        _TWO_VALUES,
+    ),
+    "pods": (("averageValue",), "must specify a positive target averageValue", ""),
+    "resource": (("averageValue", "averageUtilization"), _NO_SHARE, _TWO_SHARES),
+    "containerResource": (("averageValue", "averageUtilization"), _NO_SHARE, _TWO_SHARES),
+}
 _METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 
 
-def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
+def _reference_faults(reference: JSON, path: str) -> Faults:
+    """Yields the faults of a reference to another object (ValidateCrossVersionObjectReference)."""
+    for name in ("kind", "name"):
+        value = reference.get(name) or ""
+        if not value:
+            yield field.required(f"{path}.{name}")
+        for why in object_meta.path_segment_faults(value):
+            yield field.invalid(f"{path}.{name}", value, why)
+
+
+def _metric_faults(metric: JSON, path: str) -> Faults:
+    """Yields the faults of a metric: it must have the source of its type, and no other (validateMetricSpec)."""
+    kind = metric.get("type") or ""
+    expected = next((name for name in _METRIC_SOURCES if kind and name.lower() == kind.lower()), "")
+    if not kind:
+        yield field.required(f"{path}.type", "must specify a metric source type")
+    if not expected:
+        yield field.not_supported(f"{path}.type", kind, _METRIC_TYPES)
+    given = [name for name in _METRIC_SOURCES if metric.get(name) is not None]
+    if given:
+        yield from _source_faults(given[0], metric[given[0]], f"{path}.{given[0]}")
+    if expected and expected not in given:
+        yield field.required(f"{path}.{expected}", "must populate information for the given metric source")
+    if not expected:
+        yield field.not_supported(f"{path}.type", kind, _METRIC_TYPES)
+    if len(given) != 1:
+        for name in given:
+            if name != expected:
+                yield field.forbidden(f"{path}.{name}", "must populate the given metric source only")
+
+
+def _source_faults(name: str, source: JSON, path: str) -> Faults:
+    """Yields the faults of a metric's source: what it measures, and the target value."""
+    if name == "object":
+        yield from _reference_faults(source.get("describedObject") or {}, f"{path}.describedObject")
+    if name in ("object", "external", "pods"):
+        metric = (source.get("metric") or {}).get("name") or ""
+        if not metric:
+            yield field.required(f"{path}.metric.name", "must specify a metric name")
+        for why in object_meta.path_segment_faults(metric):
+            yield field.invalid(f"{path}.metric.name", metric, why)
+    elif not source.get("name"):
+        yield field.required(f"{path}.name", "must specify a resource name")
+    if name == "containerResource" and not source.get("container"):
+        yield field.required(f"{path}.container", "must specify a container")
+    target, at = source.get("target") or {}, f"{path}.target"
+    kind = target.get("type") or ""
+    if not kind:
+        yield field.required(f"{at}.type", "must specify a metric target type")
+    if kind not in ("Utilization", "Value", "AverageValue"):
+        yield field.invalid(f"{at}.type", kind, "must be either Utilization, Value, or AverageValue")
+    for key in ("value", "averageValue"):
+        if (amount := target.get(key)) is not None and parse_quantity(str(amount)) <= 0:
+            yield field.invalid(f"{at}.{key}", str(amount), "must be positive")
+    share = target.get("averageUtilization")
+    if share is not None and share < 1:
+        yield field.invalid(f"{at}.averageUtilization", share, "must be greater than 0")
+    yield from _amount_faults(name, target, at)
+
+
+def _amount_faults(name: str, target: JSON, at: str) -> Faults:
+    """Yields a fault if a target lacks the amount that its source needs, or has two."""
+    needed, why, both = _AMOUNTS[name]
+    given = [key for key in needed if target.get(key) is not None]
+    if not given:
+        yield field.required(f"{at}.{needed[-1]}", why)
+    elif both and len(given) == 2:
+        yield field.forbidden(f"{at}.{needed[0]}", both)
+
+
+def autoscaler_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a HorizontalPodAutoscaler: numbers of replicas, its target, and metrics."""
     spec = obj.get("spec") or {}
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if least is not None and least < 1:
-        yield field.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    had_none = ((old or {}).get("spec") or {}).get("minReplicas") == 0
+    lowest = 0 if had_none or kubernetes_version.enabled("HPAScaleToZero") else 1
+    if least is not None and least < lowest:
+        yield field.invalid("spec.minReplicas", least, f"must be greater than or equal to {lowest}")
     if most < 1:
         yield field.invalid("spec.maxReplicas", most, "must be greater than 0")
     if least is not None and most < least:
         yield field.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
-    target = spec.get("scaleTargetRef") or {}
-    for name in ("kind", "name"):
-        value = target.get(name) or ""
-        if not value:
-            yield field.required(f"spec.scaleTargetRef.{name}")
-        elif "/" in value:
-            yield field.invalid(f"spec.scaleTargetRef.{name}", value, "may not contain '/'")
+    target, former = spec.get("scaleTargetRef") or {}, ((old or {}).get("spec") or {}).get("scaleTargetRef") or {}
+    yield from _reference_faults(target, "spec.scaleTargetRef")
+    # An unchanged reference may stay, and the one scalable kind of the core group has no group (strategy.go).
+    version = target.get("apiVersion") or ""
+    unchanged = old is not None and all(target.get(key) == former.get(key) for key in ("apiVersion", "kind"))
+    if not unchanged and not version.rpartition("/")[0] and target.get("kind") != "ReplicationController":
+        yield field.invalid("spec.scaleTargetRef.apiVersion", version, _NO_GROUP)
     for name, direction in (spec.get("behavior") or {}).items():
         window = (direction or {}).get("stabilizationWindowSeconds")
         if window is not None and not 0 <= window <= _LONGEST_WINDOW_S:
@@ -230,12 +323,7 @@ def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
             yield field.invalid(f"spec.behavior.{name}.stabilizationWindowSeconds", window, why)
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
-        kind = metric.get("type") or ""
-        yield from field.one_of(f"spec.metrics[{index}].type", kind, _METRIC_TYPES)
-        share = ((metric.get("resource") or {}).get("target") or {}).get("averageUtilization")
-        if kind == "Resource" and share is not None and share < 1:
-            at = f"spec.metrics[{index}].resource.target.averageUtilization"
-            yield field.invalid(at, share, "must be greater than 0")
+        yield from _metric_faults(metric, f"spec.metrics[{index}]")
     if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
         why = "must specify at least one Object or External metric to support scaling to zero replicas"
         yield field.forbidden("spec.metrics", why)
