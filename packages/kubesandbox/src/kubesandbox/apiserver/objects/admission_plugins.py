@@ -43,11 +43,12 @@ _REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 
 
 def _is_new_node(kind: Kind, obj: JSON, old: JSON | None) -> bool:
+    if kind.resource != "nodes" or old is not None:
+        return False
     # The taint of a node that is ready, as the sandbox's own, goes at once.
     conditions = _status(obj, "conditions")
     ready = {"type": "Ready", "status": "True"}.items()
-    is_ready = isinstance(conditions, list) and any(ready <= each.items() for each in conditions)
-    return kind.resource == "nodes" and old is None and not is_ready
+    return not (isinstance(conditions, list) and any(ready <= each.items() for each in conditions))
 
 
 def _is_approved(kind: Kind, obj: JSON, old: JSON | None) -> bool:
@@ -59,8 +60,10 @@ def _is_signed(kind: Kind, obj: JSON, old: JSON | None) -> bool:
 
 
 def _is_for_clients(kind: Kind, obj: JSON, old: JSON | None) -> bool:
-    signer = (obj.get("spec") or {}).get("signerName")
-    return kind.resource == _REQUESTS and old is None and signer == "kubernetes.io/kube-apiserver-client"
+    # The spec of another kind need not be an object: custom resources are validated later.
+    if kind.resource != _REQUESTS or old is not None:
+        return False
+    return (obj.get("spec") or {}).get("signerName") == "kubernetes.io/kube-apiserver-client"
 
 
 def _status(obj: JSON, key: str) -> object:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import object_meta
-from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden, invalid, one_of, required
+from kubesandbox.apiserver.schema.field_errors import FieldError, forbidden, go_plain, invalid, one_of, required
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -152,12 +152,40 @@ def _name_faults(kind: Kind, name: str) -> str:
 # -- The scale subresource of custom resources -------------------------------------------------------------------------
 
 
+# The types of decoded JSON in Go.
+_GO_TYPES: dict[type, str] = {
+    bool: "bool", int: "int64", float: "float64", str: "string", type(None): "<nil>",
+    list: "[]interface {}", dict: "map[string]interface {}",
+}  # fmt: skip
+
+
+def _accessor_error(obj: JSON, path: str) -> str:
+    """Returns why a number cannot be read at a dotted path (NestedInt64 of apimachinery), or ""."""
+    value: Any = obj
+    parts = path.lstrip(".").split(".")
+    for index, part in enumerate(parts):
+        if value is None:
+            return ""
+        if not isinstance(value, dict):
+            at = ".".join(parts[: index + 1])
+            shown = f"{go_plain(value)} is of the type {_GO_TYPES[type(value)]}"
+            return f".{at} accessor error: {shown}, expected map[string]interface{{}}"
+        if part not in value:
+            return ""
+        value = value[part]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return ""
+    return f"{path} accessor error: {go_plain(value)} is of the type {_GO_TYPES[type(value)]}, expected int64"
+
+
 def scale_faults(kind: Kind, obj: JSON) -> Faults:
     """Yields the faults of the desired and observed replicas, which must be from 0 to 2^31 - 1."""
     for name in ("specReplicasPath", "statusReplicasPath"):
         path = (kind.scale_paths or {}).get(name) or ""
+        if why := _accessor_error(obj, path) if path else "":
+            yield invalid(path, 0, why)
+            continue
         value = value_at(obj, path.lstrip(".")) if path else None
-        # The schema refuses other types.
         if isinstance(value, int) and not isinstance(value, bool) and not 0 <= value < 2**31:
             why = "should be a non-negative integer" if value < 0 else f"should be less than or equal to {2**31 - 1}"
             yield invalid(path, value, why)
