@@ -7,6 +7,7 @@ plugin adds to a new object are in `kubesandbox.apiserver.objects.strategies` an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -90,10 +91,25 @@ def default_of(name: str) -> Default | None:
     return _DEFAULTS.get(".".join(name.split(".")[-3:]))
 
 
+# References of images (github.com/distribution/reference): a host may come first; the rest has small letters.
+_IDENTIFIER = re.compile("[0-9a-f]{64}")
+_COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[\w.-]+(?::[0-9]+)?/|\[[0-9a-fA-F:]+\](?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?::(?P<tag>[\w][\w.-]{0,127}))?(?P<digest>@[\w.+-]+:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+
+
 def pull_policy(image: str) -> str:
-    """Returns a container's default imagePullPolicy: Always for an image without a tag or digest or tagged latest."""
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return "Always" if image and "@" not in image and tag in {"", "latest"} else "IfNotPresent"
+    """Returns a container's default imagePullPolicy: Always for an image without a tag or digest or tagged latest.
+
+    A name that cannot be parsed has no tag (pkg/util/parsers of kubernetes).
+    """
+    match = _IMAGE.fullmatch(image)
+    if match is None or _IDENTIFIER.fullmatch(image):
+        return "IfNotPresent"
+    return "Always" if match["tag"] == "latest" or not (match["tag"] or match["digest"]) else "IfNotPresent"
 
 
 @_defaults("core.v1.Pod")

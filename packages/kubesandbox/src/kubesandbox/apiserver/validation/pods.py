@@ -20,6 +20,12 @@ _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate"
 def whole_spec(spec: JSON) -> common.Faults:
     """Yields the faults of a pod's spec; a template allows more than a pod."""
     yield from pod_spec(spec, "spec")
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            image = container.get("image") or ""
+            if image != image.strip():
+                why = "must not have leading or trailing whitespace"
+                yield field.invalid(f"spec.{kind}[{index}].image", image, why)
     # A projected token needs a ServiceAccount.
     for index, volume in enumerate(spec.get("volumes") or () if not spec.get("serviceAccountName") else ()):
         for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
