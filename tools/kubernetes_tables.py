@@ -54,6 +54,28 @@ OTHER_PATCH = {
     ("controller-manager", "26.15"): "26.13",
     ("kube-scheduler", "31.14"): "31.13",
 }
+# Modules that only declare metrics, with the patches that the proxy has, of one minor version each. A metric of a minor
+# version between is not lost, since a later version has it.
+OF_METRICS = {
+    "endpointslice": ("30.14", "31.13", "32.12", "33.13", "34.4", "35.4", "36.3", "37.2", "38.0-beta.0"),
+    "dynamic-resource-allocation": (
+        *("27.16", "29.14", "30.14", "31.14", "32.13", "33.13", "34.4", "35.4", "36.3", "37.2", "38.0-beta.0"),
+    ),
+    "pod-security-admission": (
+        "27.16",
+        "30.14",
+        "31.14",
+        "32.13",
+        "33.13",
+        "34.4",
+        "35.4",
+        "36.3",
+        "37.2",
+        "38.0-beta.0",
+    ),
+}
+# Names that programs of other projects export as well, so that an alert need not be about Kubernetes' components.
+OF_OTHERS = frozenset({"process_start_time_seconds", "version_info", "scrape_error"})
 COMPONENTS = (
     *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"),
     *("cloud-controller-manager", "kubeadm"),
@@ -158,6 +180,10 @@ def facts_of(version: str) -> Facts:
         for module in MODULES:
             patch = OTHER_PATCH.get((module, version), version)
             folders[f"k8s.io/{module}"] = download(f"k8s.io/{module}@v0.{patch}")
+        for module, patches in OF_METRICS.items():
+            for patch in patches:
+                if patch.partition(".")[0] == version.partition(".")[0]:
+                    folders[f"k8s.io/{module}"] = download(f"k8s.io/{module}@v0.{patch}")
         command = ["go", "run", str(READER), *(f"{module}={folder}" for module, folder in folders.items())]
         done = subprocess.run(command, cwd=READER.parent, capture_output=True, text=True, check=False, timeout=600)
         facts = json.loads(done.stdout) if done.returncode == 0 else {"unreadable": [done.stderr[-500:]]}
@@ -284,6 +310,11 @@ def tables(facts: Mapping[int, Facts], planned: frozenset[int] = frozenset()) ->
     base = {name: _without_klog({*facts[oldest]["flags"][name]}) for name in COMPONENTS if name != "kubeadm"}
     base["admission"] = {*facts[oldest]["admission"]}
     base["controllers"] = {*facts[oldest]["controllers"]}
+    newest = max({*facts} - planned)
+    nodes = {
+        key: differences({minor: set(each["kubeadm"][key]) for minor, each in facts.items()})
+        for key in ("labels", "taints")
+    }
     head = _head(facts, planned)
     components = f"components: [{', '.join((*COMPONENTS, 'etcd'))}]\n"
     taken_over = {minor: names & MIGRATED for minor, names in sorted(gone.items())}
@@ -305,7 +336,33 @@ def tables(facts: Mapping[int, Facts], planned: frozenset[int] = frozenset()) ->
         + f"plugins: [{', '.join(sorted({*VOLUMES.values(), 'scaleIO'} - {'csi'}))}]\n"
         + _section("removed", gone, planned)
         + _section("migrated", taken_over, frozenset()),
+        "removed-metrics": head
+        + _section("removed", _metric_rows(facts), planned)
+        + "".join(f"{line}\n" for line in _wrapped("base: [", {*facts[newest]["metrics"]} - OF_OTHERS)),
+        "kubeadm-nodes": head
+        + _section("removed", {minor: {key: pair[1][minor] for key, pair in nodes.items()} for minor in lost}, planned)
+        + _section("added", {minor: {key: pair[0][minor] for key, pair in nodes.items()} for minor in lost}, planned)
+        + "base:\n"
+        + "".join(f"{line}\n" for key in nodes for line in _wrapped(f"  {key}: [", facts[oldest]["kubeadm"][key])),
     }
+
+
+def _metric_rows(facts: Mapping[int, Facts]) -> dict[int, dict[str, set[str]]]:
+    """Returns by minor version the metrics that it removes, and those that it hides.
+
+    A component hides a metric that an earlier minor version deprecates (k8s.io/component-base, metrics/registry.go,
+    shouldHide).
+    """
+    names = {minor: {*each["metrics"]} - OF_OTHERS for minor, each in facts.items()}
+    _, lost = differences(names)
+    hidden = {
+        minor: {
+            name for name in names[minor] if (at := facts[minor]["metrics"][name]) and int(at.split(".")[1]) < minor
+        }
+        for minor in facts
+    }
+    added, _ = differences(hidden)
+    return {minor: {"removes": lost[minor], "hides": added[minor]} for minor in lost}
 
 
 def _head(facts: Mapping[int, Facts], planned: frozenset[int]) -> str:

@@ -76,6 +76,8 @@ type Facts struct {
 	Volumes        map[string]bool              `json:"volumes"` // folders of plug-ins, and whether they attach
 	Providers      []string                     `json:"providers"`
 	Configurations []string                     `json:"configurations"`
+	Metrics        map[string]string            `json:"metrics"`    // by full name, with the version that deprecates it
+	Kubeadm        map[string][]string          `json:"kubeadm"`    // labels and taints of nodes: by "labels" and "taints"
 	Unreadable     []string                     `json:"unreadable"` // what was expected and not found
 }
 
@@ -100,7 +102,8 @@ func main() {
 		modules: map[string]string{}, set: token.NewFileSet(), sources: map[string]*source{},
 		bodies: map[types.Object]*ast.FuncDecl{}, from: map[types.Object]*source{}, texts: map[types.Object]string{},
 		facts: Facts{Flags: map[string]map[string]string{}, Gates: map[string][]Gate{}, Volumes: map[string]bool{},
-			Admission: []string{}, Providers: []string{}, Unreadable: []string{}},
+			Admission: []string{}, Providers: []string{}, Metrics: map[string]string{}, Kubeadm: map[string][]string{},
+			Unreadable: []string{}},
 	}
 	for _, argument := range os.Args[1:] {
 		module, folder, _ := strings.Cut(argument, "=")
@@ -127,6 +130,8 @@ func main() {
 		}
 	}
 	r.readImports()
+	r.readMetrics()
+	r.readKubeadm()
 	out := json.NewEncoder(os.Stdout)
 	out.SetIndent("", " ")
 	if err := out.Encode(r.facts); err != nil {
@@ -380,6 +385,9 @@ func (r *reader) text(from *source, expression ast.Expr) string {
 			return one + other
 		}
 	case *ast.CallExpr:
+		if selector, is := literal.Fun.(*ast.SelectorExpr); is && selector.Sel.Name == "BuildFQName" && len(literal.Args) == 3 {
+			return fullName(r.text(from, literal.Args[0]), r.text(from, literal.Args[1]), r.text(from, literal.Args[2]))
+		}
 		// string(Name), or fmt.Sprintf("audit-%s-mode", name)
 		if format, parts, is := strings.Cut(r.first(from, literal), "%s"); is && len(literal.Args) == 2 {
 			if value := r.text(from, literal.Args[1]); value != "" {
@@ -484,6 +492,159 @@ func (r *reader) gate(from *source, literal *ast.CompositeLit) Gate {
 		}
 	}
 	return found
+}
+
+var metricOptions = regexp.MustCompile(`^(\w+\.)?(Counter|Gauge|Histogram|Summary|TimingHistogram|Kube)?Opts$`)
+
+// readMetrics finds the metrics that the packages of the components declare by options or by a description. A name that
+// is not constant is left out.
+func (r *reader) readMetrics() {
+	// The commands' main packages import these, and are not read.
+	for _, name := range []string{"clientgo", "clientgo/leaderelection", "restclient", "version", "workqueue", "slis", "feature"} {
+		r.read("k8s.io/component-base/metrics/prometheus/" + name)
+	}
+	for _, name := range names(r.sources) {
+		from := r.sources[name]
+		if from == nil {
+			continue
+		}
+		for _, file := range from.files {
+			ast.Inspect(file, func(node ast.Node) bool {
+				switch node := node.(type) {
+				case *ast.CompositeLit:
+					r.addMetricOptions(from, node)
+				case *ast.CallExpr:
+					if selector, is := node.Fun.(*ast.SelectorExpr); is && selector.Sel.Name == "NewDesc" && len(node.Args) > 3 {
+						deprecated := ""
+						if len(node.Args) > 5 {
+							deprecated = r.text(from, node.Args[5])
+						}
+						r.addMetric(r.text(from, node.Args[0]), deprecated)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if len(r.facts.Metrics) == 0 {
+		r.facts.Unreadable = append(r.facts.Unreadable, "metrics")
+	}
+}
+
+func (r *reader) addMetricOptions(from *source, literal *ast.CompositeLit) {
+	var written strings.Builder
+	if literal.Type == nil {
+		return
+	}
+	_ = printer.Fprint(&written, r.set, literal.Type)
+	if !metricOptions.MatchString(written.String()) {
+		return
+	}
+	texts := map[string]string{}
+	for _, element := range literal.Elts {
+		pair, is := element.(*ast.KeyValueExpr)
+		if !is {
+			return
+		}
+		key, is := pair.Key.(*ast.Ident)
+		if !is {
+			return
+		}
+		texts[key.Name] = r.text(from, pair.Value)
+		empty := from.info.Types[pair.Value].Value != nil
+		if part := key.Name; texts[part] == "" && !empty && (part == "Namespace" || part == "Subsystem" || part == "Name") {
+			return
+		}
+	}
+	r.addMetric(fullName(texts["Namespace"], texts["Subsystem"], texts["Name"]), texts["DeprecatedVersion"])
+}
+
+// fullName joins the parts of a name as prometheus.BuildFQName does.
+func fullName(parts ...string) string {
+	var given []string
+	for _, part := range parts {
+		if part != "" {
+			given = append(given, part)
+		}
+	}
+	if parts[len(parts)-1] == "" {
+		return ""
+	}
+	return strings.Join(given, "_")
+}
+
+// addMetric adds a metric; of several declarations one that is not deprecated counts.
+func (r *reader) addMetric(name, deprecated string) {
+	before, known := r.facts.Metrics[name]
+	if name == "" || known && before == "" {
+		return
+	}
+	r.facts.Metrics[name] = deprecated
+}
+
+// readKubeadm finds the labels that kubeadm gives to nodes of the control plane, and the taints that it gives by default.
+func (r *reader) readKubeadm() {
+	labels := r.literal("k8s.io/kubernetes/cmd/kubeadm/app/phases/markcontrolplane", func(written string) bool { return written == "[]string" })
+	taints := r.literal("k8s.io/kubernetes/cmd/kubeadm/app/util/config", func(written string) bool {
+		return strings.HasPrefix(written, "[]") && strings.HasSuffix(written, ".Taint")
+	})
+	keys := map[string]string{}
+	if constants := r.read("k8s.io/kubernetes/cmd/kubeadm/app/constants"); constants != nil {
+		for _, file := range constants.files {
+			ast.Inspect(file, func(node ast.Node) bool {
+				value, is := node.(*ast.ValueSpec)
+				if !is || len(value.Values) != 1 {
+					return true
+				}
+				if literal, is := value.Values[0].(*ast.CompositeLit); is {
+					for _, element := range literal.Elts {
+						if pair, is := element.(*ast.KeyValueExpr); is {
+							if key, is := pair.Key.(*ast.Ident); is && key.Name == "Key" {
+								keys[value.Names[0].Name] = r.text(constants, pair.Value)
+							}
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	r.facts.Kubeadm["labels"], r.facts.Kubeadm["taints"] = []string{}, []string{}
+	if from := r.read("k8s.io/kubernetes/cmd/kubeadm/app/phases/markcontrolplane"); from != nil {
+		for _, element := range labels {
+			if text := r.text(from, element); text != "" {
+				r.facts.Kubeadm["labels"] = append(r.facts.Kubeadm["labels"], text)
+			}
+		}
+	}
+	for _, element := range taints {
+		if selector, is := element.(*ast.SelectorExpr); is && keys[selector.Sel.Name] != "" {
+			r.facts.Kubeadm["taints"] = append(r.facts.Kubeadm["taints"], keys[selector.Sel.Name])
+		}
+	}
+	if len(r.facts.Kubeadm["labels"]) == 0 || len(r.facts.Kubeadm["taints"]) == 0 {
+		r.facts.Unreadable = append(r.facts.Unreadable, "labels and taints of kubeadm")
+	}
+}
+
+// literal returns the elements of the literals of a package whose type is written so.
+func (r *reader) literal(name string, is func(string) bool) []ast.Expr {
+	var elements []ast.Expr
+	if from := r.read(name); from != nil {
+		for _, file := range from.files {
+			ast.Inspect(file, func(node ast.Node) bool {
+				if literal, of := node.(*ast.CompositeLit); of && literal.Type != nil {
+					var written strings.Builder
+					_ = printer.Fprint(&written, r.set, literal.Type)
+					if is(written.String()) {
+						elements = append(elements, literal.Elts...)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return elements
 }
 
 func isTrue(expression ast.Expr) bool {

@@ -2984,6 +2984,7 @@ ROWS = (
         (("renewTime", "acquireTime"), ("replicas: 0", "replicas: 1")),
         ("UpdateComponentStopped-machine-config-operator",),
     ),
+    Row("RemovedMetric: REPLACE-ME", "RemovedMetric", (('old: "true"', 'old: "false"'),)),
 )
 
 

@@ -1,6 +1,7 @@
 """Contents of manifests in files that the target does not accept, besides their API versions. Pure.
 
-Scale targets in a removed version, schedules with a time zone, volumes of plug-ins that are gone, and the settings that
+Scale targets in a removed version, schedules with a time zone, volumes and StorageClasses of plug-ins that are gone,
+labels and taints that kubeadm does not give to nodes any more, metrics in rules of Prometheus, and the settings that
 kubeadm's files and Cluster API's control planes give to components.
 """
 
@@ -9,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kubekit.api import codec
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.lang.text import count
+from runup.checks.catalogue.control_plane.removed_metric import RULES, Ended, ended_metrics
 from runup.checks.catalogue.control_plane.removed_setting import refusal
 from runup.checks.catalogue.control_plane.shared.given_settings import GATE, Given, fields_in, settings_in
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.storage.removed_volumes import removed_plugins
+from runup.checks.catalogue.shared.workload_reads import TemplateSpec
+from runup.checks.catalogue.storage.removed_volumes import PROVISIONERS, removed_plugins
+from runup.checks.catalogue.workloads.removed_node_label import NEW_LABEL, demands_label, known_taints, tolerates
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Context, Finding
-from runup.checks.decide.removal_tables import removal_of
+from runup.checks.decide.removal_tables import removal_of, table
 from runup.checks.decide.stored_manifests import IN_FILES, Manifest
 from runup.checks.decide.wording import names
 from runup.report.report import Severity
@@ -69,6 +75,10 @@ def content_findings(manifests: Sequence[Manifest], context: Context) -> Iterato
             "Write the zone in spec.timeZone.",
         )
     yield from _volumes(whole, target)
+    yield from _classes(whole, target)
+    if context.cluster is ClusterKind.KUBERNETES:
+        yield from _nodes(whole, target)
+        yield from _metrics(whole, target)
     yield from _settings(whole, target)
 
 
@@ -141,6 +151,94 @@ def _volumes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
             f"{count(len(of_kind), kind)} ({_places(of_kind)}) with a volume of type {names(sorted(plugins))}, which "
             f"1.{target} cannot mount.",
             "Use a volume of a CSI driver; an init container that clones the repository replaces gitRepo.",
+        )
+
+
+def _classes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
+    """Yields the finding about StorageClasses whose provisioner the target does not have."""
+    removed = removed_plugins(target)
+    found = [
+        manifest
+        for manifest in manifests
+        if (manifest.group, manifest.kind) == ("storage.k8s.io", "StorageClass")
+        and PROVISIONERS.get(str(_at(manifest.content, "provisioner"))) in removed
+    ]
+    if found:
+        provisioners = names(sorted({str(_at(manifest.content, "provisioner")) for manifest in found}))
+        yield _finding(
+            "StorageClass-Provisioner",
+            found,
+            f"{count(len(found), 'StorageClass')} ({_places(found)}) of {provisioners}, which 1.{target} does not have: "
+            "claims stay Pending.",
+            "Write a class of a CSI driver; the provisioner of a class cannot be changed.",
+            severity="warning",
+        )
+
+
+def _nodes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
+    """Yields the findings about labels that kubeadm's nodes lack, and about taints that pods do not tolerate."""
+    rows = table("kubeadm-nodes")
+    gone = {key: {name for _, row in rows.until(target) for name in row.get(key, ())} for key in ("labels", "taints")}
+    since = {name: minor for minor, row in rows.until(target) for name in row.get("labels", ())}
+    taints = known_taints(rows) - gone["taints"]
+    demanding: dict[tuple[str, str], list[Manifest]] = {}
+    lacking: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        path = _TEMPLATES.get(manifest.kind) or ("spec.template.spec" if manifest.kind in _WORKLOADS else "")
+        try:
+            spec = codec.convert(TemplateSpec, _at(manifest.content, path) or {}) if path else TemplateSpec()
+        except codec.DecodeError:
+            continue
+        for label in gone["labels"]:
+            if demands_label(spec, label):
+                demanding.setdefault((manifest.kind, label), []).append(manifest)
+        if any(tolerates(spec.tolerations, taint) for taint in gone["taints"]) and not any(
+            tolerates(spec.tolerations, taint) for taint in taints
+        ):
+            lacking.setdefault(manifest.kind, []).append(manifest)
+    for (kind, label), of_kind in demanding.items():
+        yield _finding(
+            f"{kind}-NodeLabel",
+            of_kind,
+            f"{count(len(of_kind), kind)} ({_places(of_kind)}) for nodes with the label {label}, which kubeadm "
+            f"1.{since[label]} and later remove.",
+            f"Write {NEW_LABEL}.",
+            severity="warning",
+        )
+    for kind, of_kind in lacking.items():
+        yield _finding(
+            f"{kind}-Toleration",
+            of_kind,
+            f"{count(len(of_kind), kind)} ({_places(of_kind)}) tolerating {names(sorted(gone['taints']))}, which "
+            f"kubeadm 1.{target} does not give to nodes, and none of {names(sorted(taints))}.",
+            f"Add a toleration of {names(sorted(taints))}.",
+            severity="warning",
+        )
+
+
+def _metrics(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
+    """Yields the finding about rules of Prometheus with metrics that the target does not have or hides."""
+    ended: dict[Ended, None] = {}
+    found: list[Manifest] = []
+    for manifest in manifests:
+        if manifest.kind != RULES.kind or manifest.group != RULES.group:
+            continue
+        try:
+            rules = RULES.keep(codec.convert(RULES.type, manifest.content))
+        except codec.DecodeError:
+            continue
+        expressions = [str(rule.expr) for group in rules.spec.groups for rule in group.rules]
+        if of_rules := [each for text in expressions for each in ended_metrics(text, 0, target)]:
+            ended.update(dict.fromkeys(of_rules))
+            found.append(manifest)
+    if found:
+        yield _finding(
+            "PrometheusRule-Metric",
+            found,
+            f"{count(len(found), 'PrometheusRule')} ({_places(found)}) with metrics that 1.{target} does not have: "
+            f"{names(sorted(map(str, ended)))}.",
+            "Name the metrics that replace them.",
+            severity="warning",
         )
 
 

@@ -1,4 +1,7 @@
-"""Recognises the add-ons of a cluster by the images of its pods: which known add-ons run, and in which version.
+"""Recognises the add-ons of a cluster: which known add-ons run, and in which version.
+
+The images of pods count. Where no pod has an image of an add-on, such as one that was built or renamed in-house, the
+labels `app.kubernetes.io/name` and `helm.sh/chart` of pods count.
 
 The version that runs counts, not the version that a chart or an add-on's own object asks for.
 """
@@ -20,6 +23,9 @@ KUBE_PROXY, ETCD = "/kube-proxy", "/etcd"
 _MIRRORS = ("mirrored-", "hardened-")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
 _VERSION_LABEL = "app.kubernetes.io/version"
+# https://helm.sh/docs/chart_best_practices/labels/
+NAME_LABEL, CHART_LABEL = "app.kubernetes.io/name", "helm.sh/chart"
+_CHART = re.compile(r"(.+?)-v?\d+\.\d.*")
 # The images of the control plane whose versions count. Other cloud-controller-managers have versions of their own.
 CONTROL_PLANE = ("/kube-apiserver", "/kube-controller-manager", "/kube-scheduler", "/hardened-kubernetes")
 CLOUD_CONTROLLERS = (
@@ -53,6 +59,17 @@ def is_addon(image: str) -> bool:
 
 
 @lru_cache(4096)
+def is_labelled(name: str, chart: str) -> bool:
+    """Returns whether a row of the table has a pod with these values of `NAME_LABEL` and `CHART_LABEL`."""
+    return any(_has_labels(row, name, chart) for row in document("addons")["addons"])
+
+
+def _has_labels(row: Mapping[str, Any], name: str, chart: str) -> bool:
+    match = _CHART.fullmatch(chart)
+    return name in row.get("labelled", ()) or (match is not None and match[1] == row.get("chart"))
+
+
+@lru_cache(4096)
 def withdrawal(image: str) -> Mapping[str, str] | None:
     """Returns the row about an image that its registry no longer has, or None."""
     name = image.removeprefix("index.").removeprefix("docker.io/")
@@ -77,7 +94,8 @@ def running_addons(
 ) -> list[Running]:
     """Returns the running add-ons of `rows`, a version each, with its pods; not images from `but_from` (registries).
 
-    If the tag has no version, the pod's label `app.kubernetes.io/version` counts.
+    If the tag has no version, the pod's label `app.kubernetes.io/version` counts. A row without any image is looked for
+    by labels.
     """
     having = [pod for pod in pods if pod.demands.addons]
     # Many pods have few images.
@@ -96,8 +114,30 @@ def running_addons(
                     if not version_number(tag):
                         tag = pod.metadata.labels.get(_VERSION_LABEL, tag)
                     by_tag.setdefault(tag, []).append(pod)
+        if not tags:
+            by_tag = _by_labels(having, row, but_from)
         addons_found += [Running(row, tag, version_number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return addons_found
+
+
+def _by_labels(
+    pods: Iterable[PlacedPod], row: Mapping[str, Any], but_from: tuple[str, ...]
+) -> dict[str, list[PlacedPod]]:
+    """Returns the pods whose labels say that they are of the row's add-on, by version.
+
+    All pods of a chart have its label, so that the image's tag is the version only of a pod with the add-on's name.
+    """
+    by_tag: dict[str, list[PlacedPod]] = {}
+    for pod in pods if "labelled" in row else ():
+        labels = pod.metadata.labels
+        name, image = labels.get(NAME_LABEL, ""), pod.demands.addons[0]
+        if image.startswith(but_from) or not _has_labels(row, name, labels.get(CHART_LABEL, "")):
+            continue
+        tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2] if name in row["labelled"] else ""
+        version = labels.get(_VERSION_LABEL) or tag
+        if version or name in row["labelled"]:
+            by_tag.setdefault(version, []).append(pod)
+    return by_tag
 
 
 @lru_cache(1024)

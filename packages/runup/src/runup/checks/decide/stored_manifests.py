@@ -38,9 +38,12 @@ MINORS_AHEAD = 3
 IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
 IN_HELM = "RemovedAPIInHelmRelease"
 _IN_MINOR = "1.{}"
-# The groups of definitions whose contents are looked at: of Cluster API and of autoscalers.
+# The groups of definitions whose contents are looked at: of Cluster API, of autoscalers and of Prometheus.
 _INSPECTED_GROUPS = frozenset(
-    {"controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "keda.sh", "autoscaling.k8s.io"}
+    {
+        *("controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "keda.sh", "autoscaling.k8s.io"),
+        "monitoring.coreos.com",
+    }
 )
 _RENDER_FIRST = "Render templates first (`helm template`, `kustomize build`)."
 

@@ -2,7 +2,8 @@
 
 Applies when the update crosses Kubernetes 1.35, and a Role or ClusterRole grants `get` of pods/exec, pods/attach or
 pods/portforward by name without `create`, and is bound to somebody to whom no other role that is bound there grants
-`create`. A role for all resources (`*`) is for reading and does not count.
+`create`. A role for all resources (`*`) is for reading and does not count, and neither does any role where every
+kube-apiserver has the gate AuthorizePodWebsocketUpgradeCreatePermission set to false, which 1.38 does not allow.
 
 Why it matters: from 1.35 on, a client that opens a WebSocket (kubectl 1.31 and later, dashboards) gets 403 without
 `create`.
@@ -23,11 +24,13 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kubekit.api.meta_v1 import Object, Wire
+from runup.checks.catalogue.control_plane.shared.given_settings import READS, is_gate_set
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor
 from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, names, risk, slim_metadata, yield_from_all
 
 NAME = "ExecNeedsCreate"
 _FIRST = 35
+_GATE = "AuthorizePodWebsocketUpgradeCreatePermission"
 _SUBRESOURCES = ("exec", "attach", "portforward")
 _GROUP = "rbac.authorization.k8s.io"
 EXAMPLE = """
@@ -119,7 +122,10 @@ BINDINGS = _read("RoleBinding", "rolebindings", namespaced=True)
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings about roles that only grant `get` for these subresources."""
-    if least_source_minor(context) < _FIRST <= (target_minor(context) or 0):
+    target = target_minor(context) or 0
+    if least_source_minor(context) < _FIRST <= target and not is_gate_set(
+        snapshot, "kube-apiserver", _GATE, target, to="false"
+    ):
         yield from yield_from_all(
             partial(_of_bindings, snapshot, CLUSTER_BINDINGS), partial(_of_bindings, snapshot, BINDINGS)
         )
@@ -183,7 +189,7 @@ CHECK = declared(
     run,
     NAME,
     "kube-apiserver",
-    reads=(CLUSTER_BINDINGS, CLUSTER_ROLES, BINDINGS, ROLES),
+    reads=(CLUSTER_BINDINGS, CLUSTER_ROLES, BINDINGS, ROLES, *READS),
     rank=242,
     clusters="both",
 )

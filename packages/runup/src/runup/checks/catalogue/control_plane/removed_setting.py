@@ -36,6 +36,7 @@ from runup.checks.catalogue.control_plane.shared.given_settings import (
     GATE,
     PLUGIN,
     READS,
+    SAME,
     Given,
     Malformed,
     all_given,
@@ -197,7 +198,7 @@ def _refused_name(given: Given, target: int) -> Refused | None:
     if given.setting == GATE:
         for minor, row in table(_LOCKED).until(target):
             for value, locked in row.items():
-                if given.name in locked and given.value not in _SAME[value]:
+                if given.name in locked and given.value not in SAME[value]:
                     return _removal(given, table(_LOCKED), minor, f"locks it to {value}")
     return None
 
@@ -228,10 +229,6 @@ def _refused_value(given: Given, target: int, gates: Mapping[tuple[str, str], st
 def _removal(given: Given, rows: Table, minor: int, effect: str) -> Refused:
     """Returns the settings that a minor version removes or locks; those of an unreleased version may still change."""
     return Refused(f"{_since(given, rows, minor)} {effect}", "critical" if rows.knows(minor) else "warning")
-
-
-# The texts that Go parses as a boolean (strconv.ParseBool); locks ignore other texts.
-_SAME = {"true": ("true", "t", "1", ""), "false": ("false", "f", "0", "")}
 
 
 def _since(given: Given, rows: Table, minor: int) -> str:

@@ -23,7 +23,7 @@ from kubekit.rules.pod_requests import whole_number
 from kubekit.rules.pod_rules import BROKEN_REASONS
 from runup.checks.catalogue.shared.pod_security_levels import violations
 from runup.checks.catalogue.shared.result_cache import cache_groups, cached_grouping
-from runup.checks.decide.addon_images import is_addon, withdrawal
+from runup.checks.decide.addon_images import CHART_LABEL, NAME_LABEL, is_addon, is_labelled, withdrawal
 from runup.checks.writing import Slim, full_name
 
 
@@ -62,6 +62,10 @@ def _slim_pod(pod: ListedPod) -> PlacedPod:
     )
     if spec.resources is not None:
         demands = replace(demands, undeclared=())  # those of the whole pod suffice for a quota
+    # An image of another name may still be of an add-on.
+    labels = metadata.labels
+    if not demands.addons and spec.containers and is_labelled(labels.get(NAME_LABEL, ""), labels.get(CHART_LABEL, "")):
+        demands = replace(demands, addons=(spec.containers[0].image,))
     if claims or plugins:
         demands = replace(demands, claims=tuple(claims), plugins=tuple(plugins))
     ready = False

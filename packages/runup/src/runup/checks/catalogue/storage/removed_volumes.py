@@ -4,7 +4,9 @@ Applies when a PersistentVolume, a volume in the template of a Deployment, State
 volume of another pod is of an in-tree plug-in that is removed in a minor version up to the target's, and that no CSI
 driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo counts from the update to 1.33 on, which
 disables gitRepo by default, and from 1.36 on, which does not allow enabling it. It also applies when a CSI driver
-replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A PersistentVolume without
+replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A feature gate that every
+kubelet has set, and that the target allows, keeps a plug-in (GitRepoVolumeDriver, CSIMigrationvSphere). A StorageClass
+counts if its provisioner is of such a plug-in (`kubernetes.io/rbd`, ...). A PersistentVolume without
 a claim (Available, Released), a workload without replicas and a suspended CronJob or Job do not count. For a target
 that is newer than the table and its planned rows, volumes of other in-tree plug-ins are Unknown.
 
@@ -27,12 +29,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import PlacedPod
+from kubekit.api.scheduling import StorageClass
 from kubekit.lang.text import count
 from kubekit.rules.eviction_rules import ENDED
 from kubekit.rules.owners import controller_of, workload_of
 from runup.api.platform_v1 import CSINode
+from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS, is_gate_set
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor, target_unknown
 from runup.checks.catalogue.shared.pods import PODS, select_pods
 from runup.checks.catalogue.shared.workload_reads import (
@@ -58,6 +63,7 @@ from runup.checks.writing import (
     full_name,
     resource_of,
     risk,
+    slim_metadata,
     unknown,
     yield_from_all,
 )
@@ -74,6 +80,46 @@ _TEMPLATES = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS)
 _GIT_REPO = "gitRepo"
 _GIT_REPO_OFF = (33, 36)
 # The driver that replaces a plug-in, and the minor version that is the first to call it by default.
+_GIT_REPO_GATE = "GitRepoVolumeDriver"
+# The ends of the gates that switch the replacement of a plug-in on (kube_features.go, CSIMigration*).
+_GATES = {
+    "cinder": "OpenStack",
+    "awsElasticBlockStore": "AWS",
+    "azureDisk": "AzureDisk",
+    "gcePersistentDisk": "GCE",
+    "azureFile": "AzureFile",
+    "vsphereVolume": "vSphere",
+    "portworxVolume": "Portworx",
+}
+_PREFIX = "kubernetes.io/"
+# The plug-ins of the provisioners in Kubernetes itself (pkg/volume, ProvisionerName of each plug-in that provisions).
+PROVISIONERS = {
+    f"{_PREFIX}{name}": plugin
+    for name, plugin in {
+        "aws-ebs": "awsElasticBlockStore",
+        "azure-disk": "azureDisk",
+        "azure-file": "azureFile",
+        "cinder": "cinder",
+        "flocker": "flocker",
+        "gce-pd": "gcePersistentDisk",
+        "glusterfs": "glusterfs",
+        "portworx-volume": "portworxVolume",
+        "quobyte": "quobyte",
+        "rbd": "rbd",
+        "scaleio": "scaleIO",
+        "storageos": "storageos",
+        "vsphere-volume": "vsphereVolume",
+    }.items()
+}
+CLASSES = Slim(
+    group="storage.k8s.io",
+    version="v1",
+    kind="StorageClass",
+    plural="storageclasses",
+    namespaced=False,
+    type=StorageClass,
+    keep=lambda of_volumes: StorageClass(metadata=slim_metadata(of_volumes), provisioner=of_volumes.provisioner),
+)
 _DRIVERS = {
     "cinder": ("cinder.csi.openstack.org", 21),
     "awsElasticBlockStore": ("ebs.csi.aws.com", 23),
@@ -90,7 +136,7 @@ _PODS_WITH_PLUGINS = select_pods(
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings of volumes in use, and of templates, with a volume plug-in that the target lacks."""
-    kinds = (VOLUMES, *_TEMPLATES, JOBS, PODS)
+    kinds = (VOLUMES, CLASSES, *_TEMPLATES, JOBS, PODS)
     yield from yield_from_all(*(partial(_findings_of_kind, kind, snapshot, context) for kind in kinds))
 
 
@@ -99,6 +145,11 @@ def _with_plugins(kind: Slim, snapshot: Snapshot) -> Iterator[tuple[Object, froz
     if kind is VOLUMES:
         used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
         yield from ((volume, frozenset(volume.spec.keys())) for volume in used)
+    elif kind is CLASSES:
+        classes = snapshot.listed(CLASSES)
+        yield from (
+            (each, frozenset({PROVISIONERS[each.provisioner]})) for each in classes if each.provisioner in PROVISIONERS
+        )
     elif kind is PODS:
         pods = _PODS_WITH_PLUGINS(snapshot.listed(PODS))
         makers = _makers(snapshot) if pods else frozenset()
@@ -139,7 +190,12 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
     removed = removed_plugins(target or 0) - {_GIT_REPO}
     attachable = removed & {*document("removed-volumes")["attachable"]}
     source = least_source_minor(context)
-    if any(source < minor <= (target or 0) for minor in _GIT_REPO_OFF):
+    has_repository = any(_GIT_REPO in plugins for _, plugins in old)
+    if (
+        has_repository
+        and any(source < minor <= (target or 0) for minor in _GIT_REPO_OFF)
+        and not is_gate_set(snapshot, "kubelet", _GIT_REPO_GATE, target or 0, to="true")
+    ):
         removed.add(_GIT_REPO)
     dropped = [(obj, plugins & removed) for obj, plugins in old if plugins & removed]
     # A volume that the control plane attaches fails with its update, another one with that of the nodes.
@@ -147,6 +203,8 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
         ("attached", kubernetes_path.ATTACHED_BY_CONTROL_PLANE, [pair for pair in dropped if pair[1] & attachable]),
         ("mounted", None, [pair for pair in dropped if not pair[1] & attachable]),
     ):
+        if kind is CLASSES:
+            verb, reason = "used for new volumes", kubernetes_path.ATTACHED_BY_CONTROL_PLANE
         is_git = all(plugins == {_GIT_REPO} for _, plugins in of_step)
         fix = "Copy the data to volumes of a CSI driver first; `kubectl get pv` shows what is left."
         yield from _dropped_finding(
@@ -165,6 +223,13 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
         yield unknown(NAME, why, with_them, fix="See the changelog of the target's Kubernetes.", kind=kind)
     replaced = {plugin for plugin, (_, minor) in _DRIVERS.items() if minor <= (target or 0)}
     of_drivers = [(obj, plugins & replaced) for obj, plugins in old if plugins & replaced]
+    kept = {
+        plugin
+        for plugin in {plugin for _, plugins in of_drivers for plugin in plugins}
+        if is_gate_set(snapshot, "kubelet", f"CSIMigration{_GATES[plugin]}", target or 0, to="false")
+    }
+    replaced -= kept
+    of_drivers = [(obj, plugins & replaced) for obj, plugins in of_drivers if plugins & replaced]
     if of_drivers and (nodes := snapshot.all(CSINode)):
         present = {driver.name for node in nodes for driver in node.spec.drivers}
         absent = {plugin for plugin in replaced if _DRIVERS[plugin][0] not in present}
@@ -173,7 +238,7 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
         yield from _dropped_finding(
             kind,
             without,
-            f"cannot be mounted without the CSI driver {drivers}, which no node has",
+            f"cannot be {'used' if kind is CLASSES else 'mounted'} without the CSI driver {drivers}, which no node has",
             fix="Install the driver; `kubectl get csinodes` shows which drivers a node has.",
         )
 
@@ -196,11 +261,14 @@ def _dropped_finding(
     dropped = sorted(dropped, key=lambda pair: full_name(pair[0]))
     listing = names([f"{full_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
     subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
+    if kind is CLASSES:
+        subject = "StorageClass"
     yield risk(
-        NAME,
+        f"{NAME}-StorageClass" if kind is CLASSES else NAME,
         f"{count(len(dropped), subject)} {why}: {listing}.",
         [obj for obj, _ in dropped],
-        severity="critical",
+        # Volumes that exist are named themselves.
+        severity="warning" if kind is CLASSES else "critical",
         fix=fix,
         kind=kind,
         reason=reason,
@@ -211,7 +279,7 @@ CHECK = declared(
     run,
     NAME,
     "cluster-storage-operator",
-    reads=(VOLUMES, *_TEMPLATES, JOBS, PODS, resource_of(CSINode)),
+    reads=(VOLUMES, CLASSES, *_TEMPLATES, JOBS, PODS, resource_of(CSINode), CONFIG_MAPS, resource_of(Node)),
     rank=630,
     severity="critical",
 )

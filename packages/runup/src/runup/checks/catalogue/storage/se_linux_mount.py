@@ -2,7 +2,8 @@
 
 Applies when the update crosses Kubernetes 1.37, a volume is of a CSI driver whose CSIDriver has `seLinuxMount: true`,
 and pods with different SELinux labels use a claim for it. A pod with `seLinuxChangePolicy: Recursive` counts as one
-without a label, for which the volume is mounted without one. Whether nodes enforce SELinux is not known from objects.
+without a label, for which the volume is mounted without one. Nothing counts where every kubelet has the feature gate
+SELinuxMount set to false and the target allows that. Whether nodes enforce SELinux is not known from objects.
 
 Why it matters: from 1.37 on the kubelet mounts such a volume with the label of its first pod, and does not start a pod
 with another label next to it: it stays in ContainerCreating.
@@ -17,12 +18,26 @@ Source of the rule: Kubernetes, CHANGELOG-1.37, Urgent Upgrade Notes (SELinuxMou
 
 from __future__ import annotations
 
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.rules.eviction_rules import ENDED
+from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS, is_gate_set
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, target_minor
 from runup.checks.catalogue.shared.pods import PODS, select_pods
 from runup.checks.catalogue.storage.shared.volumes import CLAIMS, DRIVER, VOLUMES
-from runup.checks.writing import Context, Findings, Slim, Snapshot, count, declared, full_name, names, names_of, risk
+from runup.checks.writing import (
+    Context,
+    Findings,
+    Slim,
+    Snapshot,
+    count,
+    declared,
+    full_name,
+    names,
+    names_of,
+    resource_of,
+    risk,
+)
 
 NAME = "SELinuxMountConflict"
 _ON_BY_DEFAULT = 37
@@ -89,7 +104,8 @@ _PODS_WITH_CLAIMS = select_pods(
 
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk that names the pods whose labels differ on a volume that is mounted with one."""
-    if not least_source_minor(context) < _ON_BY_DEFAULT <= (target_minor(context) or 0):
+    target = target_minor(context) or 0
+    if not least_source_minor(context) < _ON_BY_DEFAULT <= target:
         return
     drivers = {driver.metadata.name for driver in snapshot.listed(DRIVERS) if driver.spec.se_linux_mount}
     if not drivers:
@@ -108,7 +124,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
                 by_claim.setdefault(key, []).append(pod)
                 labels.setdefault(key, set()).add(pod.demands.se_linux)
     shared = {key: pods for key, pods in by_claim.items() if len(labels[key]) > 1}
-    if shared:
+    if shared and not is_gate_set(snapshot, "kubelet", "SELinuxMount", target, to="false"):
         listing = names(["/".join(key) + f" ({names_of(pods)})" for key, pods in sorted(shared.items())])
         yield risk(
             NAME,
@@ -121,5 +137,10 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
 
 
 CHECK = declared(
-    run, NAME, "cluster-storage-operator", reads=(DRIVERS, VOLUMES, CLAIMS, PODS), rank=656, clusters="both"
+    run,
+    NAME,
+    "cluster-storage-operator",
+    reads=(DRIVERS, VOLUMES, CLAIMS, PODS, CONFIG_MAPS, resource_of(Node)),
+    rank=656,
+    clusters="both",
 )

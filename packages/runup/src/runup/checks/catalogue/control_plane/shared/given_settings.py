@@ -16,6 +16,7 @@ from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.pod_parts import CommandPod
 from kubekit.lang.yaml_errors import YamlError
+from runup.checks.decide.removal_tables import table
 from runup.checks.writing import Resource, Slim, Snapshot, Unreadable, full_name, resource_of, slim_metadata
 from runup.rules.distributions import distribution_of
 
@@ -59,6 +60,9 @@ _NODE_ARGUMENTS = {
     "k3s.io/node-args": "/etc/rancher/k3s/config.yaml",
     "rke2.io/node-args": "/etc/rancher/rke2/config.yaml",
 }
+# The texts that Go parses as a boolean (strconv.ParseBool); locks ignore other texts.
+SAME = {"true": ("true", "t", "1", ""), "false": ("false", "f", "0", "")}
+_CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 _NODE_FLAGS = {f"--{component}-arg": component for component in COMPONENTS} | {
     "--kube-controller-arg": "kube-controller-manager",
     "--kube-cloud-controller-manager-arg": "cloud-controller-manager",
@@ -178,6 +182,37 @@ def settings_of_kubelets(snapshot: Snapshot) -> Iterator[Given]:
         return
     for config_map in config_maps:
         yield from (each for each in _settings_of_config_map(config_map, by_kind=False) if isinstance(each, Given))
+
+
+def is_gate_set(snapshot: Snapshot, component: str, gate: str, target: int, *, to: str) -> bool:
+    """Returns whether every kubelet, or every kube-apiserver, is given the gate with the value `to`.
+
+    A gate that Kubernetes 1.`target` locks or does not have cannot be set. What cannot be read sets no gate.
+    """
+    if any(gate in names for _, row in table("locked-gates").until(target) for names in row.values()) or any(
+        gate in row for _, row in table("removed-gates").until(target)
+    ):
+        return False
+    try:
+        nodes = list(snapshot.all(Node))
+        given = list(settings_of_kubelets(snapshot) if component == "kubelet" else all_given(snapshot))
+        pods = [] if component == "kubelet" else snapshot.listed(STATIC_PODS)
+    except Unreadable:
+        return False
+    # The last of several values counts.
+    values = {
+        (each.kind, full_name(each.holder)): each.value in SAME[to]
+        for each in given
+        if isinstance(each, Given) and (each.setting, each.name, each.component) == (GATE, gate, component)
+    }
+    if any(kind == CONFIG_MAPS for kind, _ in values):
+        return all(values.values())
+    if component != "kubelet":
+        nodes = [node for node in nodes if _CONTROL_PLANE_LABEL in node.metadata.labels]
+        servers = [pod for pod in pods if any(container.name == component for container in pod.spec.containers)]
+        if servers and all(values.get((STATIC_PODS, full_name(pod))) for pod in servers):
+            return True
+    return bool(nodes) and all(values.get((resource_of(Node), full_name(node))) for node in nodes)
 
 
 def _settings_of_config_map(config_map: ConfigMap, *, by_kind: bool) -> Iterator[Given | Malformed]:
