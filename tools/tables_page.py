@@ -15,7 +15,8 @@ PAGE = ROOT / "docs/reference/tables.md"
 BY_PROGRAM = {
     **dict.fromkeys(("removed-apis", "api-lifecycle"), "`tools/removed_apis.py`"),
     **dict.fromkeys(
-        ("removed-gates", "locked-gates", "removed-flags", "removed-volumes"), "`tools/kubernetes_tables.py`"
+        ("removed-gates", "locked-gates", "removed-flags", "removed-volumes", "removed-metrics", "kubeadm-nodes"),
+        "`tools/kubernetes_tables.py`",
     ),
 }
 CONTENT = {
@@ -25,6 +26,8 @@ CONTENT = {
     "locked-gates": "feature gates that are locked, with their values",
     "removed-flags": "flags, admission plug-ins and in-tree cloud providers",
     "removed-volumes": "in-tree volume plug-ins",
+    "removed-metrics": "metrics of components, removed or hidden",
+    "kubeadm-nodes": "labels and taints that kubeadm gives to nodes of the control plane",
     "changed-values": "values of settings that are refused or read in another way",
     "removed-config-apis": "versions of configuration files that are removed",
     "removed-addon-apis": "API versions that add-ons remove",
@@ -48,16 +51,18 @@ ADDONS = """
 ## Add-ons
 
 A version between two versions of the table counts as the older one. A version that is older than all of them is for no
-later Kubernetes than the oldest. A version that is newer than the table is Unknown.
+later Kubernetes than the oldest. A version that is newer than the table is Unknown. The last column names the versions
+whose rows come from a primary source that anybody can read again; the others are as the page in the column *source* had
+them.
 
-| add-on | versions | up to Kubernetes | source | date |
-|---|---|---|---|---|
+| add-on | versions | up to Kubernetes | source | date | from a primary source |
+|---|---|---|---|---|---|
 """
 ENDS = """
 ## Support and node images
 
-| of | covers | source | date |
-|---|---|---|---|
+| of | covers | source | date | from a primary source |
+|---|---|---|---|---|
 """
 
 
@@ -86,7 +91,8 @@ def _tables() -> Iterator[str]:
 def _addons() -> Iterator[str]:
     for row in _load(DATA / "addons.yaml")["addons"]:
         versions, last = _coverage(row)
-        yield f"| {row['name']} | {versions} | {last} | <{row['source']}> | {row['date']} |\n"
+        ends = f"<{row['source']}> | {row['date']} | {row.get('verified', '')} |"
+        yield f"| {row['name']} | {versions} | {last} | {ends}\n"
 
 
 def _coverage(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -108,14 +114,15 @@ def _distributions() -> Iterator[str]:
     for name, support in supports:
         minors = list(support["ends"])
         source = support["source"].split(";")[0]
-        yield f"| support of {name} | {minors[0]} to {minors[-1]} | <{source}> | {support['date']} |\n"
+        covered = f"{minors[0]} to {minors[-1]} | <{source}> | {support['date']} | {support.get('verified', '')}"
+        yield f"| support of {name} | {covered} |\n"
     for row in table["images"]:
         releases = list(row.get("releases", ()))
         covered = f"{releases[0]} to {releases[-1]}" if releases else f"up to Kubernetes 1.{row['last']}"
-        yield f"| images: {row['name']} | {covered} | <{row['source']}> | {row['date']} |\n"
+        yield f"| images: {row['name']} | {covered} | <{row['source']}> | {row['date']} | |\n"
     cgroups = table["cgroups"]
     covered = f"{len(cgroups['systems'])} families of operating systems"
-    yield f"| cgroup versions of operating systems | {covered} | <{cgroups['source']}> | {cgroups['date']} |\n"
+    yield f"| cgroup versions of operating systems | {covered} | <{cgroups['source']}> | {cgroups['date']} | |\n"
 
 
 if __name__ == "__main__":

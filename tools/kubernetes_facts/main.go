@@ -93,7 +93,7 @@ type reader struct {
 	sources map[string]*source
 	bodies  map[types.Object]*ast.FuncDecl
 	from    map[types.Object]*source
-	texts   map[types.Object]string // of parameters, in the call that is followed
+	texts   map[types.Object]string // of variables, and of parameters in the call that is followed
 	facts   Facts
 }
 
@@ -198,9 +198,27 @@ func (r *reader) read(name string) *source {
 				object := found.info.Defs[function.Name]
 				r.bodies[object], r.from[object] = function, found
 			}
+			if general, is := declaration.(*ast.GenDecl); is && general.Tok == token.VAR {
+				r.readVariables(found, general)
+			}
 		}
 	}
 	return found
+}
+
+// readVariables keeps the texts with which variables of a package begin: parts of names of metrics.
+func (r *reader) readVariables(from *source, declaration *ast.GenDecl) {
+	for _, specification := range declaration.Specs {
+		value, is := specification.(*ast.ValueSpec)
+		if !is || len(value.Names) != len(value.Values) {
+			continue
+		}
+		for index, name := range value.Names {
+			if literal, is := value.Values[index].(*ast.BasicLit); is && literal.Kind == token.STRING {
+				r.texts[from.info.Defs[name]] = r.text(from, literal)
+			}
+		}
+	}
 }
 
 func (r *reader) readFlags(component, name string, functions []string) {
@@ -500,9 +518,13 @@ var metricOptions = regexp.MustCompile(`^(\w+\.)?(Counter|Gauge|Histogram|Summar
 // is not constant is left out.
 func (r *reader) readMetrics() {
 	// The commands' main packages import these, and are not read.
-	for _, name := range []string{"clientgo", "clientgo/leaderelection", "restclient", "version", "workqueue", "slis", "feature"} {
-		r.read("k8s.io/component-base/metrics/prometheus/" + name)
-	}
+	root := r.modules["k8s.io/component-base"]
+	_ = filepath.WalkDir(filepath.Join(root, "metrics", "prometheus"), func(at string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			r.read("k8s.io/component-base" + filepath.ToSlash(strings.TrimPrefix(at, root)))
+		}
+		return nil
+	})
 	for _, name := range names(r.sources) {
 		from := r.sources[name]
 		if from == nil {

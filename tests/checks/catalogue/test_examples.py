@@ -26,6 +26,17 @@ PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
 SKEW = "ControlPlaneSkew-kube-{}"
+METRIC, NEW_METRIC = "volume_operation_total_errors", "volume_operation_errors_total"
+OLD_TAINT = (
+    (
+        "status: {nodeInfo",
+        "spec: {taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}\nstatus: {nodeInfo",
+    ),
+    (
+        'nodeSelector: {node-role.kubernetes.io/master: ""}',
+        "tolerations: [{key: node-role.kubernetes.io/master, operator: Exists}]",
+    ),
+)
 MIDDLEWARE = "TraefikGroupRemoved-Middleware"
 FRONT_PROXY = "ControlPlaneAuthorityExpires-requestheader-client-ca-file"
 BEFORE_END = with_fields(context("1.34.1", "1.35.0", "1.35.0"), now=datetime(2025, 10, 20, tzinfo=UTC))
@@ -2985,6 +2996,54 @@ ROWS = (
         ("UpdateComponentStopped-machine-config-operator",),
     ),
     Row("RemovedMetric: REPLACE-ME", "RemovedMetric", (('old: "true"', 'old: "false"'),)),
+    Row("metric: of the version before", "RemovedMetric", ((METRIC, "volume_operation_errors_total"),)),
+    Row("metric: 1.37 runs", "RemovedMetric", (("from: 1.36.3, to: 1.37.0", "from: 1.37.0, to: 1.37.2"),)),
+    Row("metric: not crossed", "RemovedMetric", (("from: 1.36.3, to: 1.37.0", "from: 1.35.3, to: 1.36.0"),)),
+    Row("metric: of another project", "RemovedMetric", ((METRIC, "container_cpu_usage_seconds_total"),)),
+    Row("metric: in a text", "RemovedMetric", ((f"rate({METRIC}[5m])", f"rate(x{{job='{METRIC}'}}[5m])"),)),
+    Row("metric: with its successor", "RemovedMetric", ((f"rate({METRIC}[5m])", f"{NEW_METRIC} or {METRIC}"),)),
+    Row(
+        "metric: with a constant",
+        "RemovedMetric",
+        ((f"rate({METRIC}[5m])", f"{METRIC} or vector(0)"),),
+        ("RemovedMetric",),
+    ),
+    Row(
+        "metric: by its name",
+        "RemovedMetric",
+        ((f"rate({METRIC}[5m])", f"{{__name__='{METRIC}'}}"),),
+        ("RemovedMetric",),
+    ),
+    Row(
+        "metric: by one of its names",
+        "RemovedMetric",
+        ((f"rate({METRIC}[5m])", f"{{__name__=~'{NEW_METRIC}|{METRIC}'}}"),),
+    ),
+    Row(
+        "metric: beyond the table",
+        "RemovedMetric",
+        (("to: 1.37.0", "to: 1.39.0"), (METRIC, NEW_METRIC)),
+        ("RemovedMetricUnknown?",),
+    ),
+    Row(
+        "metric: a removed histogram",
+        "RemovedMetric",
+        ((METRIC, "scheduler_e2e_scheduling_duration_seconds_bucket"), ("1.36.3, to: 1.37.0", "1.23.3, to: 1.24.0")),
+        ("RemovedMetric",),
+    ),
+    Row("taint: tolerates the old one", "RemovedNodeLabel", OLD_TAINT, ("RemovedNodeLabel-Deployment-Toleration",)),
+    Row(
+        "taint: tolerates both",
+        "RemovedNodeLabel",
+        (*OLD_TAINT, ("operator: Exists}]", "operator: Exists}, {key: node-role.kubernetes.io/control-plane}]")),
+    ),
+    Row(
+        "taint: tolerates all",
+        "RemovedNodeLabel",
+        (*OLD_TAINT, ("{key: node-role.kubernetes.io/master, operator", "{operator")),
+    ),
+    Row("taint: no node has it", "RemovedNodeLabel", OLD_TAINT[1:]),
+    Row("taint: 1.24 runs", "RemovedNodeLabel", (*OLD_TAINT, ("from: 1.23.9, to: 1.24.0", "from: 1.24.9, to: 1.25.0"))),
 )
 
 

@@ -19,6 +19,18 @@ JOBS = (
     + VOLUME
     + "}}}\n"
 )
+CLASS = "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: %s}"
+MASTER, CONTROL_PLANE = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
+PLACED = "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: n}, spec: {template: {spec: {%s}}}}"
+REQUIRED = (
+    "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+    "[{matchExpressions: [{key: %s, operator: Exists}]}]}}}"
+)
+TOLERATES = "tolerations: [{key: %s, operator: Exists, effect: NoSchedule}]"
+RULES = (
+    "{apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, metadata: {name: n}, "
+    "spec: {groups: [{name: g, rules: [{alert: A, expr: 'rate(%s[5m]) > 0'}]}]}}"
+)
 CONFIG = "apiVersion: %s\nkind: %s\n"
 GATES = "apiServer: {extraArgs: %s}"
 OLD, OTHER = "{feature-gates: ComponentSLIs=true}", "[{name: v, value: '2'}]"
@@ -63,6 +75,28 @@ SCHEDULER, KUBEADM, AUDIT = "kubescheduler.config.k8s.io", "kubeadm.k8s.io", "au
         pytest.param(JOBS % "gitRepo", "1.32", "", id="a repository, before it is off"),
         pytest.param(STORED % "rbd", "1.31", "PersistentVolume-Volume", id="a volume of a plug-in that is gone"),
         pytest.param(STORED % "rbd", "1.30", "", id="a volume of a plug-in, before it is gone"),
+        pytest.param(CLASS % "kubernetes.io/rbd", "1.31", "StorageClass-Provisioner", id="a class"),
+        pytest.param(CLASS % "kubernetes.io/rbd", "1.30", "", id="a class, before its plug-in is gone"),
+        pytest.param(CLASS % "rbd.csi.ceph.com", "1.31", "", id="a class of a driver"),
+        pytest.param(PLACED % f"nodeSelector: {{{MASTER}: ''}}", "1.24", "DaemonSet-NodeLabel", id="a label"),
+        pytest.param(PLACED % f"nodeSelector: {{{MASTER}: ''}}", "1.23", "", id="a label, before it is gone"),
+        pytest.param(PLACED % f"nodeSelector: {{{CONTROL_PLANE}: ''}}", "1.36", "", id="the label that stays"),
+        pytest.param(PLACED % REQUIRED % MASTER, "1.36", "DaemonSet-NodeLabel", id="a label by affinity"),
+        pytest.param(
+            PLACED % REQUIRED.replace("Exists", "DoesNotExist") % MASTER, "1.36", "", id="nodes without a label"
+        ),
+        pytest.param(PLACED % TOLERATES % MASTER, "1.36", "DaemonSet-Toleration", id="a toleration"),
+        pytest.param(PLACED % TOLERATES % MASTER, "1.24", "", id="a toleration, before the taint is gone"),
+        pytest.param(PLACED % "tolerations: [{operator: Exists}]", "1.36", "", id="a toleration of all"),
+        pytest.param(
+            PLACED % f"tolerations: [{{key: {MASTER}, operator: Exists}}, {{key: {CONTROL_PLANE}, operator: Exists}}]",
+            "1.36",
+            "",
+            id="tolerations of both",
+        ),
+        pytest.param(RULES % "volume_operation_total_errors", "1.37", "PrometheusRule-Metric", id="a metric"),
+        pytest.param(RULES % "volume_operation_total_errors", "1.36", "", id="a metric, before it is hidden"),
+        pytest.param(RULES % "up", "1.37", "", id="a metric of another project"),
         pytest.param(STORED % "nfs", "1.36", "", id="a volume of a plug-in that stays"),
         pytest.param(JOBS % "emptyDir", "1.36", "", id="another volume"),
         pytest.param(

@@ -146,3 +146,78 @@ def test_a_plugin_that_a_driver_replaces(
     source = f"1.{int(target.split('.')[1]) - 1}.1"
     shown = findings(NAME, volume(plugin), *nodes, to=update(source, target))
     assert [name for name, *_ in shown] == [NAME] * is_told
+
+
+def kubelet_config(gate: str) -> JSON:
+    """kubeadm's ConfigMap with one gate of all kubelets."""
+    config = f"featureGates: {{{gate}}}"
+    meta = {"name": "kubelet-config", "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"kubelet": config}}
+
+
+def k3s_node(name: str, arguments: str) -> JSON:
+    """A node of k3s with the arguments of its service."""
+    meta = {"name": name, "annotations": {"k3s.io/node-args": arguments}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+
+
+ON = '["agent","--kubelet-arg","feature-gates=GitRepoVolumeDriver=true"]'
+
+
+@pytest.mark.parametrize(
+    ("setters", "source", "target", "is_told"),
+    [
+        pytest.param([kubelet_config("GitRepoVolumeDriver: true")], "1.32.1", "1.33.0", False, id="on, 1.33"),
+        pytest.param([kubelet_config("GitRepoVolumeDriver: true")], "1.32.1", "1.35.0", False, id="on, 1.35"),
+        pytest.param([kubelet_config("GitRepoVolumeDriver: true")], "1.35.1", "1.36.0", True, id="on, locked by 1.36"),
+        pytest.param([kubelet_config("GitRepoVolumeDriver: false")], "1.32.1", "1.33.0", True, id="off"),
+        pytest.param([kubelet_config("AllBeta: true")], "1.32.1", "1.33.0", True, id="another gate"),
+        pytest.param([k3s_node("a", ON), k3s_node("b", ON)], "1.32.1", "1.33.0", False, id="on each node"),
+        pytest.param([k3s_node("a", ON), k3s_node("b", "[]")], "1.32.1", "1.33.0", True, id="on one node"),
+    ],
+)
+def test_heeds_the_gate_that_keeps_repositories(setters: list[JSON], source: str, target: str, is_told: bool) -> None:
+    """pkg/volume/git_repo: the kubelet mounts such a volume while its gate GitRepoVolumeDriver is on."""
+    shown = findings(NAME, workload("Deployment", "gitRepo"), *setters, to=update(source, target))
+    assert [name for name, *_ in shown] == [NAME] * is_told
+
+
+@pytest.mark.parametrize(
+    ("gate", "source", "target", "is_told"),
+    [
+        pytest.param("CSIMigrationvSphere: false", "1.24.9", "1.25.0", False, id="off while it may be"),
+        pytest.param("CSIMigrationvSphere: false", "1.26.9", "1.27.0", True, id="off once it is locked"),
+        pytest.param("CSIMigrationAWS: false", "1.24.9", "1.25.0", True, id="of another plug-in"),
+    ],
+)
+def test_heeds_the_gate_that_keeps_a_plugin(gate: str, source: str, target: str, is_told: bool) -> None:
+    """CSIMigrationvSphere of v1.25.16 is not locked; that of v1.27.16 is (pkg/features/kube_features.go)."""
+    objects = (volume("vsphereVolume"), csi_node("other"), kubelet_config(gate))
+    shown = findings(NAME, *objects, to=update(source, target))
+    assert [name for name, *_ in shown] == [NAME] * is_told
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "target", "is_told"),
+    [
+        pytest.param("kubernetes.io/rbd", "1.31.0", True, id="of a removed plug-in"),
+        pytest.param("kubernetes.io/rbd", "1.30.0", False, id="before the plug-in is removed"),
+        pytest.param("kubernetes.io/glusterfs", "1.26.0", True, id="of glusterfs"),
+        pytest.param("kubernetes.io/aws-ebs", "1.30.0", True, id="without the driver that takes over"),
+        pytest.param("ebs.csi.aws.com", "1.30.0", False, id="of a driver"),
+        pytest.param("kubernetes.io/no-provisioner", "1.31.0", False, id="of nobody"),
+        pytest.param("ceph.com/rbd", "1.31.0", False, id="of a program of another name"),
+    ],
+)
+def test_a_class_whose_provisioner_goes(provisioner: str, target: str, is_told: bool) -> None:
+    """ProvisionerName of the plug-ins in pkg/volume of v1.22.17; claims of such a class stay Pending."""
+    meta = {"name": "fast"}
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": meta,
+        "provisioner": provisioner,
+    }
+    source = f"1.{int(target.split('.')[1]) - 1}.1"
+    shown = findings(NAME, storage_class, csi_node("other"), to=update(source, target))
+    assert [(name, severity) for name, severity, *_ in shown] == [(f"{NAME}-StorageClass", "warning")] * is_told

@@ -109,7 +109,7 @@ ADDONS = {
     "KEDA": (("ghcr.io/kedacore/keda:2.18.1",), "1.35", ["AddonIncompatible-KEDA info"]),
     "KEDA in its range": (("ghcr.io/kedacore/keda:2.20.0",), "1.35", []),
     "Gatekeeper, beyond what is known": (
-        ("openpolicyagent/gatekeeper:v3.18.2",),
+        ("openpolicyagent/gatekeeper:v3.23.1",),
         "1.35",
         ["AddonIncompatibleUnknown warning"],
     ),
@@ -229,6 +229,48 @@ def test_the_label_has_the_version_of_an_image_by_digest() -> None:
     by_digest = with_fields(labelled, demands=PodDemands(addons=(f"{CERT_MANAGER}@sha256:1234",)))
     (finding,) = outcome("AddonIncompatible", "1.35", by_digest).findings
     assert "cert-manager v1.18.2 is for Kubernetes 1.29 to 1.33" in finding.message
+
+
+NAME_LABEL, CHART_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "helm.sh/chart", "app.kubernetes.io/version"
+
+
+@pytest.mark.parametrize(
+    ("image", "labels", "is_told"),
+    [
+        pytest.param("mirror.example/pki/controller:v1.18.2", {NAME_LABEL: "cert-manager"}, True, id="a name"),
+        pytest.param(
+            "mirror.example/pki/controller:2026-01-build7",
+            {NAME_LABEL: "cert-manager", VERSION_LABEL: "v1.18.2"},
+            True,
+            id="a name, with the version in a label",
+        ),
+        pytest.param(
+            "mirror.example/pki/hook:7",
+            {NAME_LABEL: "webhook", CHART_LABEL: "cert-manager-v1.18.2", VERSION_LABEL: "v1.18.2"},
+            True,
+            id="a chart",
+        ),
+        pytest.param(
+            "mirror.example/redis:1.2.0",
+            {NAME_LABEL: "redis", CHART_LABEL: "cert-manager-v1.18.2"},
+            False,
+            id="a chart without the add-on's version",
+        ),
+        pytest.param(
+            "mirror.example/x:v1.18.2",
+            {NAME_LABEL: "cert-manager-viewer", CHART_LABEL: "cert-manager-viewer-1.18.2", VERSION_LABEL: "v1.18.2"},
+            False,
+            id="another program",
+        ),
+        pytest.param("mcr.microsoft.com/pki:v1.18.2", {NAME_LABEL: "cert-manager"}, False, id="of a service"),
+        pytest.param("mirror.example/pki:v1.20.0", {NAME_LABEL: "cert-manager"}, False, id="a version that fits"),
+    ],
+)
+def test_an_addon_of_another_image_is_found_by_its_labels(image: str, labels: dict[str, str], is_told: bool) -> None:
+    """Labels that Helm and the projects' own manifests write."""
+    labelled = pod("it-1", "system", labels=labels, spec={"containers": [{"name": "main", "image": image}]})
+    shown = [each.name for each in outcome("AddonIncompatible", "1.35", labelled).findings]
+    assert shown == ["AddonIncompatible-cert-manager"] * is_told
 
 
 def test_the_pods_of_a_version() -> None:

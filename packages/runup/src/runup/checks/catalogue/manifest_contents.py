@@ -13,7 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.lang.text import count
-from runup.checks.catalogue.control_plane.removed_metric import RULES, Ended, ended_metrics
+from runup.checks.catalogue.control_plane.removed_metric import RULES, Ended, RulesSpec, ended_metrics
 from runup.checks.catalogue.control_plane.removed_setting import refusal
 from runup.checks.catalogue.control_plane.shared.given_settings import GATE, Given, fields_in, settings_in
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
@@ -168,7 +168,7 @@ def _classes(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
         yield _finding(
             "StorageClass-Provisioner",
             found,
-            f"{count(len(found), 'StorageClass')} ({_places(found)}) of {provisioners}, which 1.{target} does not have: "
+            f"{count(len(found), 'StorageClass')} ({_places(found)}) of {provisioners}, which 1.{target} lacks: "
             "claims stay Pending.",
             "Write a class of a CSI driver; the provisioner of a class cannot be changed.",
             severity="warning",
@@ -224,10 +224,11 @@ def _metrics(manifests: Sequence[Manifest], target: int) -> Iterator[Finding]:
         if manifest.kind != RULES.kind or manifest.group != RULES.group:
             continue
         try:
-            rules = RULES.keep(codec.convert(RULES.type, manifest.content))
+            spec = codec.convert(RulesSpec, _at(manifest.content, "spec") or {})
         except codec.DecodeError:
+            # The operator of Prometheus refuses such rules.
             continue
-        expressions = [str(rule.expr) for group in rules.spec.groups for rule in group.rules]
+        expressions = [str(rule.expr) for rule in spec.rules]
         if of_rules := [each for text in expressions for each in ended_metrics(text, 0, target)]:
             ended.update(dict.fromkeys(of_rules))
             found.append(manifest)

@@ -47,7 +47,7 @@ from runup.checks.writing import (
 
 NAME = "RemovedMetric"
 EXAMPLE = """
-update: {from: 1.35.4, to: 1.36.0}
+update: {from: 1.36.3, to: 1.37.0}
 ---
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -85,6 +85,11 @@ class RulesSpec(Wire, frozen=True):
 
     groups: tuple[RuleGroup, ...] = ()
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of all groups."""
+        return tuple(rule for group in self.groups for rule in group.rules)
+
 
 class PrometheusRule(Object, frozen=True, kw_only=True):
     """Rules of Prometheus, as its operator takes them."""
@@ -94,7 +99,7 @@ class PrometheusRule(Object, frozen=True, kw_only=True):
 
 def _slim_rules(rules: PrometheusRule) -> PrometheusRule:
     """Returns the rules whose expressions name a metric of the table."""
-    kept = tuple(rule for group in rules.spec.groups for rule in group.rules if metrics_in(str(rule.expr)))
+    kept = tuple(rule for rule in rules.spec.rules if metrics_in(str(rule.expr)))
     return PrometheusRule(metadata=slim_metadata(rules), spec=RulesSpec((RuleGroup(kept),) if kept else ()))
 
 
@@ -123,7 +128,7 @@ class Ended(msgspec.Struct, frozen=True, order=True):
 def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields one risk of the rules with metrics that the target lacks, and one Unknown of those beyond the table."""
     rules = sorted(snapshot.listed_or_none(RULES), key=full_name)
-    used = [(each, rule) for each in rules for group in each.spec.groups for rule in group.rules]
+    used = [(each, rule) for each in rules for rule in each.spec.rules]
     target = target_minor(context)
     if target is None:
         if used:
