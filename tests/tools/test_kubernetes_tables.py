@@ -80,6 +80,14 @@ var gates = map[featuregate.Feature]featuregate.VersionedSpecs{
 		{Version: version.MustParse("1.34"), Default: true, PreRelease: featuregate.GA, LockToDefault: true},
 	},
 }
+var subsystem = "apiserver"
+var total = metrics.NewCounter(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "it_total", DeprecatedVersion: "1.35.0", StabilityLevel: metrics.ALPHA,
+})
+var size = metrics.NewDesc(metrics.BuildFQName("", "kubelet", "size"), "", nil, nil, metrics.ALPHA, "")
+
+func NewMetric(name string) { metrics.NewGauge(&metrics.GaugeOpts{Subsystem: subsystem, Name: name}) }
+
 var old = map[featuregate.Feature]featuregate.FeatureSpec{"Old": {Default: true, PreRelease: featuregate.GA}}
 """
 
@@ -108,6 +116,7 @@ def test_facts_of_sources(tmp_path: Path) -> None:
     assert facts["gates"]["Old"] == [{"since": 0, "stage": "GA", "default": True, "locked": False}]
     assert "kube-apiserver" in facts["unreadable"]
     assert facts["configurations"] == []
+    assert facts["metrics"] == {"apiserver_it_total": "1.35.0", "kubelet_size": ""}
 
 
 def gate(since: int = 0, *, default: bool = True, lock: bool = False) -> dict[str, Any]:
@@ -144,6 +153,8 @@ def facts_with(*flags: str, plugins: tuple[str, ...] = ()) -> dict[str, Any]:
         "controllers": [],
         "providers": [],
         "volumes": {"rbd": True},
+        "metrics": {},
+        "kubeadm": {"labels": ["old"], "taints": ["old"]},
     }
 
 
@@ -155,6 +166,23 @@ def test_tables_of_facts() -> None:
     assert "    admission: [Old]\n" in found
     assert "first: 36\nlast: 36\n" in found
     assert 'planned:\n  "1.37":\n    kube-apiserver: [a]\n' in found
+
+
+def test_a_metric_is_hidden_after_the_version_that_deprecates_it() -> None:
+    """component-base, metrics/registry.go, shouldHide; one that is lost later is removed then."""
+    metrics = {"a": "1.35.0", "b": "", "version_info": ""}
+    facts = {minor: facts_with() | {"metrics": metrics} for minor in (35, 36)}
+    facts[37] = facts_with() | {"metrics": {"b": "", "c": ""}}
+    found = tables(facts)["removed-metrics"]
+    assert '  "1.36":\n    hides: [a]\n  "1.37":\n    removes: [a]\nbase: [b, c]\n' in found
+
+
+def test_labels_and_taints_of_nodes() -> None:
+    """Labels that a version stops to give, and labels and taints that it is the first to give."""
+    facts = {35: facts_with(), 36: facts_with() | {"kubeadm": {"labels": ["new"], "taints": ["old", "new"]}}}
+    found = tables(facts)["kubeadm-nodes"]
+    assert 'removed:\n  "1.36":\n    labels: [old]\n' in found
+    assert 'added:\n  "1.36":\n    labels: [new]\n    taints: [new]\n' in found
 
 
 @pytest.mark.slow

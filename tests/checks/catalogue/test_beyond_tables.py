@@ -20,7 +20,7 @@ from runup.checks.decide.stored_manifests import Manifest, Manifests, file_check
 JSON = dict[str, Any]
 BY_NAME = {check.name: check for check in CHECKS}
 # What lists only what is known to be bad or harmless: whatever else there is cannot be an entry that is missing.
-LISTS = frozenset({"removed-addon-apis", "withdrawn-images", "read-only-clients"})
+LISTS = frozenset({"kubeadm-nodes", "removed-addon-apis", "withdrawn-images", "read-only-clients"})
 BEYOND = 99
 ARGUMENTS = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
 
@@ -63,6 +63,14 @@ def webhook(version: str) -> tuple[JSON, ...]:
     return ({**configuration, "metadata": {"name": "it"}, "webhooks": [hook]}, node_json())
 
 
+def rules(metric: str) -> tuple[JSON, ...]:
+    """A PrometheusRule with an alert on a metric."""
+    groups = [{"name": "it", "rules": [{"alert": "It", "expr": f"rate({metric}[5m]) > 1"}]}]
+    metadata = {"name": "it", "namespace": "monitoring"}
+    api = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}
+    return ({**api, "metadata": metadata, "spec": {"groups": groups}},)
+
+
 # By table: the check, its objects, and the target's minor version.
 CASES: dict[str, list[tuple[str, tuple[JSON, ...], int]]] = {
     "removed-apis": [
@@ -86,6 +94,7 @@ CASES: dict[str, list[tuple[str, tuple[JSON, ...], int]]] = {
         )
     ],
     "removed-volumes": [("RemovedVolumePlugin", volume("nfs"), BEYOND)],
+    "removed-metrics": [("RemovedMetric", rules("apiserver_request_total"), BEYOND)],
     "minimums": [
         ("ContainerRuntimeTooOld", on(containerRuntimeVersion="containerd://2.3.1"), BEYOND),
         ("ContainerRuntimeTooOld", on(containerRuntimeVersion="containerd://Unknown"), 36),

@@ -55,6 +55,7 @@ def is_unknown_without(outcome: CheckOutcome, resource: Resource) -> bool:
     )
 
 
+_GATE_ALONE = "a feature gate that is set there can only lift the finding"
 # Of what a check reads: what it can do without on the cluster of its example, and why.
 OPTIONAL: dict[tuple[str, str], str] = {
     ("EtcdMembersUnhealthy", "clusteroperators"): "asked only where the kind Etcd cannot be had",
@@ -76,6 +77,13 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("QuotaFull", "limitranges"): "asked only about a quota of amounts that a pod does not declare",
     ("RemovedVolumePlugin", "csinodes"): "asked only about a plug-in that a CSI driver replaces",
     ("NodeImageTooOld", "configmaps"): "a ConfigMap can only say that kubelets take cgroup v1",
+    ("ExecNeedsCreate", "pods"): _GATE_ALONE,
+    ("ExecNeedsCreate", "configmaps"): _GATE_ALONE,
+    ("ExecNeedsCreate", "nodes"): _GATE_ALONE,
+    ("RemovedVolumePlugin", "configmaps"): _GATE_ALONE,
+    ("RemovedVolumePlugin", "nodes"): _GATE_ALONE,
+    ("SELinuxMountConflict", "configmaps"): _GATE_ALONE,
+    ("SELinuxMountConflict", "nodes"): _GATE_ALONE,
     ("VolumeOnNoNode", "nodes"): "asked only about a volume with a nodeAffinity",
     ("PodReferencesMissing", "network-attachment-definitions"): "asked only of templates that name one",
     ("PodReferencesMissing", "runtimeclasses"): "asked only of templates that name one",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runup.api.preflight_reads_v1 import Right
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import rights
-from runup.checks.decide.cluster_kinds import ClusterKind, clusters_of
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, reads_for_cluster
 
 
 def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
@@ -14,7 +14,12 @@ def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
     An image without the file of reads gets the same rights.
     """
     wanted = kinds or (ClusterKind.OPENSHIFT,)
-    return rights.rights_of_checks(check for check in CHECKS if clusters_of(check) & {*wanted})
+    return rights.rights_of_reads(
+        resource
+        for kind in wanted
+        for check in checks_for_cluster(CHECKS, kind)
+        for resource in (reads_for_cluster(check.reads, kind) if kind is ClusterKind.OPENSHIFT else check.reads)
+    )
 
 
 def rights_without_clusterversion() -> tuple[Right, ...]:

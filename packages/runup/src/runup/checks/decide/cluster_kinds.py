@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Protocol, TypeVar
 
 from kubekit.api.scheme import Resource
+from runup.checks.decide.reads import namespace_of
 
 
 class ClusterKind(Enum):
@@ -67,4 +68,7 @@ def checks_for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
 def reads_for_cluster(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Resource, ...]:
     """Returns the kinds to be read in a cluster of this kind, each once."""
     all_reads = dict.fromkeys(reads)
-    return tuple(resource for resource in all_reads if kind is ClusterKind.OPENSHIFT or not is_openshifts(resource))
+    if kind is ClusterKind.OPENSHIFT:
+        # ConfigMaps and static pods of kube-system are kubeadm's.
+        return tuple(resource for resource in all_reads if namespace_of(resource) != "kube-system")
+    return tuple(resource for resource in all_reads if not is_openshifts(resource))

@@ -16,7 +16,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.api.scheme import resource_of
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.cluster_settings_v1 import FeatureGate
 from runup.api.config_v1 import ClusterVersion
 from runup.api.preflight_reads_v1 import FILE, Right
@@ -72,9 +72,12 @@ class _Reads(Wire, frozen=True):
 
 def rights_of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
     """Returns the rights that `checks` need, and those that every preflight needs."""
-    return _sorted(
-        Right(resource.group, resource.plural, namespace_of(resource)) for check in checks for resource in check.reads
-    )
+    return rights_of_reads(resource for check in checks for resource in check.reads)
+
+
+def rights_of_reads(reads: Iterable[Resource]) -> tuple[Right, ...]:
+    """Returns the rights to list the kinds, and those that every preflight needs."""
+    return _sorted(Right(resource.group, resource.plural, namespace_of(resource)) for resource in reads)
 
 
 def to_file(*rights: Iterable[Right]) -> bytes:
