@@ -183,6 +183,34 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
         ),
         pytest.param("controllerManager: {extraArgs: {cloud-provider: external}}", "1.31.0", "", id="an external one"),
         pytest.param(
+            "apiServer: {extraArgs: {cloud-provider: vsphere}}",
+            "1.29.0",
+            "Kubernetes 1.29 does not start with a built-in cloud provider by default",
+            id="a cloud provider of kube-apiserver",
+        ),
+        pytest.param(
+            "apiServer: {extraArgs: {cloud-provider: vsphere, feature-gates: DisableCloudProviders=false}}",
+            "1.30.0",
+            "",
+            id="a cloud provider of kube-apiserver that a gate keeps",
+        ),
+        pytest.param(
+            "apiServer: {extraArgs: {cloud-provider: vsphere, feature-gates: DisableCloudProviders=false}}",
+            "1.31.0",
+            "Kubernetes 1.31 does not start with a built-in cloud provider",
+            id="a cloud provider of kube-apiserver that no gate keeps",
+        ),
+        pytest.param(
+            "apiServer: {extraArgs: {cloud-provider: aws}}",
+            "1.29.0",
+            "Kubernetes 1.29 does not know this cloud provider",
+            id="a cloud provider that kube-apiserver does not know",
+        ),
+        pytest.param(
+            "apiServer: {extraArgs: {cloud-provider: aws}}", "1.28.0", "", id="a provider that nobody verifies"
+        ),
+        pytest.param("apiServer: {extraArgs: {cloud-provider: external}}", "1.32.0", "", id="kube-apiserver, external"),
+        pytest.param(
             V1BETA4 % ("feature-gates", "AllAlpha=true"),
             "1.36.0",
             "enables its new alpha features with it",
