@@ -195,10 +195,10 @@ V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
             id="a cloud provider of kube-apiserver that a gate keeps",
         ),
         pytest.param(
-            "apiServer: {extraArgs: {cloud-provider: vsphere, feature-gates: DisableCloudProviders=false}}",
+            "apiServer: {extraArgs: {cloud-provider: vsphere}}",
             "1.31.0",
             "Kubernetes 1.31 does not start with a built-in cloud provider",
-            id="a cloud provider of kube-apiserver that no gate keeps",
+            id="a cloud provider of kube-apiserver, 1.31",
         ),
         pytest.param(
             "apiServer: {extraArgs: {cloud-provider: aws}}",
