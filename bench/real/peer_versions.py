@@ -1,21 +1,23 @@
-"""What Pluto and runup find of removed API versions in the same files and dumps, as a part of `python -m bench peers`.
+"""What Pluto, kubepug and runup find of removed API versions in the same files and dumps, as a part of `python -m bench peers`.
 
 The set has an object of each kind that Kubernetes 1.22 to 1.37 removed a version of and serves in another one, last
 applied by kubectl in the removed version (a risk), and the same object last applied in the version that stays (a
 lookalike). The tools get it three times: as files in the applied version, as a dump of a cluster of 1.21 with managed
 fields, and as the same dump without them, which `kubectl get` leaves out; the dumps have the kinds that 1.21 serves in
-the version that stays. Go builds Pluto from the module proxy.
-`NOT_RUN` says why the others are not run on these.
+the version that stays. Go builds Pluto and kubepug from the module proxy, and kubepug's generator makes its database
+from k8s.io/api: it is not in its module. `NOT_RUN` says why the others are not run on these.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,9 @@ from kubekit.api.scheme import guess_plural
 from runup.checks.decide.removal_tables import life_of, table
 
 PLUTO = "v5.20.3"
+KUBEPUG, KUBERNETES_API = "v1.7.1", "v0.37.2"
 NOT_RUN = {
     "kubent": "the module proxy does not have github.com/doitintl/kube-no-trouble",
-    "kubepug": "it downloads its rules from kubepug.xyz; they are not in its module",
     "popeye": "it asks clusters, and not files or dumps; see the other tables",
 }
 SOURCE, TARGET = 21, 37
@@ -38,17 +40,21 @@ Found = set[str]
 
 def of_versions() -> dict[str, Any]:
     """Returns by set and tool how many risks are found, how many are missed, and how many lookalikes are named."""
-    program = _pluto()
-    if isinstance(program, str):
-        return {"pluto": program, **NOT_RUN}
     rows: dict[str, Any] = {}
+    finders: dict[str, Callable[[Path, str], Found]] = {"runup": _by_runup}
+    for tool, program, finder in (("pluto", _pluto(), _by_pluto), ("kubepug", _kubepug(), _by_kubepug)):
+        if isinstance(program, str):
+            rows[tool] = program
+        else:
+            finders[tool] = partial(finder, program)
     with tempfile.TemporaryDirectory() as folder:
         for name, write in _SETS.items():
             place = Path(folder, name.replace(" ", "-"))
             place.mkdir()
             write(place)
             option = "--manifests" if name == "files" else "--dump"
-            for tool, found in (("pluto", _by_pluto(program, place)), ("runup", _by_runup(option, place))):
+            for tool, finder in finders.items():
+                found = finder(place, option)
                 risks = {each for each, *_ in _objects(in_dump=name != "files") if each.startswith("risk-")}
                 counts = {"found": len(found & risks), "missed": len(risks - found), "false": len(found - risks)}
                 rows[f"{name}: {tool}"] = counts
@@ -106,7 +112,7 @@ _SETS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _by_pluto(program: Path, folder: Path) -> Found:
+def _by_pluto(program: Path, folder: Path, _option: str) -> Found:
     versions = f"k8s=v1.{TARGET}.0"
     command = [program, "detect-files", "-d", folder, "-o", "json", "--target-versions", versions, "--no-footer"]
     # It ends with 2 or 3 where it finds something.
@@ -118,7 +124,21 @@ def _by_pluto(program: Path, folder: Path) -> Found:
     return {item["name"] for item in report.get("items") or () if item.get("removed")}
 
 
-def _by_runup(option: str, folder: Path) -> Found:
+def _by_kubepug(program: Path, folder: Path, _option: str) -> Found:
+    command = [program, "--input-file", folder, "--database", program.with_name("data.json"), "--format", "json"]
+    done = subprocess.run(
+        [*command, "--k8s-version", f"v1.{TARGET}"], capture_output=True, text=True, check=False, timeout=_DEADLINE_S
+    )
+    try:
+        report = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return set()
+    return {
+        item["objectname"] for of_version in report.get("deleted_apis") or () for item in of_version["deleted_items"]
+    }
+
+
+def _by_runup(folder: Path, option: str) -> Found:
     command = [sys.executable, "-m", "runup", "preflight", "run", option, folder, "--to", f"1.{TARGET}", "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_DEADLINE_S)
     report = json.loads(done.stdout)
@@ -145,3 +165,42 @@ def _pluto() -> Path | str:
     except (OSError, subprocess.SubprocessError) as error:
         return f"not asked: {error}"
     return program
+
+
+def _kubepug() -> Path | str:
+    """Returns kubepug's program with its database next to it, which Go builds once, or why there is none."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    program = Path(base) / "runup/kubepug" / KUBEPUG / "kubepug"
+    database = program.with_name("data.json")
+    if database.exists():
+        return program
+    print("bench: peers: building kubepug", file=sys.stderr)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, "api")
+            made.mkdir()
+            (made / "go.mod").write_text("module api\n\ngo 1.24\n")
+            module = _go(["mod", "download", "-json", f"github.com/kubepug/kubepug@{KUBEPUG}"], made)
+            source = Path(folder, "kubepug")
+            shutil.copytree(json.loads(module)["Dir"], source)
+            subprocess.run(["chmod", "-R", "u+w", source], check=True)
+            program.parent.mkdir(parents=True, exist_ok=True)
+            _go(["build", "-o", str(program), "."], source)
+            _go(["build", "-o", str(program.with_name("generator")), "./generator"], source)
+            # The generator reads the packages of the module in which it runs.
+            (made / "api.go").write_text('package api\n\nimport _ "k8s.io/api/core/v1"\n')
+            _go(["get", f"k8s.io/api@{KUBERNETES_API}"], made)
+            command = [program.with_name("generator"), "-i", "k8s.io/api/./..."]
+            done = subprocess.run(command, cwd=made, check=True, capture_output=True, text=True, timeout=_DEADLINE_S)
+        json.loads(done.stdout)
+        database.write_text(done.stdout)
+    except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
+        return f"not asked: {error}"
+    return program
+
+
+def _go(arguments: list[str], folder: Path) -> str:
+    command = ["go", *arguments]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True, timeout=3 * _DEADLINE_S
+    ).stdout
