@@ -1,4 +1,4 @@
-"""What Pluto, kubepug and runup find of removed API versions in the same files and dumps, as a part of `python -m bench peers`.
+"""What Pluto, kubepug and runup find of removed API versions in the same files, a part of `python -m bench peers`.
 
 The set has an object of each kind that Kubernetes 1.22 to 1.37 removed a version of and serves in another one, last
 applied by kubectl in the removed version (a risk), and the same object last applied in the version that stays (a
