@@ -83,9 +83,11 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     nodes = [node for node in snapshot.all(Node) if _KUBEADM in node.metadata.annotations]
     present = {taint.key for node in nodes for taint in node.spec.taints} & known_taints(rows)
     for label, minor in labels.items() if nodes else ():
-        yield from yield_from_all(*(partial(_demanding, snapshot, kind, label, minor) for kind in _KINDS))
+        yield from yield_from_all(*(partial(_demanding, snapshot, kind, label=label, minor=minor) for kind in _KINDS))
     for taint, minor in added.items() if present else ():
-        yield from yield_from_all(*(partial(_intolerant, snapshot, kind, present, taint, minor) for kind in _KINDS))
+        yield from yield_from_all(
+            *(partial(_intolerant, snapshot, kind, present, taint=taint, minor=minor) for kind in _KINDS)
+        )
 
 
 def known_taints(rows: Table) -> frozenset[str]:
@@ -93,7 +95,7 @@ def known_taints(rows: Table) -> frozenset[str]:
     return frozenset((*rows.base["taints"], *(taint for row in rows.added.values() for taint in row.get("taints", ()))))
 
 
-def _demanding(snapshot: Snapshot, kind: Slim, label: str, minor: int) -> Findings:
+def _demanding(snapshot: Snapshot, kind: Slim, *, label: str, minor: int) -> Findings:
     """Yields the risk of the workloads of a kind that demand the label."""
     demanding = [*_workloads(snapshot, kind, lambda spec: demands_label(spec, label))]
     if demanding:
@@ -108,7 +110,7 @@ def _demanding(snapshot: Snapshot, kind: Slim, label: str, minor: int) -> Findin
         )
 
 
-def _intolerant(snapshot: Snapshot, kind: Slim, present: Collection[str], taint: str, minor: int) -> Findings:
+def _intolerant(snapshot: Snapshot, kind: Slim, present: Collection[str], *, taint: str, minor: int) -> Findings:
     """Yields the risk of the workloads of a kind that tolerate a taint that nodes have, and not the new one."""
     lacking = [
         *_workloads(
