@@ -9,7 +9,7 @@ This program compares each minor version with the one before. A prerelease is th
 version is the one that kubeadm of the minor version starts.
 
 A metric whose name is not a constant in the sources is not found, and so counts in no minor version. The lists in
-`test/instrumentation` of Kubernetes are not used: that of v1.34.4 lacks 41 metrics of the sources and keeps removed ones
+`test/instrumentation` of Kubernetes are not used: that of v1.34.4 lacks 41 metrics, and keeps removed ones
 (scheduler_pod_scheduling_duration_seconds), and the one of stable metrics has few.
 
 The table of removed versions of configuration files is written by hand, and compared. `BY_HAND` has facts that the
