@@ -30,7 +30,6 @@ from runup.checks.writing import Context, Findings, Slim, Snapshot, declared, na
 
 NAME = "ExecNeedsCreate"
 _FIRST = 35
-_GATE = "AuthorizePodWebsocketUpgradeCreatePermission"
 _SUBRESOURCES = ("exec", "attach", "portforward")
 _GROUP = "rbac.authorization.k8s.io"
 EXAMPLE = """
@@ -124,7 +123,7 @@ def run(snapshot: Snapshot, context: Context) -> Findings:
     """Yields the findings about roles that only grant `get` for these subresources."""
     target = target_minor(context) or 0
     if least_source_minor(context) < _FIRST <= target and not is_gate_set(
-        snapshot, "kube-apiserver", _GATE, target, to="false"
+        snapshot, "kube-apiserver", "AuthorizePodWebsocketUpgradeCreatePermission", target, to="false"
     ):
         yield from yield_from_all(
             partial(_of_bindings, snapshot, CLUSTER_BINDINGS), partial(_of_bindings, snapshot, BINDINGS)

@@ -80,7 +80,6 @@ _TEMPLATES = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS)
 _GIT_REPO = "gitRepo"
 _GIT_REPO_OFF = (33, 36)
 # The driver that replaces a plug-in, and the minor version that is the first to call it by default.
-_GIT_REPO_GATE = "GitRepoVolumeDriver"
 # The ends of the gates that switch the replacement of a plug-in on (kube_features.go, CSIMigration*).
 _GATES = {
     "cinder": "OpenStack",
@@ -194,7 +193,7 @@ def _findings_of_kind(kind: Slim, snapshot: Snapshot, context: Context) -> Findi
     if (
         has_repository
         and any(source < minor <= (target or 0) for minor in _GIT_REPO_OFF)
-        and not is_gate_set(snapshot, "kubelet", _GIT_REPO_GATE, target or 0, to="true")
+        and not is_gate_set(snapshot, "kubelet", "GitRepoVolumeDriver", target or 0, to="true")
     ):
         removed.add(_GIT_REPO)
     dropped = [(obj, plugins & removed) for obj, plugins in old if plugins & removed]
