@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,11 @@ from kubekit.api.scheme import guess_plural
 from runup.checks.decide.removal_tables import life_of, table
 
 PLUTO = "v5.20.3"
-KUBEPUG, KUBERNETES_API = "v1.7.1", "v0.37.2"
+KUBEPUG = "v1.7.1"
+# The version in kubepug's go.mod. From types of 1.31 on, which say when a stable version was introduced, its generator
+# gives stable versions a removal as well.
+KUBERNETES_API = "v0.28.2"
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runup"
 NOT_RUN = {
     "kubent": "the module proxy does not have github.com/doitintl/kube-no-trouble",
     "popeye": "it asks clusters, and not files or dumps; see the other tables",
@@ -148,20 +152,10 @@ def _by_runup(folder: Path, option: str) -> Found:
 
 def _pluto() -> Path | str:
     """Returns Pluto's program, which Go builds once, or why there is none."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    program = Path(base) / "runup/pluto" / PLUTO / "pluto"
-    if program.exists():
-        return program
-    print("bench: peers: building Pluto", file=sys.stderr)
+    program = _CACHE / "pluto" / PLUTO / "pluto"
     try:
-        program.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["go", "install", f"github.com/fairwindsops/pluto/v5/cmd/pluto@{PLUTO}"],
-            env={**os.environ, "GOBIN": str(program.parent)},
-            check=True,
-            capture_output=True,
-            timeout=3 * _DEADLINE_S,
-        )
+        if not program.exists():
+            _build("github.com/fairwindsops/pluto/v5", PLUTO, {program: "./cmd/pluto"})
     except (OSError, subprocess.SubprocessError) as error:
         return f"not asked: {error}"
     return program
@@ -169,38 +163,43 @@ def _pluto() -> Path | str:
 
 def _kubepug() -> Path | str:
     """Returns kubepug's program with its database next to it, which Go builds once, or why there is none."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    program = Path(base) / "runup/kubepug" / KUBEPUG / "kubepug"
-    database = program.with_name("data.json")
+    program = _CACHE / "kubepug" / KUBEPUG / "kubepug"
+    generator, database = program.with_name("generator"), program.with_name("data.json")
     if database.exists():
         return program
-    print("bench: peers: building kubepug", file=sys.stderr)
     try:
+        _build("github.com/kubepug/kubepug", KUBEPUG, {program: ".", generator: "./generator"})
         with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder, "api")
-            made.mkdir()
-            (made / "go.mod").write_text("module api\n\ngo 1.24\n")
-            module = _go(["mod", "download", "-json", f"github.com/kubepug/kubepug@{KUBEPUG}"], made)
-            source = Path(folder, "kubepug")
-            shutil.copytree(json.loads(module)["Dir"], source)
-            subprocess.run(["chmod", "-R", "u+w", source], check=True)
-            program.parent.mkdir(parents=True, exist_ok=True)
-            _go(["build", "-o", str(program), "."], source)
-            _go(["build", "-o", str(program.with_name("generator")), "./generator"], source)
             # The generator reads the packages of the module in which it runs.
-            (made / "api.go").write_text('package api\n\nimport _ "k8s.io/api/core/v1"\n')
-            _go(["get", f"k8s.io/api@{KUBERNETES_API}"], made)
-            command = [program.with_name("generator"), "-i", "k8s.io/api/./..."]
-            done = subprocess.run(command, cwd=made, check=True, capture_output=True, text=True, timeout=_DEADLINE_S)
-        json.loads(done.stdout)
-        database.write_text(done.stdout)
+            Path(folder, "go.mod").write_text("module api\n\ngo 1.24\n")
+            Path(folder, "api.go").write_text('package api\n\nimport _ "k8s.io/api/core/v1"\n')
+            _run(["go", "get", f"k8s.io/api@{KUBERNETES_API}"], folder)
+            text = _run([str(generator), "-i", "k8s.io/api/./..."], folder)
+        json.loads(text)
+        database.write_text(text)
     except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
         return f"not asked: {error}"
     return program
 
 
-def _go(arguments: list[str], folder: Path) -> str:
-    command = ["go", *arguments]
-    return subprocess.run(
-        command, cwd=folder, check=True, capture_output=True, text=True, timeout=3 * _DEADLINE_S
-    ).stdout
+def _build(module: str, version: str, packages: Mapping[Path, str]) -> None:
+    """Builds packages of a module as programs. Raises OSError or SubprocessError.
+
+    `go install` asks the proxy for all versions of the module, which it does not have.
+    """
+    print(f"bench: peers: building {module}", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "go.mod").write_text("module peers\n\ngo 1.24\n")
+        source = Path(folder, "source")
+        shutil.copytree(
+            json.loads(_run(["go", "mod", "download", "-json", f"{module}@{version}"], folder))["Dir"], source
+        )
+        _run(["chmod", "-R", "u+w", str(source)], folder)
+        for program, package in packages.items():
+            program.parent.mkdir(parents=True, exist_ok=True)
+            _run(["go", "build", "-o", str(program), package], str(source))
+
+
+def _run(command: list[str], folder: str) -> str:
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=3 * _DEADLINE_S)
+    return done.stdout

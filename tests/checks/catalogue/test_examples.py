@@ -2995,7 +2995,6 @@ ROWS = (
         (("renewTime", "acquireTime"), ("replicas: 0", "replicas: 1")),
         ("UpdateComponentStopped-machine-config-operator",),
     ),
-    Row("RemovedMetric: REPLACE-ME", "RemovedMetric", (('old: "true"', 'old: "false"'),)),
     Row("metric: of the version before", "RemovedMetric", ((METRIC, "volume_operation_errors_total"),)),
     Row("metric: 1.37 runs", "RemovedMetric", (("from: 1.36.3, to: 1.37.0", "from: 1.37.0, to: 1.37.2"),)),
     Row("metric: not crossed", "RemovedMetric", (("from: 1.36.3, to: 1.37.0", "from: 1.35.3, to: 1.36.0"),)),
