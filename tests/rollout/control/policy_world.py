@@ -80,6 +80,11 @@ class World:
                 self.client.send(calls.merge_patch(resource, name, {"metadata": {"finalizers": None}}))
                 with suppress(NotFound):
                     self.client.send(calls.delete(resource, name))
+        self.heal()
+        self.create(POLICIES, "cluster", spec={"target": {"follow": "Minor"}, "gates": OPEN_GATES, **policy})
+
+    def heal(self) -> None:
+        """A healthy cluster on 5.0.3 to which 5.1.0 is offered."""
         self.create(CORE["Node"], "a", status={"conditions": conditions(self.since, Ready="True")})
         self.create(
             OPERATORS,
@@ -89,7 +94,6 @@ class World:
         )
         self.create(CORE["Namespace"], OPERATOR_NAMESPACE)
         self.set_status()
-        self.create(POLICIES, "cluster", spec={"target": {"follow": "Minor"}, "gates": OPEN_GATES, **policy})
 
     def set_status(self, *history: dict[str, Any], spec: dict[str, Any] | None = None, **changes: Any) -> None:
         """Replaces ClusterVersion; the newest entry of the history is what the cluster should run."""
@@ -213,21 +217,22 @@ class World:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """A server that serves every kind that the controller reads."""
+def world(folder: Path, *, update_policy: bool = True) -> Iterator[World]:
+    """A server that serves every kind that the controller reads, or all but those of the component update-policy."""
     serving = serve(folder, "CustomNoUpgrade")
     server = next(serving)
-    files = [*FOLDER.glob("01_*.crd.yaml"), *CRDS.glob("*clusteroperators.crd.yaml")]
+    files = [*(FOLDER.glob("01_*.crd.yaml") if update_policy else ()), *CRDS.glob("*clusteroperators.crd.yaml")]
     for file in [*files, *CRDS.glob("*machineconfigpools.crd.yaml")]:
         server.client.send(calls.create(CRD, document(file)))
-    eventually(lambda: _is_served(server), "the kinds are served")
+    kinds = (RUNS, POLICIES, OPERATORS) if update_policy else (OPERATORS,)
+    eventually(lambda: _is_served(server, kinds), "the kinds are served")
     found = World(server)
     yield found
     next(serving, None)
 
 
-def _is_served(server: Server) -> bool:
+def _is_served(server: Server, kinds: tuple[Resource, ...]) -> bool:
     try:
-        return all(server.client.send(calls.list_raw(each)) is not None for each in (RUNS, POLICIES, OPERATORS))
+        return all(server.client.send(calls.list_raw(each)) is not None for each in kinds)
     except NotFound:
         return False

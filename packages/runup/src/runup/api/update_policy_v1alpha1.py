@@ -22,6 +22,7 @@ ALWAYS = "Always"
 Severity = Literal["info", "warning", "critical"]
 Follow = Literal["Patch", "Minor", "Exact"]
 Actuator = Literal["None", "ClusterVersion", "Field", "RemoveAnnotation", "Extension"]
+Control = Literal["Run", "Hold", "Abort", "Skip"]
 Remote = Literal["Within", "Only", "Deny"]
 EventKind = Literal[
     "planned", "waiting", "approval.needed", "started", "hop.completed", "done", "failed", "withdrawn", "held"
@@ -278,7 +279,7 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     target: Candidate
     requested_by: str = ""
-    control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
+    control: Control = "Run"
     permit_until: datetime | None = None
     max_hops: int = 1
     block_versions: tuple[str, ...] = ()

@@ -97,8 +97,10 @@ def read_lapse(client: SyncClient) -> str:
     return lapse(record, client.now(), f"{namespace()}/{OPERATOR_LEASE}")
 
 
-def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:
-    """Sends one merge patch and returns the changed object."""
+def patch(
+    client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False, manager: str = FIELD_MANAGER
+) -> ClusterVersion:
+    """Sends one merge patch as this field manager and returns the changed object."""
     from runup.api.config_v1 import ClusterVersion
 
     call = calls.merge_patch(
@@ -107,7 +109,7 @@ def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: boo
         body,
         dry_run=dry_run,
         field_validation="Strict" if strict else "",
-        field_manager=FIELD_MANAGER,
+        field_manager=manager,
     )
     return codec.convert(ClusterVersion, client.send(call))
 

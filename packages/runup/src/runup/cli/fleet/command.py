@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from runup.fleet.control.fleet_members import NamedMembers
 
 # A rehearsal stands above all other commands, since it makes a separate cluster.
-SUBCOMMANDS = {"rehearse": "runup.cli.rehearse.fleet_command:rehearse"}
-SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
+SUBCOMMANDS = {
+    "rehearse": "runup.cli.rehearse.fleet_command:rehearse",
+    "update": "runup.cli.rollout.fleet_update_command:update",
+}
+SUMMARIES = {
+    "rehearse": "Rehearse one release on a copy of each of many clusters.",
+    "update": "Update many clusters, stage by stage, each behind its own gates.",
+}
 F = TypeVar("F", bound=Callable[..., Any])
 _CLUSTERS = ("contexts", "kubeconfigs", "dumps", "inventories")
 _HOW = ("selector", "parallel", "timeout", "engine", "scheduler")
@@ -36,6 +42,13 @@ def _complete_context_names(ctx: click.Context) -> Iterable[str]:
     return ("all", *context_names(connection_of(ctx).kubeconfig))
 
 
+_DUMPS = click.option(
+    "--dumps",
+    multiple=True,
+    metavar="DIR|TAR|s3://BUCKET/PREFIX",
+    shell_complete=static_completion.files,
+    help="A folder of dumps, packed or not, a tar archive of it, or where a store has them.",
+)
 _MEMBERS = (
     click.option(
         "--contexts",
@@ -51,13 +64,7 @@ _MEMBERS = (
         shell_complete=static_completion.folders,
         help="A folder of kubeconfigs, one for each cluster.",
     ),
-    click.option(
-        "--dumps",
-        multiple=True,
-        metavar="DIR|TAR|s3://BUCKET/PREFIX",
-        shell_complete=static_completion.files,
-        help="A folder of dumps, packed or not, a tar archive of it, or where a store has them.",
-    ),
+    _DUMPS,
     click.option(
         "--inventory",
         "inventories",
@@ -94,6 +101,13 @@ def member_options(function: F, parallel_help: str = f"{PARALLEL} 0: one after t
     """Adds the options that name the clusters of a fleet; `named_by` reads them."""
     parallel = click.option("--parallel", metavar="N", type=click.IntRange(0, 64), help=parallel_help)
     for option in reversed((*_MEMBERS, parallel, *_LIMITS)):
+        function = option(function)
+    return function
+
+
+def cluster_options(function: F) -> F:
+    """Adds the options that name live clusters: `--contexts`, `--kubeconfigs`, `--inventory` and `--selector`."""
+    for option in reversed([each for each in _MEMBERS if each is not _DUMPS]):
         function = option(function)
     return function
 

@@ -167,7 +167,12 @@ def clear_preflight(client: SyncClient, say: Say) -> Sent:
 
 
 def request_preflight(
-    client: SyncClient, cluster: ClusterVersion, flags: upgrade_target.Flags, say: Say
+    client: SyncClient,
+    cluster: ClusterVersion,
+    flags: upgrade_target.Flags,
+    say: Say,
+    *,
+    manager: str = clusters.FIELD_MANAGER,
 ) -> ClusterVersion:
     """Requests a preflight so that it can never turn into an update (docs/decisions/0072 D1); returns the new object.
 
@@ -180,7 +185,10 @@ def request_preflight(
     def try_and_patch(body: Patch) -> ClusterVersion:
         """Requests the preflight after a dry run. Raises InputError if the API server drops the mode."""
         try:
-            mode_kept = requested_preflight(clusters.patch(client, body, dry_run=True, strict=True)) is not None
+            mode_kept = (
+                requested_preflight(clusters.patch(client, body, dry_run=True, strict=True, manager=manager))
+                is not None
+            )
         except (BadRequest, Invalid) as error:
             # The field is known and a rule of the definition rejects it (docs/decisions/0072 D22).
             causes = error.status.details.causes if error.status.details else ()
@@ -199,7 +207,7 @@ def request_preflight(
                 "has no field spec.desiredUpdate.mode, and without that field the request would start the update "
                 "itself",
             )
-        answer = clusters.patch(client, body, strict=True)
+        answer = clusters.patch(client, body, strict=True, manager=manager)
         if not requested_preflight(answer):
             desired = answer.spec.desired_update
             raise InputError(

@@ -331,18 +331,11 @@ class PolicyController:
         """
         cluster = inputs.objects.cluster
         if act == "fence":
-            ended = {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": cluster.metadata.resource_version}
             with suppress(Conflict):
-                patch = calls.merge_patch(CLUSTER_VERSION, NAME, {"metadata": ended}, field_manager=FIELD_MANAGER)
-                await self._client.send(patch)
+                await self._client.send(fence(run, cluster, FIELD_MANAGER))
             return
         wanted = desired_update(act, run, cluster.spec.desired_update, runs=inputs.runs, accepts=accepts)
-        operations: list[dict[str, Any]] = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},
-            {"op": "add", "path": "/spec/desiredUpdate", "value": wanted}
-            if wanted
-            else {"op": "remove", "path": "/spec/desiredUpdate"},
-        ]
+        operations = conditional_operations(wanted, cluster)
         try:
             # A server that does not know a field drops it: a preflight without its mode would be an update.
             kept = await self._patch_cluster_version(operations, dry_run=True)
@@ -434,6 +427,21 @@ def _annotate(
     patch = {"metadata": {"annotations": fields, "resourceVersion": resource_version}}
     namespace = target.namespace if resource.namespaced else ""
     return calls.merge_patch(resource, target.name, patch, namespace, field_manager=FIELD_MANAGER)
+
+
+def fence(run: UpdateRun, cluster: ClusterVersion, manager: str) -> Call[dict[str, Any]]:
+    """Returns the call that changes ClusterVersion, so that a start for this version of it is refused."""
+    ended = {"annotations": {ENDED: run.metadata.uid}, "resourceVersion": cluster.metadata.resource_version}
+    return calls.merge_patch(CLUSTER_VERSION, NAME, {"metadata": ended}, field_manager=manager)
+
+
+def conditional_operations(wanted: dict[str, Any], cluster: ClusterVersion) -> list[dict[str, Any]]:
+    """Returns the JSON patch that sets `spec.desiredUpdate` of this version of ClusterVersion; empty removes it."""
+    change = {"op": "add", "value": wanted} if wanted else {"op": "remove"}
+    return [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version},
+        {**change, "path": "/spec/desiredUpdate"},
+    ]
 
 
 def desired_update(

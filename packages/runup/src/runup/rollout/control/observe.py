@@ -72,7 +72,7 @@ NAMESPACES = Resource(group="", version="v1", kind="Namespace", plural="namespac
 class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The observed state: the objects of the cluster, its policies, calendars and runs, and its time.
 
-    `owns_request`: the controller of update policies wrote the image in ClusterVersion's `spec.desiredUpdate`. `paths`
+    `owns_request`: the reader's field manager wrote the image in ClusterVersion's `spec.desiredUpdate`. `paths`
     are the paths that were found for runs without one, by UID. `updaters` are the objects that runs
     write where no ClusterVersion starts an update. `update_status` is the object UpdateStatus; None if the cluster has
     no such object, or it cannot be read.
@@ -97,11 +97,13 @@ def read_cluster(
     *,
     with_policy: bool,
     expressions: Sequence[HealthExpression] = (),
+    manager: str = FIELD_MANAGER,
 ) -> ClusterInputs:
     """Reads a live cluster; `with_policy` also its policy, calendars and runs.
 
-    Also the objects that the expressions of these read, and `expressions` of another policy. A cluster without a
-    ClusterVersion has the reports of `runup preflight run --in-cluster`. Raises KubeError or DecodeError.
+    Also the objects that the expressions of these read, and `expressions` of another policy. `manager` is the field
+    manager whose request for an update counts as owned. A cluster without a ClusterVersion has the reports of `runup
+    preflight run --in-cluster`. Raises KubeError or DecodeError.
     """
     # ClusterVersion comes first: a start is refused if it has changed since.
     try:
@@ -148,7 +150,7 @@ def read_cluster(
         runs=runs,
         now=client.now(),
         approvals=approvals,
-        owns_request=raw is not None and owns_request(raw),
+        owns_request=raw is not None and owns_request(raw, manager),
         updaters=updaters,
         update_status=_read_update_status(client) if with_policy else None,
     )
@@ -263,11 +265,11 @@ def _read_list(client: SyncClient, read: Resource) -> Listed:
     return Listed(objects=tuple(listing.items), problem="; ".join(listing.incomplete))
 
 
-def owns_request(cluster: dict[str, Any]) -> bool:
-    """Reports whether our field manager wrote the image in `spec.desiredUpdate`."""
+def owns_request(cluster: dict[str, Any], manager: str = FIELD_MANAGER) -> bool:
+    """Reports whether the field manager wrote the image in `spec.desiredUpdate`."""
     for entry in cluster.get("metadata", {}).get("managedFields") or ():
         spec = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-        if entry.get("manager") == FIELD_MANAGER and "f:image" in (spec.get("f:desiredUpdate") or {}):
+        if entry.get("manager") == manager and "f:image" in (spec.get("f:desiredUpdate") or {}):
             return True
     return False
 

@@ -52,6 +52,15 @@ def runs(client: SyncClient) -> tuple[UpdateRun, ...]:
     return tuple(sorted(found, key=lambda run: (str(run.metadata.creation_timestamp or ""), run.metadata.name)))
 
 
+def serves_runs(client: SyncClient) -> bool:
+    """Reports whether the kind UpdateRun is served: the component update-policy is installed. Raises KubeError."""
+    try:
+        client.send(calls.list_raw(resource_of(UpdateRun), limit=1))
+    except NotFound:
+        return False
+    return True
+
+
 def acknowledge(client: SyncClient, run: UpdateRun) -> None:
     """Marks a failed run as acknowledged. Raises KubeError."""
     patch = {"metadata": {"annotations": {ACKNOWLEDGED: "true"}, "resourceVersion": run.metadata.resource_version}}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.lang.text import timestamp
 from runup.api.update_policy_v1alpha1 import ALWAYS, ApprovalGate
 from runup.rehearse.decide.update_forecast import CONTROL_PLANE, Forecast, Range
-from runup.rollout.decide.calendar import opening_at
+from runup.rollout.decide.calendar import Calendar, opening_at
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, UNKNOWN, Gate
-from runup.rollout.decide.gates.observed import CLOCK_TOLERANCE, Observed
+from runup.rollout.decide.gates.observed import CLOCK_TOLERANCE, Approvals, Observed, Wanted
 
 MISSING_RIGHT = (
     "The controller must not patch MachineConfigPools: `runup install update-policy --with-pools` grants the right."
@@ -22,17 +22,19 @@ MISSING_RIGHT = (
 def evaluate_approvals(observed: Observed, now: datetime) -> Iterable[Gate]:
     """Yields a gate for each approval that the policy names."""
     for setting in observed.gates.approvals:
-        yield _approval(setting, observed, now)
+        yield approval_gate(setting, observed.wanted, observed.approvals, now, hop_digests=observed.hop_digests)
 
 
-def _approval(setting: ApprovalGate, observed: Observed, now: datetime) -> Gate:
-    """Returns the gate of one named approval. Each approver counts once."""
-    name, approvals = f"approval {setting.name}", observed.approvals
+def approval_gate(
+    setting: ApprovalGate, wanted: Wanted, approvals: Approvals, now: datetime, *, hop_digests: Iterable[str] = ()
+) -> Gate:
+    """Returns the gate of one named approval of `wanted` and, for scope Run, all hops. Each approver counts once."""
+    name = f"approval {setting.name}"
     if approvals.unverified:
         text = f"The authors of approvals are not verified: {approvals.unverified}."
         return Gate(name=name, state=UNKNOWN, reason="ApproverUnverified", message=text)
-    digest = observed.wanted.image.partition("@")[2]
-    needed = {digest} if setting.scope == "Hop" else {digest, *observed.hop_digests}
+    digest = wanted.image.partition("@")[2]
+    needed = {digest} if setting.scope == "Hop" else {digest, *hop_digests}
     lifetime = parse(setting.expires, "spec.gates.approvals.expires")
     counting: dict[str, datetime] = {}
     ended = False
@@ -55,7 +57,7 @@ def _approval(setting: ApprovalGate, observed: Observed, now: datetime) -> Gate:
         return Gate(name=name, state=OPEN, reason="Approved", message=text, until=until)
     reason = "ApprovalEnded" if ended else "ApprovalMissing"
     given = f"{len(counting)} of {setting.count} given"
-    text = f"Approval {setting.name} of {observed.wanted.version} is missing: {given}."
+    text = f"Approval {setting.name} of {wanted.version} is missing: {given}."
     return Gate(name=name, state=CLOSED, reason=reason, message=text)
 
 
@@ -92,16 +94,20 @@ def evaluate_holds(observed: Observed, now: datetime) -> Gate:
 
 
 def evaluate_window(observed: Observed, now: datetime) -> Gate:
-    """Returns the gate of the calendars: all have an open window and none a freeze."""
-    if observed.calendar_errors:
-        text = "; ".join(observed.calendar_errors)
-        return Gate(name="window", state=UNKNOWN, reason="InvalidCalendar", message=f"{text}.")
-    if not observed.calendar_names:
+    """Returns the gate of the policy's calendars."""
+    if not observed.calendar_errors and not observed.calendar_names:
         text = "The policy has no calendar, so nothing starts: add one to spec.calendars, or Always."
         return Gate(name="window", state=CLOSED, reason="NoCalendar", message=text)
-    if _is_unrestricted(observed):
+    if not observed.calendar_errors and _is_unrestricted(observed):
         return Gate(name="window", state=OPEN, reason="Always", message="Updates may start at any time.")
-    opening = opening_at(observed.calendars, now)
+    return window_gate(observed.calendars, observed.calendar_errors, now)
+
+
+def window_gate(calendars: Sequence[Calendar], errors: Sequence[str], now: datetime) -> Gate:
+    """Returns the gate of calendars: all have an open window and none a freeze. `errors`: why some cannot be used."""
+    if errors:
+        return Gate(name="window", state=UNKNOWN, reason="InvalidCalendar", message=f"{'; '.join(errors)}.")
+    opening = opening_at(calendars, now)
     if opening.period is not None:
         text = f"Open from {timestamp(opening.period.start)} to {timestamp(opening.period.end)}."
         return Gate(name="window", state=OPEN, reason="InWindow", message=text, until=opening.period.end)

@@ -1,0 +1,542 @@
+"""The commands `runup fleet update`: many clusters, stage by stage, from a workstation or a pipeline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from runup.cli import static_completion
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.fleet.command import cluster_options
+from runup.cli.lazy import Group
+from runup.cli.options import option, with_options
+from runup.cli.release.shared import run_guarded
+from runup.cli.rollout.fleet_update_forms import FORMS
+
+if TYPE_CHECKING:
+    from runup.fleet.control.update_driver import Driver, Survey
+    from runup.fleet.control.update_journal import Journal
+    from runup.fleet.decide.update_records import Kind
+    from runup.fleet.decide.update_view import FleetView
+
+F = TypeVar("F", bound=Callable[..., Any])
+_JOURNAL = option(
+    "--journal",
+    metavar="FILE",
+    default="",
+    shell_complete=static_completion.files,
+    help="The journal; else NAME.journal in this folder.",
+)
+_OUTPUT = option("-o", "--output", type=click.Choice(FORMS), help="Output format for programs, reports and pages.")
+_INTERVAL = option("--interval", metavar="DURATION", default="30s", help="How often the clusters are read.")
+_ONCE = option("--once", is_flag=True, help="Do what is possible now, and end: for pipelines.")
+_REASON = option("--reason", metavar="TEXT", default="", help="Why; it is kept in the journal.")
+_target = click.argument("target", metavar="FILE|NAME", shell_complete=static_completion.files)
+
+
+@click.group("update", cls=Group)
+def update() -> None:
+    """Update many clusters, stage by stage, each behind its own gates; from a workstation or a pipeline.
+
+    \b
+      runup fleet update plan update.yaml --inventory clusters.yaml
+      runup fleet update start update.yaml --inventory clusters.yaml
+      runup fleet update status update.yaml
+      runup fleet update hold update.yaml
+      runup fleet update resume update.yaml
+      runup fleet update approve update.yaml --stage main --gate go --reason "change 4711"
+
+    Exit codes: 0 all done; 2 closed gates or running updates (--once); 3 something is unknown (--once); 4 held, or
+    an approval is missing; 1 failures beyond the maximum, or an error.
+    """
+
+
+@update.command("plan")
+@click.argument("file", shell_complete=static_completion.files)
+@cluster_options
+@_OUTPUT
+@connection_options
+@click.pass_context
+def plan(ctx: click.Context, /, file: str, output: str | None, **members: Any) -> int:
+    """Show waves, ready clusters, why others are not ready, and earliest times; nothing is written.
+
+    \b
+      runup fleet update plan update.yaml --inventory clusters.yaml
+      runup fleet update plan update.yaml --contexts harbour,lighthouse -o json
+    """
+    _show(_planned(ctx, file, members), output, plans=True)
+    return 0
+
+
+@update.command("check")
+@click.argument("file", shell_complete=static_completion.files)
+@cluster_options
+@_OUTPUT
+@connection_options
+@click.pass_context
+def check(ctx: click.Context, /, file: str, output: str | None, **members: Any) -> int:
+    """Check whether every cluster is ready to start; nothing is written.
+
+    Exit codes: 0 every cluster is ready or updated; 2 a gate is closed; 3 a cluster is unknown; 1 an error.
+
+    \b
+      runup fleet update check update.yaml --inventory clusters.yaml
+    """
+    view = _planned(ctx, file, members)
+    _show(view, output, plans=True)
+    return view.check_code
+
+
+@update.command("start")
+@click.argument("file", shell_complete=static_completion.files)
+@cluster_options
+@with_options((_JOURNAL, _ONCE, _INTERVAL, _OUTPUT))
+@connection_options
+@click.pass_context
+def start(
+    ctx: click.Context,
+    /,
+    file: str,
+    journal: str,
+    once: bool,
+    interval: str,
+    output: str | None,
+    **members: Any,
+) -> int:
+    """Begin the update and its journal, and follow it until it is over.
+
+    \b
+      runup fleet update start update.yaml --inventory clusters.yaml
+      runup fleet update start update.yaml --contexts harbour,lighthouse --once -o junit
+    """
+    from runup.fleet.control import update_driver, update_journal
+    from runup.rollout.decide.durations import parse
+
+    def run() -> int:
+        interval_s = parse(interval, "--interval").total_seconds()
+        path, _ = _journal_of(file, journal)
+        if path.exists() and path.stat().st_size:
+            way_out = f"`runup fleet update resume {file}` continues it; for another update give --journal OTHER"
+            raise CommandError(f"{path} exists: {way_out}")
+        survey, left_out = _surveyed(ctx, file, members)
+        with update_journal.driver(path) as drives:
+            if not drives:
+                raise CommandError(f"another process drives the update of {path}; `runup fleet update status` shows it")
+            update_driver.begin(path, survey)
+            return _drive(ctx, path, once=once, interval_s=interval_s, output=output, left_out=left_out)
+
+    return run_guarded(run)
+
+
+@update.command("resume")
+@_target
+@with_options((_JOURNAL, _ONCE, _INTERVAL, _OUTPUT))
+@connection_options
+@click.pass_context
+def resume(ctx: click.Context, /, target: str, journal: str, once: bool, interval: str, output: str | None) -> int:
+    """Continue an update that was held, or whose process has ended. Every cluster is read first.
+
+    \b
+      runup fleet update resume update.yaml
+      runup fleet update resume 5.1 --once
+    """
+    from runup.fleet.control import update_journal
+    from runup.rollout.decide.durations import parse
+
+    def run() -> int:
+        interval_s = parse(interval, "--interval").total_seconds()
+        path, _ = _journal_of(target, journal)
+        with _opened(target, journal) as opened:
+            control = _control_of(opened)
+            if control == "Abort":
+                raise CommandError(f"{path} was aborted: begin another update with --journal OTHER")
+            if control == "Hold":
+                _record(ctx, opened, "control", data={"control": "Run"})
+        with update_journal.driver(path) as drives:
+            if not drives:
+                _say(f"Another process drives the update of {path}, and continues it\n")
+                return 0
+            return _drive(ctx, path, once=once, interval_s=interval_s, output=output)
+
+    return run_guarded(run)
+
+
+@update.command("status")
+@_target
+@with_options((_JOURNAL, _OUTPUT))
+@connection_options
+@click.pass_context
+def status(ctx: click.Context, /, target: str, journal: str, output: str | None) -> int:
+    """Show stages and clusters as they are now; nothing is written.
+
+    Exit codes: those of `--once`.
+
+    \b
+      runup fleet update status update.yaml
+      runup fleet update status 5.1 -o html > update.html
+    """
+
+    def run() -> int:
+        with _opened(target, journal) as opened:
+            view = _view(_driver(ctx, opened).survey())
+        _show(view, output)
+        return view.exit_code
+
+    return run_guarded(run)
+
+
+@update.command("watch")
+@_target
+@with_options((_JOURNAL, _INTERVAL))
+@connection_options
+@click.pass_context
+def watch(ctx: click.Context, /, target: str, journal: str, interval: str) -> int:
+    """Follow an update that another process drives, until it is over; nothing is written.
+
+    \b
+      runup fleet update watch update.yaml
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup.rollout.decide.durations import parse
+
+    def run() -> int:
+        interval_s = parse(interval, "--interval").total_seconds()
+        changes = _Changes()
+        with _opened(target, journal) as opened:
+            driver = _driver(ctx, opened)
+            while True:
+                survey = driver.survey()
+                changes.show(survey)
+                if survey.turns.over:
+                    break
+                SystemClock().pause(interval_s)
+        view = _view(survey)
+        _show(view, None)
+        return view.exit_code
+
+    return run_guarded(run)
+
+
+@update.command("hold")
+@_target
+@with_options((_JOURNAL, _REASON))
+@connection_options
+@click.pass_context
+def hold(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
+    """Start nothing more until `resume`; updates that have begun continue.
+
+    \b
+      runup fleet update hold update.yaml --reason "incident 12"
+    """
+    return _control(ctx, target, journal, "Hold", reason)
+
+
+@update.command("abort")
+@_target
+@with_options((_JOURNAL, _REASON))
+@connection_options
+@click.pass_context
+def abort(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
+    """End the update: nothing more is started, its preflights are taken back; updates that have begun continue.
+
+    \b
+      runup fleet update abort update.yaml
+    """
+    return _control(ctx, target, journal, "Abort", reason)
+
+
+@update.command("approve")
+@_target
+@option("--stage", metavar="NAME", required=True, help="The stage whose gate is approved.")
+@option("--gate", metavar="NAME", required=True, help="The name of the approval in the file.")
+@option("--reason", metavar="TEXT", required=True, help="Why, for example a change number.")
+@option("--until", metavar="TIME", default="", help="The approval ends then, such as 2026-12-24T22:00:00Z.")
+@with_options((_JOURNAL,))
+@connection_options
+@click.pass_context
+def approve(ctx: click.Context, /, target: str, stage: str, gate: str, reason: str, until: str, journal: str) -> int:
+    """Record an approval in the journal, by the user of this machine, for the release image of this update.
+
+    \b
+      runup fleet update approve update.yaml --stage main --gate go --reason "change 4711"
+    """
+    from kubekit.kube.clock import SystemClock
+    from kubekit.lang.text import timestamp
+    from runup.cli.rollout.calendar_command import parse_moment
+
+    def run() -> int:
+        end = parse_moment(until, "--until") if until else None
+        if not reason.strip():
+            raise CommandError("--reason must not be empty")
+        if end is not None and end <= SystemClock().now():
+            raise CommandError(f"--until {timestamp(end)} must be later than now")
+        with _opened(target, journal) as opened:
+            spec = opened.start.update.spec
+            names = {
+                each.name: [g.name for g in (*each.before, *each.after) if g.type == "Approval"] for each in spec.stages
+            }
+            if stage not in names:
+                raise CommandError(f"there is no stage {stage}; give --stage {' or '.join(names)}")
+            if gate not in names[stage]:
+                known = f"give --gate {' or '.join(names[stage])}" if names[stage] else "it has no approvals"
+                raise CommandError(f"stage {stage} has no approval {gate}: {known}")
+            data = {"stage": stage, "gate": gate, "reason": reason.strip()} | (
+                {"until": end.isoformat()} if end else {}
+            )
+            user = _record(ctx, opened, "approval", data=data)
+        _say(f"Approved {gate} of stage {stage} for {spec.target.version} as {user}\n")
+        return 0
+
+    return run_guarded(run)
+
+
+@update.command("retry")
+@_target
+@click.argument("clusters", nargs=-1, required=True)
+@with_options((_JOURNAL, _REASON))
+@connection_options
+@click.pass_context
+def retry(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal: str, reason: str) -> int:
+    """Let clusters that failed or were skipped start again, with their gates from the beginning.
+
+    \b
+      runup fleet update retry update.yaml harbour
+    """
+    return _decide_clusters(ctx, target, journal, clusters, "retry", reason)
+
+
+@update.command("skip")
+@_target
+@click.argument("clusters", nargs=-1, required=True)
+@with_options((_JOURNAL, _REASON))
+@connection_options
+@click.pass_context
+def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal: str, reason: str) -> int:
+    """Leave clusters out; a cluster whose update has begun continues. A failed one no longer counts as a failure.
+
+    \b
+      runup fleet update skip update.yaml harbour --reason "is decommissioned"
+    """
+    return _decide_clusters(ctx, target, journal, clusters, "skip", reason)
+
+
+def _planned(ctx: click.Context, file: str, members: dict[str, Any]) -> FleetView:
+    views: list[FleetView] = []
+
+    def run() -> int:
+        survey, left_out = _surveyed(ctx, file, members)
+        views.append(_view(survey, left_out))
+        return 0
+
+    run_guarded(run)
+    return views[0]
+
+
+def _surveyed(ctx: click.Context, file: str, members: dict[str, Any]) -> tuple[Survey, tuple[str, ...]]:
+    """Returns the survey of an update that has not begun, and the clusters that no stage selects."""
+    from kubekit.kube.clock import SystemClock
+    from runup.cli.fleet.shared import warnings
+    from runup.cli.output import write
+    from runup.fleet.control.fleet_members import NamedMembers, resolve_members
+    from runup.fleet.control.update_driver import survey_file
+    from runup.rollout.control import fleet_files
+
+    connection = connection_of(ctx)
+    fleet_file = fleet_files.read(file)
+    contexts = tuple(name for names in members["contexts"] for name in names.split(",") if name)
+    named = NamedMembers(
+        contexts=contexts,
+        kubeconfigs=members["kubeconfigs"],
+        inventories=members["inventories"],
+        selector=members["selector"],
+    )
+    with resolve_members(named, connection) as (found, notes):
+        survey, left_out = survey_file(fleet_file, found, connection, SystemClock())
+    write(warnings(notes))
+    return survey, left_out
+
+
+def _journal_of(target: str, journal: str) -> tuple[Path, str]:
+    """Returns the journal of a file or a name, and the file if it is one."""
+    from runup.rollout.control import fleet_files
+
+    is_file = Path(target).is_file() and Path(target).suffix in (".yaml", ".yml", ".json")
+    if journal:
+        return Path(journal), target if is_file else ""
+    if not is_file:
+        return Path(f"{target}.journal"), ""
+    return Path(f"{fleet_files.read(target).update.metadata.name}.journal"), target
+
+
+@contextmanager
+def _opened(target: str, journal: str) -> Iterator[Journal]:
+    """Yields the journal. Raises CommandError if the file has changed since the start."""
+    from runup.fleet.control.update_journal import open_journal
+    from runup.rollout.control import fleet_files
+
+    path, file = _journal_of(target, journal)
+    with open_journal(path) as opened:
+        if file:
+            read = fleet_files.read(file)
+            if (read.update, read.calendars) != (opened.start.update, opened.start.calendars):
+                name = opened.start.update.metadata.name
+                way_out = (
+                    f"`runup fleet update resume {name}` continues what was started; a changed file is another update"
+                )
+                raise CommandError(f"{file} has changed since {path} was begun: {way_out}")
+        yield opened
+
+
+def _driver(ctx: click.Context, journal: Journal) -> Driver:
+    from kubekit.kube.clock import SystemClock
+    from runup.fleet.control.update_driver import Driver
+
+    return Driver(journal, connection_of(ctx), SystemClock())
+
+
+def _drive(
+    ctx: click.Context,
+    path: Path,
+    *,
+    once: bool,
+    interval_s: float,
+    output: str | None,
+    left_out: tuple[str, ...] = (),
+) -> int:
+    """Drives the update until it is over, or until a signal; returns the exit code."""
+    from kubekit.kube.clock import SystemClock
+    from runup.fleet.control.update_driver import drive
+    from runup.fleet.control.update_journal import open_journal
+    from runup.process.ending_signals import exit_on_signal
+
+    code = 0
+    changes = _Changes(quiet=output is not None)
+    try:
+        with exit_on_signal(), open_journal(path) as opened:
+            survey = drive(_driver(ctx, opened), SystemClock(), changes.show, once=once, interval_s=interval_s)
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 1
+    if code:
+        line = f"runup fleet update resume {path.name.removesuffix('.journal')} --journal {path}"
+        _say(f"Nothing more is started; updates that have begun continue. To resume: {line}\n", stream="err")
+        return code
+    view = _view(survey, left_out)
+    _show(view, output)
+    return view.exit_code
+
+
+class _Changes:
+    """Shows each change of a cluster's state on a line."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._states: dict[str, tuple[str, str]] = {}
+        self._quiet = quiet
+
+    def show(self, survey: Survey) -> None:
+        """Writes the lines of the clusters whose state has changed since the last survey."""
+        from kubekit.lang.text import one_line
+
+        view = _view(survey)
+        for each in view.clusters:
+            known = self._states.get(each.name)
+            if known != (each.state, each.reason) and (known is not None or each.state != "waiting"):
+                why = f" ({each.reason})" if each.reason else ""
+                line = f"{view.observed:%H:%M:%SZ} {one_line(each.name)}: {each.state}{why}\n"
+                _say(line, stream="err" if self._quiet else "out")
+            self._states[each.name] = each.state, each.reason
+
+
+def _view(survey: Survey, left_out: tuple[str, ...] = ()) -> FleetView:
+    from kubekit.kube.clock import SystemClock
+    from runup.fleet.decide.update_view import view_of
+
+    clusters = [(each.progress, each.verdict) for each in survey.clusters]
+    return view_of(survey.start.update, clusters, survey.turns, SystemClock().now(), left_out)
+
+
+def _show(view: FleetView, output: str | None, *, plans: bool = False) -> None:
+    from runup.cli.output import screen_of, write
+    from runup.cli.render.text import out
+    from runup.cli.rollout import fleet_update_forms
+
+    if output:
+        write([out(fleet_update_forms.render(view, output))])
+    else:
+        write(map(out, fleet_update_forms.text(view, screen_of(sys.stdout), plans=plans)))
+
+
+def _say(text: str, *, stream: str = "out") -> None:
+    from runup.cli.output import write
+    from runup.cli.render.text import err, out
+
+    write([out(text) if stream == "out" else err(text)])
+
+
+def _control_of(journal: Journal) -> str:
+    from runup.fleet.decide.update_records import requests_of
+
+    return requests_of(journal.entries(), "").decisions.control
+
+
+def _record(
+    ctx: click.Context, journal: Journal, kind: Kind, cluster: str = "", data: dict[str, str] | None = None
+) -> str:
+    """Adds a decision to the journal, and returns the user of this machine who made it."""
+    import getpass
+
+    from kubekit.kube.clock import SystemClock
+
+    try:
+        user = connection_of(ctx).as_user or getpass.getuser()
+    except (OSError, KeyError):
+        user = "unknown"
+    journal.add(kind, SystemClock().now(), cluster, {**(data or {}), "by": user})
+    return user
+
+
+def _control(ctx: click.Context, target: str, journal: str, control: str, reason: str) -> int:
+    """Records a hold or an abort, and carries it out unless another process drives the update."""
+    from runup.fleet.control import update_journal
+
+    def run() -> int:
+        path, _ = _journal_of(target, journal)
+        with _opened(target, journal) as opened:
+            if _control_of(opened) == "Abort":
+                raise CommandError(f"{path} was aborted already")
+            _record(ctx, opened, "control", data={"control": control, "reason": reason})
+            words = {"Hold": "Held", "Abort": "Aborted"}
+            _say(f"{words[control]}: nothing more is started; updates that have begun continue\n")
+            with update_journal.driver(path) as drives:
+                if drives:
+                    _driver(ctx, opened).make_pass()
+        return 0
+
+    return run_guarded(run)
+
+
+def _decide_clusters(
+    ctx: click.Context, target: str, journal: str, names: tuple[str, ...], kind: Kind, reason: str
+) -> int:
+    """Records that clusters are retried or skipped."""
+    from runup.fleet.decide.update_records import refuse_decision
+
+    def run() -> int:
+        with _opened(target, journal) as opened:
+            clusters = {each.member.name: each.progress for each in _driver(ctx, opened).survey().clusters}
+            for name in names:
+                refuse_decision(kind, name, clusters)
+            for name in names:
+                _record(ctx, opened, kind, name, {"reason": reason})
+        word = "Retried" if kind == "retry" else "Skipped"
+        _say(f"{word} {', '.join(names)}; `runup fleet update resume` carries it out\n")
+        return 0
+
+    return run_guarded(run)

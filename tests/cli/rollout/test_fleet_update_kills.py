@@ -1,0 +1,122 @@
+"""`runup fleet update` is killed before and after each intent and each act, and ends as without. Cases 42 and 63."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fleet.control.fleet_world import FILE, Fleet, fleet
+from tests.servers import eventually
+
+from runup.cli.main import main
+from runup.fleet.control import update_driver
+from runup.fleet.control.update_journal import Journal, open_journal
+from runup.fleet.decide.update_records import open_intents
+from runup.rollout.control import observe
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Two clusters without the component update-policy."""
+    with fleet(tmp_path_factory.mktemp("two"), harbour=False, lighthouse=False) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def without_thanos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These servers have no Thanos: no alerts fire."""
+    monkeypatch.setattr(observe.thanos, "alerts", lambda *_: ())
+
+
+def _killed_at(place: int, words: tuple[str, ...]) -> int | None:
+    """Types the words in another process that is killed at one place; returns its exit code, None if it was killed."""
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        return None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
+    passed = 0
+
+    def through(work: Callable[..., Any]) -> Callable[..., Any]:
+        """The work, with a place before it and one after it."""
+
+        def run(*arguments: Any, **named: Any) -> Any:
+            nonlocal passed
+            for moment in ("before", "after"):
+                passed += 1
+                if passed == place:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if moment == "before":
+                    result = work(*arguments, **named)
+            return result
+
+        return run
+
+    Journal.add = through(Journal.add)  # type: ignore[method-assign]
+    Journal.keep = through(Journal.keep)  # type: ignore[method-assign]
+    update_driver.send = through(update_driver.send)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os._exit(main(list(words)))
+
+
+def test_42_a_killed_command_ends_as_without(two: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at every place of the first command: `resume` ends with one start of each cluster, one at a time."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "update.yaml").write_text(FILE, encoding="utf-8")
+    words = ("--once", "--kubeconfig", str(two.kubeconfig))
+    start = ("fleet", "update", "start", "update.yaml", "--contexts", "harbour,lighthouse", *words)
+    place, killed = 0, True
+    while killed:
+        place += 1
+        two.heal()
+        for each in tmp_path.glob("5.1.journal*"):
+            each.unlink()
+        before = {name: len(two.writes(name)) for name in two.clusters}
+        killed = _killed_at(place, start) is None
+        for name in two.clusters:
+            assert main(["fleet", "update", "resume", "update.yaml", *words]) == 2
+            assert [each for each in two.clusters if two.started(each)][-1] == name
+            two.finish(name)
+        assert main(["fleet", "update", "resume", "update.yaml", *words]) == 0
+        assert {name: len(two.writes(name)) - before[name] for name in two.clusters} == dict.fromkeys(two.clusters, 1)
+        with open_journal(tmp_path / "5.1.journal") as journal:
+            assert open_intents(journal.entries()) == {}
+    # At least the stored intent, the act's intent, the act and its outcome, each before and after.
+    assert place > 8
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_with_the_command_to_resume(
+    number: signal.Signals, code: int, two: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update that has begun continues, no other starts, and the printed command resumes."""
+    two.heal()
+    text = FILE.replace("selector: {matchLabels: {kubernetes.io/metadata.name: harbour}}", "").replace(
+        "name: canary", "name: all"
+    )
+    (tmp_path / "update.yaml").write_text(text.partition("  - name: main")[0] + text[text.index("  policy:") :])
+    child = os.fork()
+    if not child:
+        for descriptor, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT), descriptor)
+        os.chdir(tmp_path)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os._exit(main(["fleet", "update", "start", "update.yaml", *two.words, "--interval", "1s"]))
+    eventually(lambda: "harbour: running (ControlPlane)" in _text(tmp_path / "out"), "the first start")
+    os.kill(child, number)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code, _text(tmp_path / "err")
+    resume = _text(tmp_path / "err").partition("To resume: ")[2].split()
+    assert resume == ["runup", "fleet", "update", "resume", "5.1", "--journal", "5.1.journal"]
+    assert (two.started("harbour"), two.started("lighthouse")) == (True, False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["fleet", "update", "status", "5.1", "--kubeconfig", str(two.kubeconfig)]) == 2
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
