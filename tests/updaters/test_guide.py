@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import Run
 from tests.controlplane.build import Unavailable
 from tests.documents import document
 from tests.rollout.control.policy_world import FOLDER
+from tests.rollout.control.test_rights import KINDS
 from tests.rollout.control.test_updaters import NEW, PlainWorld, serves
 from tests.servers import CRD, api_server, eventually
 from tests.updaters import definitions
@@ -24,10 +26,16 @@ from tests.updaters import definitions
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import KubeError
+from kubekit.kube.auth import Credential, Static
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.reviews import token_request
 from kubekit.lang import cel
 from kubekit.lang import yaml as kyaml
 from runup.cli.operator.main import main as operator_main
+from runup.install.control.installing import manifests
+from runup.install.decide.component import UPDATE_POLICY, Options, Platform
+from runup.install.decide.component_objects import component_objects
+from runup.process.names import OPERATOR_NAMESPACE
 from runup.rollout.decide.updaters import ANNOTATION
 
 ROOT = Path(__file__).parents[2]
@@ -162,6 +170,31 @@ def test_36_the_extension_of_the_guide_is_valid(real: PlainWorld) -> None:
         operator_main([command, *flags, "--kubeconfig=/nonexistent/kubeconfig"])
     assert ended.value.code == 1
     assert operator_main([command, *flags, "--typo"]) != 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_34_the_rights_of_the_guide_suffice(real: PlainWorld) -> None:
+    """With the roles of an installation on Kubernetes and the Role of the guide alone, the version is written."""
+    real.begin(**policy(0))
+    options = Options(image="i", namespace=UPDATE_POLICY.namespace, platform=Platform.KUBERNETES)
+    installed = component_objects(UPDATE_POLICY, manifests(UPDATE_POLICY, Platform.KUBERNETES), options)
+    for name in (UPDATE_POLICY.namespace, OPERATOR_NAMESPACE):
+        real.create(KINDS["Namespace"], name)
+    for body in (*installed, block("Role"), block("RoleBinding")):
+        if body["kind"] in KINDS and body["kind"] != "Namespace":
+            real.client.send(calls.apply(KINDS[body["kind"]], body, field_manager="test"))
+    token = real.client.send(token_request("update-controller", UPDATE_POLICY.namespace)).token
+    account = replace(real.client.config, auth=Static(Credential(authorization=f"Bearer {token}")))
+    real.report()
+    with SyncClient(account) as limited:
+        whole, real.client = real.client, limited
+        try:
+            assert real.observe().objects.unreadable == ()
+            real.passes(5)
+        finally:
+            real.client = whole
+    assert real.plan()["version"] == NEW
 
 
 @pytest.mark.parametrize(
