@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.machineconfig_v1 import MachineConfigPool, MachineConfigPoolSpec
 from runup.api.update_policy_v1alpha1 import (
+    PAUSED_BY,
     CalendarWindow,
     Candidate,
     PausedPool,
@@ -24,7 +25,6 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.decide import calendar
-from runup.rollout.decide.pools import PAUSED_BY
 
 NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)
 GATES = (

@@ -31,8 +31,8 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
 from runup.advice.decide.graph import parse_graph
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.update_policy_v1alpha1 import PAUSED_BY
 from runup.report.report import ReportedRisk
-from runup.rollout.decide.pools import PAUSED_BY
 
 POOLS = resource_of(MachineConfigPool)
 PAUSED = ReportedRisk(name="MachineConfigPoolPaused-worker", message="Pool worker is paused.")

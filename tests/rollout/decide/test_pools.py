@@ -31,13 +31,12 @@ from runup.api.machineconfig_v1 import (
     MachineConfigPoolSpec,
     MachineConfigPoolStatus,
 )
-from runup.api.update_policy_v1alpha1 import PausedPool, PolicyPools, UpdateRun
+from runup.api.update_policy_v1alpha1 import PAUSED_BY, PausedPool, PolicyPools, UpdateRun
 from runup.rehearse.decide.update_forecast import Forecast, ForecastPart, Range
 from runup.rollout.control.controller import desired_update
 from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Observed
-from runup.rollout.decide.pools import PAUSED_BY
 from runup.rollout.decide.run_steps import Situation, decide
 
 NEXT = PolicyPools(when="NextWindow")

@@ -81,11 +81,16 @@ def test_a_maintenance_that_cannot_be_read_is_still_the_owner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "remedy"), [("Paused", "SR-IOV network operator"), ("Idle", '{"spec":{"paused":false}}')]
+    ("annotations", "remedy"),
+    [
+        ({"sriovnetwork.openshift.io/state": "Paused"}, "SR-IOV network operator"),
+        ({"sriovnetwork.openshift.io/state": "Idle"}, '{"spec":{"paused":false}}'),
+        ({"update.runup.dev/paused-by": "u"}, "`oc get updateruns` shows its step"),
+    ],
 )
-def test_remedy_respects_who_paused(state: str, remedy: str) -> None:
+def test_remedy_respects_who_paused(annotations: dict[str, str], remedy: str) -> None:
     check = BY_NAME["MachineConfigPoolPaused"]
     pool = pool_json(spec={"paused": True})
-    pool["metadata"]["annotations"] = {"sriovnetwork.openshift.io/state": state}
+    pool["metadata"]["annotations"] = annotations
     (finding,) = run_check(check, snapshot_of(check.reads, [pool]), context()).findings
     assert remedy in finding.remediation

@@ -16,6 +16,8 @@ API_VERSION = f"{GROUP}/v1alpha1"
 POLICY_NAME = "cluster"
 # Lets an update that has begun end before its deleted run is removed.
 FINALIZER = f"{GROUP}/run"
+# The annotation of a MachineConfigPool that a run pauses; its value is the UID of the run.
+PAUSED_BY = f"{GROUP}/paused-by"
 # The name in `spec.calendars` that means no restriction.
 ALWAYS = "Always"
 

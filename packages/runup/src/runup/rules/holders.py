@@ -17,6 +17,7 @@ import msgspec
 
 from kubekit.api.core_v1 import Node, Taint
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.update_policy_v1alpha1 import PAUSED_BY
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,12 @@ _SRIOV = Holder(
     remedy="Wait until the SR-IOV network operator has configured the nodes; it resumes the pool then. "
     "`oc get sriovnetworknodestates -A` shows its progress.",
 )
+_UPDATE_RUN = Holder(
+    name="an update run",
+    kind="UpdateRun",
+    remedy="Wait until the update run resumes the pool: `oc get updateruns` shows its step. If the run has ended, its "
+    "last decision says how to resume the pool.",
+)
 _BY_TAINT = {
     "medik8s.io/drain": _MAINTENANCE,
     "kubevirt.io/drain": _MAINTENANCE,
@@ -80,4 +87,6 @@ def cordon_holder(node: Node) -> Holder | None:
 
 def pause_holder(pool: MachineConfigPool) -> Holder | None:
     """Returns the controller that keeps a pool paused, None if none is known."""
+    if PAUSED_BY in pool.metadata.annotations:
+        return _UPDATE_RUN
     return _SRIOV if pool.metadata.annotations.get(_SRIOV_STATE) == "Paused" else None

@@ -30,6 +30,7 @@ from runup.api.config_v1 import ClusterVersion, Update
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import (
     FINALIZER,
+    PAUSED_BY,
     Candidate,
     ClusterReference,
     ObjectField,
@@ -53,7 +54,7 @@ from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.hops import NOT_RESOLVED, Path, current_target, find_path, needs_path, offered_path
 from runup.rollout.decide.metric_samples import is_warning
 from runup.rollout.decide.notifications import Notice, notices_of
-from runup.rollout.decide.pools import PAUSED_BY, next_pools, risk_of
+from runup.rollout.decide.pools import next_pools, risk_of
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 from runup.rollout.decide.status_insight import informer_operations, why_nothing_starts
 from runup.rollout.decide.updaters import ANNOTATION, FIELD_MANAGER, PUT_BACK, UpdaterObject, apply_body, to_put_back

@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from kubekit.api.conditions import find
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import UpdatePolicyStatus, UpdateRun
+from runup.api.update_policy_v1alpha1 import PAUSED_BY, UpdatePolicyStatus, UpdateRun
 from runup.rollout.decide.calendar import Calendar
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.metric_samples import GATE_VALUES, closing_gate, missed_openings, outcome_of
 from runup.rollout.decide.policy import active_run, failed_run
-from runup.rollout.decide.pools import PAUSED_BY, Pools, own_pauses
+from runup.rollout.decide.pools import Pools, own_pauses
 from runup.rollout.decide.run_steps import BEFORE_START, FINISHED, TARGET_WITHDRAWN
 
 # Outcomes that an alert or a panel counts; the others appear with the first such run.

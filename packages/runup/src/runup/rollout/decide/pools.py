@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find, status_of
 from kubekit.lang.text import shorten
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.update_policy_v1alpha1 import GROUP, PausedPool, UpdateRun, UpdateRunStatus
+from runup.api.update_policy_v1alpha1 import PAUSED_BY, PausedPool, UpdateRun, UpdateRunStatus
 from runup.rollout.decide.durations import parse
 from runup.rules.machine_config import CONTROL_PLANE_POOL, degradations
 
-PAUSED_BY = f"{GROUP}/paused-by"
 # ClusterVersion completes an update only after the machines of these pools have been updated
 # (machine-config-operator, `pkg/operator/sync.go`, syncRequiredMachineConfigPools).
 CONTROL_PLANE_POOLS = frozenset({CONTROL_PLANE_POOL, "arbiter"})
