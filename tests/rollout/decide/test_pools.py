@@ -37,6 +37,7 @@ from runup.rollout.control.controller import desired_update
 from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Observed
+from runup.rollout.decide.pools import pools_to_pause
 from runup.rollout.decide.run_steps import Situation, decide
 
 NEXT = PolicyPools(when="NextWindow")
@@ -225,6 +226,12 @@ def test_before_the_start(
     outcome = decide(run, found, NOW)
     last = outcome.status.decisions[-1].reason if outcome.status.decisions else ""
     assert (outcome.status.step, last, outcome.act, outcome.pools) == (step, reason, act, named)
+
+
+def test_58_other_updaters_do_not_wait_for_pauses() -> None:
+    """A hub's run with another actuator gets the policy's pools, and pauses none."""
+    assert pools_to_pause(run_of(pools=NEXT), (pool(),)) == (pool(),)
+    assert pools_to_pause(run_of("Field", pools=NEXT), (pool(),)) == ()
 
 
 def test_48_pools_are_listed_before_they_are_paused() -> None:

@@ -56,9 +56,10 @@ def own_pauses(run: UpdateRun, pools: Pools) -> dict[str, datetime]:
 def pools_to_pause(run: UpdateRun, pools: Pools) -> tuple[MachineConfigPool, ...]:
     """Returns the worker pools with machines that the run must pause before it starts.
 
-    A pool that somebody resumed keeps the annotation, and is not paused again.
+    A pool that somebody resumed keeps the annotation, and is not paused again. Other updaters than ClusterVersion's do
+    not wait for pauses.
     """
-    if run.spec.pools.when == "Together" or isinstance(pools, str):
+    if run.spec.pools.when == "Together" or run.spec.actuator != "ClusterVersion" or isinstance(pools, str):
         return ()
     return tuple(pool for pool in _worker_pools(run, pools) if not pool.spec.paused and not is_marked(pool, run))
 
