@@ -50,7 +50,7 @@ class Lister:
 
 def collected(*items: JSON) -> list[str]:
     """Returns the names of the events that are written."""
-    [kind] = collect_kinds([WantedKind(versions=(resource_of(Event),))], Lister(*items), lambda *_: None)
+    [kind] = collect_kinds([WantedKind(versions=(resource_of(Event),))], Lister(*items))
     assert kind.state == "complete"
     return [item["metadata"]["name"] for _, document in kind.lists for item in document["items"]]
 

@@ -2,69 +2,62 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
+import re
 import time
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run
+from tests.cli.test_progress import Terminal
 
 from runup.cli.fleet.render import fleet_text
 from runup.cli.fleet.shared import Progress, grouped_problems
 from runup.cli.fleet.status_command import StatusRow, text
+from runup.cli.progress import ProgressDisplay
 from runup.evaluation.workers import Pool
 from runup.fleet.decide.matrix import Matrix
 from runup.preflight.decide.findings import Result
 
 
-class Terminal(io.StringIO):
-    """A terminal that keeps what is written to it."""
-
-    def isatty(self) -> bool:
-        """Says that it is one."""
-        return True
-
-
-def _lines(terminal: Terminal) -> list[str]:
-    return terminal.getvalue().split("\r\x1b[K")[1:]
-
-
-def test_a_terminal_shows_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each second, and for how long nothing has ended; many names are counted."""
+def test_shows_what_is_under_way_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the time for which nothing has ended; many names are counted, so that a line fits."""
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
     clock = [0.0]
-    progress = Progress(200, lambda: clock[0])
-    progress.count_one()
+    display = ProgressDisplay(terminal, shown_after_s=0, now_s=lambda: clock[0])
     many = [f"cluster-{number:03}" for number in range(64)]
-    for clock[0], names in (
-        (0.5, ["east"]),
-        (1.0, ["east", "west"]),
-        (2.0, ["east", "west"]),
-        (5.0, ["east"]),
-        (7.0, many),
-    ):
-        progress.show_under_way(names)
-    lines = _lines(terminal)
-    assert lines[:4] == [
-        "1 of 200 clusters",
-        "1 of 200 clusters; reading east, west",
-        "1 of 200 clusters; reading east, west, 2 s",
-        "1 of 200 clusters; reading east, 5 s",
+    shown = []
+    with Progress(200, display, lambda: clock[0]) as progress:
+        progress.count_one()
+        for clock[0], names in ((0.5, ["east"]), (1.0, ["east", "west"]), (5.0, ["east"]), (7.0, many)):
+            progress.clear_line()
+            terminal.truncate(0)
+            progress.show_under_way(names)
+            text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[━╸╺]", "", terminal.getvalue())
+            shown.append(" ".join(text.split()[1:]))
+        progress.print_line("east: it is tried once more")
+        assert terminal.getvalue().endswith("\x1b[2Keast: it is tried once more\n")
+    assert shown == [
+        "Reading clusters: east 1 of 200 0 s",
+        "Reading clusters: east, west 1 of 200 1 s",
+        "Reading clusters: east (5 s) 1 of 200 5 s",
+        "Reading clusters: cluster-000, cluster-001, cluster-002 and 61 more (7 s) 1 of 200 7 s",
     ]
-    assert lines[4] == "1 of 200 clusters; reading cluster-000, cluster-001 and 62 more, 7 s"
-    assert max(map(len, lines)) < 80
 
 
 def test_a_pipe_shows_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """A log would have a line for each second."""
-    progress = Progress(3)
-    progress.show_under_way(["east"])
-    progress.count_one()
-    assert capsys.readouterr().err == ""
+    """A log would have a line for each second; what became of a cluster is written even so."""
+    with Progress(300) as progress:
+        progress.show_under_way(["east"])
+        for _ in range(300):
+            progress.count_one()
+        assert capsys.readouterr().err == ""
+        progress.print_line("east: it is tried once more")
+    assert capsys.readouterr().err == "east: it is tried once more\n"
 
 
 def _sleep(seconds: float) -> float:

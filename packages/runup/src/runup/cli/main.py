@@ -18,6 +18,7 @@ from runup.cli.connection import connection_options
 from runup.cli.lazy import LazyGroup
 from runup.cli.options import option, show_version
 from runup.cli.output import printable_streams
+from runup.cli.progress import be_quiet, showing_steps
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.clusterversion.command:upgrade",
@@ -72,10 +73,11 @@ _NO_THREAD = "can't start new thread"  # CPython's RuntimeError where a thread g
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     invoke_without_command=True,
 )
+@option("-q", "--quiet", is_flag=True, help="No progress of long commands on the terminal.")
 @option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
 @connection_options
 @click.pass_context
-def root(ctx: click.Context) -> None:
+def root(ctx: click.Context, *, quiet: bool) -> None:
     """Safe cluster updates: the release that you want to go to checks the cluster that you have.
 
     \b
@@ -83,13 +85,15 @@ def root(ctx: click.Context) -> None:
       runup check                                        whether your cluster can be preflighted
       runup upgrade --mode=preflight --to=5.2.0 --wait   let 5.2.0 check your cluster
     """
+    if quiet:
+        be_quiet()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Runs the command line `argv` and returns its exit code; only a bug of ours ends in a traceback."""
-    with printable_streams():
+    with printable_streams(), showing_steps():
         try:
             # Runs one command line and returns the exit code; errors become texts on stderr.
             stdout = sys.stdout

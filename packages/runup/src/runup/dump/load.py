@@ -30,6 +30,7 @@ from runup.dump.documents import JSON, identity, object_name
 from runup.dump.dump_files import COLLECTED, BadDump, Layout, find
 from runup.dump.dump_limits import MAX_ENTRIES, Memory
 from runup.dump.dump_objects import Listed
+from runup.process.steps import each
 from runup.rules.refused_writes import NOT_CREATED
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
@@ -142,7 +143,7 @@ def load(
     memory = Memory(layout.name)
     recorded = dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root)
     evidence = dump_time.Evidence()
-    for file in layout.files:
+    for file in each(layout.files, f"Reading the files of {layout.name}"):
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
         if any_kubernetes and clusters.is_version_file(file):

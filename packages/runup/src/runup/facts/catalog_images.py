@@ -34,6 +34,7 @@ from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import SWITCHED_OFF, Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
 from runup.kernelmodules.control.registries import Registries
+from runup.process.steps import each
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0
@@ -133,7 +134,7 @@ class CatalogImages:
     async def _read_all(self, due_images: Mapping[str, frozenset[str]]) -> None:
         """Reads the catalogs that are due, one after the other, and reports each."""
         try:
-            for image, packages in due_images.items():
+            for image, packages in each(due_images.items(), "Reading catalog images"):
                 self._known[image] = await self._read_or_failure(image, packages)
                 self._changed()
         finally:

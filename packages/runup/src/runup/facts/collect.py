@@ -11,7 +11,7 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from runup.dump.dump_time import event_times
 from runup.dump.load import is_read
 from runup.facts.collected_fields import WHOLE_OBJECTS, as_text, collected_fields, reducer
 from runup.facts.listers import Lister, Refused, WantedKind
+from runup.process.steps import step
 
 JSON = dict[str, Any]
 _BINDINGS = resource_of(ValidatingAdmissionPolicyBinding)
@@ -69,16 +70,16 @@ class CollectedKind:
         return row | {key: value for key in ("message", "namespaces", "fields") if (value := getattr(self, key))}
 
 
-def collect_kinds(
-    kinds: Sequence[WantedKind], lister: Lister, progress: Callable[[int, WantedKind], None]
-) -> tuple[CollectedKind, ...]:
+def collect_kinds(kinds: Sequence[WantedKind], lister: Lister) -> tuple[CollectedKind, ...]:
     """Lists every kind, and returns what became of each."""
     collected_by_kind: dict[str, CollectedKind] = {}
-    for number, kind in enumerate(kinds):
-        progress(number, kind)
-        collected_by_kind[kind.name] = (
-            _collect_referenced(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
-        )
+    with step("Listing kinds", len(kinds)) as current:
+        for kind in kinds:
+            current.detail = kind.name
+            collected_by_kind[kind.name] = (
+                _collect_referenced(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
+            )
+            current.done += 1
     return tuple(collected_by_kind.values())
 
 

@@ -27,6 +27,7 @@ from runup.checks.decide import target_manifests as manifests
 from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.model import Check
 from runup.checks.decide.target_manifests import ReleaseObjects
+from runup.process.steps import step
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
 
@@ -185,7 +186,9 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
         return TargetRelease()
     from kubekit.oci.image_locations import parse_location, read_image_files
 
-    return release_in(read_image_files(parse_location(image), IMAGE_FOLDERS, access)[0])
+    with step(f"Reading image {image}"):
+        files = read_image_files(parse_location(image), IMAGE_FOLDERS, access)[0]
+    return release_in(files)
 
 
 def folder_of_release(release_dir: str) -> Path:

@@ -51,6 +51,7 @@ from runup.kernelmodules.control.registries import ClusterRegistries, Registries
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.decide.stored_reports import same_findings
 from runup.process.log import WAIT_LOGGED_EVERY_S
+from runup.process.steps import Step, step
 from runup.report.report import Report, ReportedContainer, encode
 from runup.target.check_runner import LIMIT_S, Runner
 from runup.target.container_checks import Containers, names_waiting
@@ -313,17 +314,21 @@ class PreflightTarget:
 
     async def _until_read(self, reads: WatchedKinds, request: Request, following: asyncio.Task[None]) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
-        while not await self._all_read_within(self.timing.progress_s, reads, following):
-            missing = {str(resource) for resource in reads.waiting}
-            waiting_text = reads.trouble or reading_text(reads.kinds, missing)
-            now = self.clock.now()
-            await self.write(running_report(request.header(now), (), now, waiting_text))
+        with step("Listing kinds", len(reads.caches)) as listing:
+            while not await self._all_read_within(self.timing.progress_s, reads, following, listing):
+                missing = {str(resource) for resource in reads.waiting}
+                waiting_text = reads.trouble or reading_text(reads.kinds, missing)
+                now = self.clock.now()
+                await self.write(running_report(request.header(now), (), now, waiting_text))
 
-    async def _all_read_within(self, seconds: float, reads: WatchedKinds, following: asyncio.Task[None]) -> bool:
+    async def _all_read_within(
+        self, seconds: float, reads: WatchedKinds, following: asyncio.Task[None], listing: Step
+    ) -> bool:
         """Returns whether every read has an answer within that many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                while reads.waiting:
+                while waiting := reads.waiting:
+                    listing.done, listing.detail = len(reads.caches) - len(waiting), waiting[0].name
                     raise_if_over(following)
                     self.changed.clear()
                     await self.changed.wait()

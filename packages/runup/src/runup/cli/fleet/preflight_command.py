@@ -83,9 +83,9 @@ def run(
             lines=lines,
             now=now,
         )
-        progress = Progress(len(members))
-        for index, evaluated in read_each(members, work, unreadable_member, named_members, progress=progress):
-            arrivals.take(index, evaluated, progress.clear_line)
+        with Progress(len(members)) as progress:
+            for index, evaluated in read_each(members, work, unreadable_member, named_members, progress=progress):
+                arrivals.take(index, evaluated, progress.clear_line)
     code = worst_code(arrivals.codes)
     shown = outputs.Shown(
         results=arrivals.spool,

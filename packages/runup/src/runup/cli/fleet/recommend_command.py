@@ -57,7 +57,8 @@ def run(connection: Connection, named_members: NamedMembers, flags: RecommendFla
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
         lost = lambda member, why: AdviceRow(cluster=member.name, problem=why)  # noqa: E731
-        rows = read_all(members, work, lost, named_members, progress=Progress(len(members)))
+        with Progress(len(members)) as progress:
+            rows = read_all(members, work, lost, named_members, progress=progress)
     printed = (
         [out(machine(data(rows), output))]
         if output

@@ -2,87 +2,76 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from kubekit.lang.text import one_line
-from runup.cli.output import without_printable
+from runup.cli.progress import ProgressDisplay, display
 from runup.cli.render.screen import join_parts
 from runup.cli.render.table import cells
+from runup.process.steps import Step
 
 if TYPE_CHECKING:
     from runup.cli.render.text import Output
 
 
-# Seconds between two looks at what is under way, and from which on a wait is reported.
-_SHOW_S, _WAIT_S = 1.0, 2
+# Seconds from which on a wait is reported.
+_WAIT_S = 2
 # Cells for the names of the clusters that have one problem.
 _NAMES_ROOM = 60
 
 
 class Progress:
-    """Shows on stderr how many clusters are done: in place on a terminal, every hundredth in a pipe.
+    """Shows how many clusters are done and which are under way, on a terminal; a pipe gets only `print_line`."""
 
-    A terminal also shows which clusters are under way, and for how long nothing has changed.
-    """
-
-    _EVERY = 100
-
-    def __init__(self, total: int, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._total, self._done = total, 0
+    def __init__(
+        self, total: int, shown: ProgressDisplay | None = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._display = shown or display()
+        self._step = Step("Reading clusters", total)
         self._now_s = now_s
-        self._names: Sequence[str] = ()
-        self._since_s = self._shown_s = now_s()
-        self._in_place = without_printable(sys.stderr).isatty()
+        self._since_s = now_s()
+
+    def __enter__(self) -> Self:
+        """Shows it until the `with` statement is left."""
+        if self._display is not None:
+            self._display.begin_without_thread(self._step)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._display is not None:
+            self._display.end(self._step)
 
     def count_one(self) -> None:
         """Counts a cluster."""
-        self._done += 1
+        self._step.done += 1
         self._since_s = self._now_s()
-        if self._in_place:
-            self._show()
-        elif self._done % self._EVERY == 0:
-            self.print_line(self._counted)
+        self._draw()
 
     def show_under_way(self, names: Sequence[str]) -> None:
         """Shows the clusters that are read at the moment; called at least every second."""
-        self._names = names
-        if self._in_place and self._now_s() - self._shown_s >= _SHOW_S:
-            self._show()
+        waited_s = int(self._now_s() - self._since_s)
+        wait_text = f" ({waited_s} s)" if waited_s >= _WAIT_S else ""
+        self._step.detail = f"{shorten_names(names, _NAMES_ROOM - len(wait_text))}{wait_text}" if names else ""
+        self._draw()
 
-    @property
-    def _counted(self) -> str:
-        return f"{self._done} of {self._total} clusters"
-
-    def _show(self) -> None:
-        self._shown_s = self._now_s()
-        text = self._counted
-        if self._names:
-            waited_s = int(self._shown_s - self._since_s)
-            room = max(shutil.get_terminal_size().columns - 1 - cells(text) - len("; reading , 99999 s"), 1)
-            names = shorten_names(self._names, room)
-            text += f"; reading {names}{f', {waited_s} s' if waited_s >= _WAIT_S else ''}"
-        self._write_to_terminal(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
+    def _draw(self) -> None:
+        if self._display is not None:
+            self._display.draw()
 
     def print_line(self, line: str) -> None:
-        """Writes a line, above the one in place."""
+        """Writes a line, above what is in place."""
         self.clear_line()
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
     def clear_line(self) -> None:
-        """Clears the line in place."""
-        if self._in_place:
-            self._write_to_terminal("\r\x1b[K")
-
-    def _write_to_terminal(self, text: str) -> None:
-        stream = without_printable(sys.stderr)
-        stream.write(text)
-        stream.flush()
+        """Clears what is in place."""
+        if self._display is not None:
+            self._display.clear()
 
 
 def shorten_names(names: Sequence[str], room: int) -> str:

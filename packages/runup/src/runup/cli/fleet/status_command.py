@@ -60,7 +60,8 @@ def run(connection: Connection, named_members: NamedMembers, outputs: Sequence[T
     with resolve_members(named_members, connection) as (members, notes):
         work = partial(statuses_of, connection=connection, whole=bool(outputs), hosted=hosted)
         lost = lambda member, why: (StatusRow(cluster=member.name, problem=why),)  # noqa: E731
-        of_members = read_all(members, work, lost, named_members, progress=Progress(len(members)))
+        with Progress(len(members)) as progress:
+            of_members = read_all(members, work, lost, named_members, progress=progress)
         rows = [row for rows_of_member in of_members for row in rows_of_member]
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     problems = write_machine_files(outputs, data(rows)) if outputs else []

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from kubekit.lang.text import count
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-
-if TYPE_CHECKING:
-    from runup.facts.listers import WantedKind
-
-_EVERY = 10
 
 
 @click.group("dump", cls=Group)
@@ -80,7 +73,6 @@ def collect(
     further = (*READS, *((kind.resource, "") for kind in drain_inputs.KINDS))
     own_checks = tuple(python_checks())
     wanted_kinds = kinds_read_by((*CHECKS, *own_checks), operator_namespace(), further)
-    progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:
         # The flags of kubectl that select the same cluster and user.
@@ -88,16 +80,15 @@ def collect(
         words = [f"--{flag}={value}" for flag, value in selection if value]
         words += [f"--as-group={group}" for group in connection.as_group]
         lister = ProgramLister(program, tuple(words))
-        collected, kubernetes = collection.collect_kinds(wanted_kinds, lister, progress), lister.server_version()
+        collected, kubernetes = collection.collect_kinds(wanted_kinds, lister), lister.server_version()
         now = SystemClock().now()
     else:
         with connection.client("dump") as client:
             collected, kubernetes = (
-                collection.collect_kinds(wanted_kinds, ClientLister(client), progress),
+                collection.collect_kinds(wanted_kinds, ClientLister(client)),
                 ClientLister(client).server_version(),
             )
             now = client.now()
-    progress.end()
     of_cluster = next(kind for kind in collected if kind.name == "clusterversions.config.openshift.io")
     # Without one it is a cluster of Kubernetes alone, for which other checks are made.
     if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
@@ -117,23 +108,3 @@ def collect(
     missing = [kind for kind in collected if kind.state not in (collection.COMPLETE, collection.ABSENT)]
     lines += [f"{kind.state}: {kind.name}: {kind.message}" for kind in sorted(missing, key=lambda kind: kind.state)]
     click.echo("\n".join([*lines, f"Check it: runup preflight run --dump {path}"]))
-
-
-class _Progress:
-    """Reports on stderr which kind is listed: in place on a terminal, every tenth in a pipe."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._in_place = sys.stderr.isatty()
-
-    def __call__(self, number: int, kind: WantedKind) -> None:
-        text = f"listing kind {number + 1} of {self._total}: {kind.name}"
-        if self._in_place:
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
-        elif number % _EVERY == 0:
-            click.echo(text, err=True)
-
-    def end(self) -> None:
-        """Clears the line."""
-        if self._in_place:
-            click.echo("\r\x1b[K", err=True, nl=False)

@@ -84,9 +84,9 @@ def drain(
     from kubekit.kube.clock import SystemClock
     from runup.cli.output import write
     from runup.cli.render.text import err, machine, out
+    from runup.rehearse.control.drain_source import simulated
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Window
-    from runup.rehearse.decide.drains.simulation import simulate
 
     hours = parse_times(window, "--window", "UTC")
     source = read_source(connection_of(ctx), dump)
@@ -102,7 +102,7 @@ def drain(
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift, surge=surge)
     if not cluster.nodes:
         raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster lists no nodes')}")
-    result = simulate(cluster, settings, source.now or SystemClock().now())
+    result = simulated(cluster, settings, source.now or SystemClock().now())
     if output == "html":
         from runup.cli.rehearse import drain_page
 

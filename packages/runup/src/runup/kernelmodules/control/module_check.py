@@ -36,6 +36,7 @@ from runup.kernelmodules.decide.readiness import Readiness, loading_modules
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, Flavour, Toolkit, toolkit_image
 from runup.process.connection import Connection
 from runup.process.read_only_client import ReadOnlyClient
+from runup.process.steps import step
 
 WITHIN_S = 300.0
 """Time for one image, in seconds."""
@@ -198,9 +199,13 @@ async def verdicts_of(
 
     async def verify_in_slot(question: ImageQuestion) -> verdict.ImageVerdict:
         async with slots:
-            return await verify_image(question, registries)
+            image_verdict = await verify_image(question, registries)
+        current.done += 1
+        return image_verdict
 
-    return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
+    with step("Reading images of kernel modules", len(distinct_questions)) as current:
+        verdicts = await asyncio.gather(*map(verify_in_slot, distinct_questions))
+    return dict(zip(distinct_questions, verdicts, strict=True))
 
 
 AGENT = f"runup-kmod-check/{__version__}"

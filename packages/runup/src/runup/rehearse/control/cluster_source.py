@@ -30,6 +30,7 @@ from runup.dump.large_lists import packed, unpacked
 from runup.dump.load import SKIPPED_KINDS, time_of_dump
 from runup.dump.load import read as read_dump
 from runup.process.read_only_client import ReadOnlyClient
+from runup.process.steps import each
 from runup.rehearse.decide.rehearsal_outcome import LeftOut
 
 # Objects of a copy: a cluster of 1,000 nodes and 30,000 pods has some 80,000. Each takes 5 KiB on average.
@@ -156,7 +157,7 @@ class _LiveReader:
 
     async def read(self) -> None:
         """Lists every kind that can be listed."""
-        for resource in await self._listable_resources():
+        for resource in each(await self._listable_resources(), "Listing kinds"):
             if resource.kind in SKIPPED_KINDS and (resource.group, resource.plural) != _SECRETS:
                 continue
             try:

@@ -18,6 +18,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
+from runup.process.steps import each, step
 from runup.rehearse.decide.drain_inputs import KINDS
 from runup.updatestatus.decide.alerts import Unreadable
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.dump.load import Dump
     from runup.rehearse.decide.drains.drain_result import DrainResult
-    from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
+    from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
     from runup.rehearse.decide.update_forecast import Forecast
     from runup.updatestatus.decide.assess import AnySnapshot
 
@@ -70,7 +71,7 @@ def read_cluster_objects(client: SyncClient, *, with_status: bool = False) -> Dr
         # A user who may not read it sees the kinds of both.
         source.openshift = True
         source.why_no_version = str(error)
-    for kind in KINDS:
+    for kind in each(KINDS, "Listing kinds"):
         name = kind.resource.kind
         if name == OPENSHIFT and not source.openshift:
             continue
@@ -162,6 +163,20 @@ def _status_of_dump(dump: Dump, source: DrainSource) -> None:
             source.why_no_status = f"the dump holds no {', '.join(lacking)}"
 
 
+def simulated(cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> DrainResult:
+    """Returns the drains of the cluster's pools if they begin now, simulated as a step that counts nodes."""
+    from runup.rehearse.decide.drains.simulation import Simulation
+
+    simulation = Simulation(cluster, settings, now)
+    with step("Simulating drains of nodes", simulation.node_count) as current:
+
+        def count_drained() -> None:
+            current.done = simulation.drained_count
+
+        simulation.run(count_drained)
+        return simulation.result()
+
+
 def forecast_of(
     source: DrainSource, now: datetime, node_s: tuple[int, int] | None
 ) -> tuple[Forecast, DrainedCluster, DrainResult]:
@@ -174,7 +189,6 @@ def forecast_of(
     from runup.rehearse.decide import update_forecast
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import NODE_UPDATE_S, DrainSettings
-    from runup.rehearse.decide.drains.simulation import simulate
     from runup.updatestatus.decide.holdups import Holdups, holdups
 
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
@@ -182,7 +196,7 @@ def forecast_of(
         raise InputError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster lists no nodes')}")
     settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     least_s, most_s = node_s or (NODE_UPDATE_S, NODE_UPDATE_S)
-    slow = simulate(cluster, replace(settings, node_update_s=most_s), now)
+    slow = simulated(cluster, replace(settings, node_update_s=most_s), now)
     version, no_version_reason = source.cluster_version, source.why_no_version
     history = version.status.history if version is not None else ()
     result = update_forecast.forecast(
@@ -190,7 +204,7 @@ def forecast_of(
         cluster.pools,
         nodes=cluster.nodes,
         # At least: a pod that somebody has to delete is deleted at once.
-        quick=simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        quick=simulated(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
         slow=slow,
         guessed=node_s is None,
         why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",

@@ -34,6 +34,7 @@ from runup.applying.decide.health import CLUSTER_OPERATOR, DAEMON_SET, DEPLOYMEN
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Graph, everything_before, graph_of
+from runup.process.steps import each
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy
 from runup.rehearse.decide.rehearsal_outcome import Wait
 from runup.release.decide.manifest import Identity
@@ -275,7 +276,7 @@ class ReleaseRun:
 
     async def _apply_each(self, applier: ObjectApplier, tasks: Sequence[Task], result: RunResult) -> None:
         """Applies the tasks one after the other until the deadline."""
-        for task in tasks:
+        for task in each(tasks, "Applying objects of the release"):
             if self._clock.monotonic() > self._deadline:
                 result.too_late = f"the time limit was reached at {task}"
                 return

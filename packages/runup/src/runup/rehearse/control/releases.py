@@ -16,6 +16,7 @@ from runup.dump.large_lists import unpacked
 from runup.facts.target_release import folder_of_release, release_in
 from runup.process.ending_signals import ending_signals
 from runup.process.names import operator_namespace
+from runup.process.steps import step
 from runup.rehearse.control.rehearsal import RehearsalTarget, account_of, cluster_version_of, rehearse_kubernetes
 from runup.rehearse.control.rehearsal_run import stuck_operators
 from runup.rehearse.decide import served_versions
@@ -160,7 +161,8 @@ def load_target(
     else:
         from kubekit.oci.image_locations import parse_location, read_image_files
 
-        files = read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
+        with step(f"Reading image {image}"):
+            files = read_image_files(parse_location(image), FOLDERS, access().of_administrators())[0]
     payload = load_payload(files, source=image or release_dir, release_image=image)
     if to and to != payload.version:
         raise InputError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")

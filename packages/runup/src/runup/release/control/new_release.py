@@ -17,6 +17,7 @@ from kubekit.oci import image_locations, layers, registry_errors, signatures
 from kubekit.oci.access import Access
 from kubekit.oci.layout import Layout
 from runup.api.preflight_reads_v1 import FILE as READS_FILE
+from runup.process.steps import step
 from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH, THIN_OPERATOR, build_release
 from runup.release.decide import components, listing
 from runup.release.decide.components import Component, check_name, gather_files
@@ -138,7 +139,8 @@ def gather_components(
                 f"--component: {name}={image}: no cluster pulls from a layout; say where it will be pulled from, "
                 f"--image-reference {name}=HOST/REPOSITORY@sha256:..."
             )
-        files, digest = image_locations.read_image_files(place, components.FOLDERS, access)
+        with step(f"Reading image {image}"):
+            files, digest = image_locations.read_image_files(place, components.FOLDERS, access)
         if not any(path.startswith("manifests/") for path in files):
             raise registry_errors.BadImage(
                 f"component {name}: {image} has no /manifests; one that is only named is an --image-reference"

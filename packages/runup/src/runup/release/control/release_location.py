@@ -11,6 +11,7 @@ from kubekit.lang.files import remove_tree
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import LayoutLocation, Location, parse_location, read_folder_files, read_image_files
 from kubekit.oci.reference import Reference
+from runup.process.steps import step
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
@@ -24,11 +25,7 @@ def load(
     not a release.
     """
     location = place_of_release(image)
-    files, digest = (
-        (read_folder_files(location, FOLDERS), "")
-        if isinstance(location, Path)
-        else read_image_files(location, FOLDERS, access)
-    )
+    files, digest = _read(location, image, access)
     # A folder or layout has no pull spec, so its manifests name the release as it was typed.
     name = str(location.at(digest)) if isinstance(location, Reference) else image
     return load_payload(files, source=image, profile=profile, release_image=name, keep_going=keep_going), digest
@@ -44,12 +41,14 @@ def place_of_release(image: str) -> Path | Location:
 
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:
     """Returns the files of a folder, a layout or a pull spec by path in the image, and the digest; raises OciError."""
-    location = place_of_release(image)
-    return (
-        (read_folder_files(location, FOLDERS), "")
-        if isinstance(location, Path)
-        else read_image_files(location, FOLDERS, access)
-    )
+    return _read(place_of_release(image), image, access)
+
+
+def _read(location: Path | Location, image: str, access: Access) -> tuple[dict[str, bytes], str]:
+    if isinstance(location, Path):
+        return read_folder_files(location, FOLDERS), ""
+    with step(f"Reading image {image}"):
+        return read_image_files(location, FOLDERS, access)
 
 
 def file_at(files: Mapping[str, bytes], path: str, image: str) -> bytes:

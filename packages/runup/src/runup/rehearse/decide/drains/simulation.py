@@ -105,6 +105,16 @@ class Simulation:
         self._begin_pools()
         self._agenda.run(end_moment)
 
+    @property
+    def node_count(self) -> int:
+        """Number of nodes that the drains of all pools concern."""
+        return sum(len(run.pool.nodes) for run in self._pools)
+
+    @property
+    def drained_count(self) -> int:
+        """Number of nodes that are drained so far."""
+        return sum(len(run.done) for run in self._pools)
+
     def result(self) -> DrainResult:
         """Returns what the drains have come to."""
         unplaced, outages, preempted = self.moves.results()
