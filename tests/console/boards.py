@@ -10,8 +10,11 @@ from tests.cli.preflight.render import samples
 from tests.cli.updatestatus.render.test_html import NOW as STATUS_NOW
 from tests.cli.updatestatus.render.test_html import USUAL
 from tests.console.decide.test_graph_ways import TWO
+from tests.rehearse.drained import budget, cluster, node, pod
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Event, ObjectReference
+from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.lang.gotext import to_ns
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
@@ -27,8 +30,12 @@ from runup.console.decide.board import (
     with_evaluation,
     with_members,
 )
+from runup.console.decide.outlook import Outlook
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import Change, ReportStep
+from runup.rehearse.decide.drains.drained_cluster import DrainSettings
+from runup.rehearse.decide.drains.simulation import simulate
+from runup.rehearse.decide.update_forecast import Forecast, ForecastPart, NodeProgress, Range
 from runup.updatestatus.control.status_reading import StatusReading
 
 NOW = samples.WHEN + timedelta(hours=1)
@@ -141,6 +148,64 @@ MANY = Evaluation(
 )
 SEEN = ClusterStatus(reading(), count=1)
 UNDATED = replace(reading(), now_ns=0)
+SLOW = simulate(
+    cluster(
+        node("worker-0"),
+        node("worker-1"),
+        node("worker-2"),
+        pods=(
+            pod("db-0", "worker-1", owner="StatefulSet/db", labels={"app": "db"}),
+            pod("db-1", "worker-2", owner="StatefulSet/db", labels={"app": "db"}),
+        ),
+        budgets=(budget("db", "db", maxUnavailable=0),),
+    ),
+    DrainSettings(),
+    STATUS_NOW,
+)
+
+
+def _node_event(name: str, reason: str, minutes_ago: int) -> Event:
+    return Event(
+        metadata=ObjectMeta(name=f"{name}.{reason}"),
+        involved_object=ObjectReference(kind="Node", name=name),
+        reason=reason,
+        last_timestamp=STATUS_NOW - timedelta(minutes=minutes_ago),
+    )
+
+
+OUTLOOK = Outlook(
+    now=STATUS_NOW,
+    forecast=Forecast(
+        total=Range(3000, 6000),
+        parts=(
+            ForecastPart("control plane", Range(1800, 3600), ("the last 2 updates took 30 min and 1 h",)),
+            ForecastPart("worker", Range(1200, None), ("simulated drains",)),
+        ),
+        unknown=("pool infra is paused: it stays as it is",),
+    ),
+    slow=SLOW,
+    under_way=(
+        NodeProgress(
+            node="worker-1",
+            pool="worker",
+            since=STATUS_NOW - timedelta(minutes=10),
+            elapsed_s=600,
+            expected_s=480,
+            late_s=120,
+        ),
+    ),
+    events=(
+        *(
+            _node_event("worker-0", reason, minutes)
+            for reason, minutes in (("Cordon", 40), ("Drain", 39), ("OSUpdateStarted", 30), ("Reboot", 25))
+        ),
+        _node_event("worker-0", "Uncordon", 20),
+        _node_event("worker-1", "Drain", 9),
+    ),
+    why_no_events="of events the dump has only a part",
+    notes=("a note",),
+)
+FORECAST = ClusterStatus(OUTLOOK, count=1)
 PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
 
 
@@ -186,13 +251,19 @@ def pages() -> dict[str, str]:
             "harbour",
             NOW,
         ),
-        "an update under way": PAGES.update(whole, "harbour", SEEN, NOW),
-        "an update that cannot be read": PAGES.update(whole, "harbour", ClusterStatus("no route", count=1), NOW),
-        "an update that was not read yet": PAGES.update(whole, "harbour", None, NOW),
-        "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, NOW),
-        "an update of a dump to come": PAGES.update(whole, "lighthouse", None, NOW),
-        "an update without a time": PAGES.update(whole, "lighthouse", replace(SEEN, value=UNDATED), NOW),
-        "an update of a kept report": PAGES.update(kept, "harbour", None, NOW),
+        "an update under way": PAGES.update(whole, "harbour", SEEN, None, NOW),
+        "an update with its forecast": PAGES.update(whole, "harbour", SEEN, FORECAST, NOW),
+        "an update without a forecast": PAGES.update(whole, "harbour", SEEN, ClusterStatus("no route", count=1), NOW),
+        "a forecast": PAGES.forecast(whole, "harbour", FORECAST, NOW),
+        "a forecast that cannot be computed": PAGES.forecast(whole, "harbour", ClusterStatus("no node", count=1), NOW),
+        "a forecast that was not computed yet": PAGES.forecast(whole, "harbour", None, NOW),
+        "a forecast of a kept report": PAGES.forecast(kept, "harbour", None, NOW),
+        "an update that cannot be read": PAGES.update(whole, "harbour", ClusterStatus("no route", count=1), None, NOW),
+        "an update that was not read yet": PAGES.update(whole, "harbour", None, None, NOW),
+        "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, None, NOW),
+        "an update of a dump to come": PAGES.update(whole, "lighthouse", None, None, NOW),
+        "an update without a time": PAGES.update(whole, "lighthouse", replace(SEEN, value=UNDATED), None, NOW),
+        "an update of a kept report": PAGES.update(kept, "harbour", None, None, NOW),
         "a way": PAGES.graph(whole, "harbour", NOW),
         "a way that is not known": PAGES.graph(whole, "ruin", NOW),
         "a history": PAGES.history(whole, "", NOW, weeks=False),

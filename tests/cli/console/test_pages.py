@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace as dataclass_replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote
@@ -22,6 +23,8 @@ from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
 from runup.console.decide.board import Board, Evaluation
 from runup.evaluation.suppressions import Suppression
+from runup.rehearse.decide.drains.drain_result import Blocked
+from runup.rehearse.decide.update_forecast import ForecastPart, Range
 
 ALL = boards.pages()
 
@@ -59,7 +62,7 @@ def test_marks_of_severities_differ() -> None:
 def test_links_lead_to_pages(name: str) -> None:
     """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
     known = re.compile(
-        r"#main|#object-\d+|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
+        r"#main|#object-\d+|/|/history(\?.*)?|/clusters/[^/]+(/update|/forecast|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
     )
     targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
     assert [target for target in targets if not known.fullmatch(target)] == []
@@ -193,6 +196,25 @@ EVIL_TRUTH = ClusterState(
 )
 
 
+def _evil_outlook() -> ClusterStatus:
+    """An outlook in which every name and reason is markup."""
+    outlook = boards.OUTLOOK
+    drain = outlook.slow.pools[0].nodes[1]
+    held = Blocked(pod=EVIL, why=EVIL, by=(EVIL,), from_s=0, to_s=None)
+    evil_drain = dataclass_replace(drain, node=EVIL, pool=EVIL, blocked=(held,))
+    pool = dataclass_replace(outlook.slow.pools[0], name=EVIL, nodes=(evil_drain,), held=EVIL)
+    forecast = dataclass_replace(
+        outlook.forecast,
+        parts=(ForecastPart(EVIL, Range(1, None), (EVIL,)),),
+        unknown=(EVIL,),
+        needs_help=(EVIL,),
+    )
+    slow = dataclass_replace(outlook.slow, pools=(pool,), unknown=(EVIL,), assumed=(EVIL,))
+    under_way = (dataclass_replace(outlook.under_way[0], node=EVIL, pool=EVIL),)
+    evil = replace(outlook, forecast=forecast, slow=slow, under_way=under_way, why_no_events=EVIL, notes=(EVIL,))
+    return ClusterStatus(evil, count=1)
+
+
 def _action(board: Board, name: str, target: str, looked: ActionResult) -> str:
     asked = RequestedAction(action=ACCEPT, member=board.entries[name].member, risk=target, reason=target, until=target)
     return boards.ACTING.action(asked, looked, EVIL, NOW)
@@ -204,8 +226,11 @@ def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
         "fleet": lambda board, _: PAGES.fleet(board, NOW),
         "cluster": lambda board, name: PAGES.cluster(board, name, NOW),
         "a cluster that failed": lambda board, _: PAGES.cluster(board, "other", NOW),
-        "update": lambda board, name: PAGES.update(board, name, seen, NOW),
-        "an update that failed": lambda board, name: PAGES.update(board, name, ClusterStatus(EVIL, EVIL, 1), NOW),
+        "update": lambda board, name: PAGES.update(board, name, seen, None, NOW),
+        "an update with a forecast": lambda board, name: PAGES.update(board, name, seen, _evil_outlook(), NOW),
+        "a forecast": lambda board, name: PAGES.forecast(board, name, _evil_outlook(), NOW),
+        "a forecast that failed": lambda board, name: PAGES.forecast(board, name, ClusterStatus(EVIL, EVIL, 1), NOW),
+        "an update that failed": lambda board, name: PAGES.update(board, name, ClusterStatus(EVIL, EVIL, 1), None, NOW),
         "graph": lambda board, name: PAGES.graph(board, name, NOW),
         "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
         "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),
@@ -278,7 +303,7 @@ def test_what_is_suppressed() -> None:
 def test_the_fleet_of_kept_reports() -> None:
     """No objects, no update: a report has neither, and says so."""
     kept = replace(boards.board(), kept=True)
-    assert "do not say how an update goes" in PAGES.update(kept, "harbour", None, NOW)
+    assert "do not say how an update goes" in PAGES.update(kept, "harbour", None, None, NOW)
 
 
 @pytest.mark.parametrize(
@@ -322,3 +347,55 @@ def test_pictures() -> None:
     shown = re.findall(r"\]\(\.\./pictures/(console-[a-z]+\.png)\)", (docs / "how-to" / "console.md").read_text())
     assert sorted(shown) == [picture.name for picture in pictures]
     assert sum(picture.stat().st_size for picture in pictures) < 600_000
+
+
+def _rows(page: str, caption: str) -> list[list[str]]:
+    """Returns the texts of the cells of the table with this caption."""
+    table = re.search(rf"<caption>{re.escape(caption)}.*?</table>", page, re.DOTALL)
+    assert table is not None, caption
+    rows = re.findall(r"<tr>(.*?)</tr>", table[0].partition("<tbody>")[2], re.DOTALL)
+    return [re.findall(r"<t[dh][^>]*>(?:<[^>]+>)*([^<]*)", row) for row in rows]
+
+
+def test_puts_the_forecast_next_to_the_progress() -> None:
+    """Of each part, with how long it has taken; a forecast without an upper end does not say that all is well."""
+    page = ALL["an update with its forecast"]
+    assert _rows(page, "The forecast, and the progress so far") == [
+        ["Control plane", "30 min to 1 h", "50 % in 1 h 37 min", "late by 37 min", "Progressing"],
+        ["Pool worker", "at least 20 min", "1 of 3 nodes updated", "unknown", "Progressing"],
+    ]
+    assert _rows(page, "Nodes that were being updated at") == [["worker-1", "worker", "10 min", "8 min", "2 min"]]
+
+
+def test_shows_the_steps_of_each_node_and_what_blocks_it() -> None:
+    """A step without a record is unknown, or not yet due; the chart has the same as the table."""
+    page = ALL["an update with its forecast"]
+    rows = {row[0]: row[2:] for row in _rows(page, "When each step of each node began")}
+    times = ["21 Nov 06:57", "21 Nov 06:58", "21 Nov 07:07", "21 Nov 07:12", "21 Nov 07:17"]
+    assert rows["worker-0"] == [*times, ""]
+    assert rows["worker-1"][:5] == ["21 Nov 07:27", "21 Nov 07:28", "not yet", "not yet", "not yet"]
+    assert rows["worker-2"][:5] == ["not yet"] * 5
+    assert "Node worker-1 is degraded\nSimulated drain: pod shop/db-0" in rows["worker-1"][5]
+    assert rows["worker-2"][5].startswith("Simulated drain: pod shop/db-1")
+    assert "Events may be missing: of events the dump has only a part." in page
+    lanes = re.findall(r'class="lane"[^>]*aria-label="(worker-[^"]*)"', page.partition("Steps of nodes (UTC)")[2])
+    assert lanes == [
+        "worker-1: cordon 07:27, drain 07:28",
+        "worker-0: cordon 06:57, drain 06:58, apply 07:07, reboot 07:12, ready 07:17",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param("an update under way", "The forecast is being computed.", id="not read yet"),
+        pytest.param("an update without a forecast", "The forecast is not known: no route", id="cannot be read"),
+        pytest.param("a forecast that cannot be computed", "It could not be computed: no node", id="a page without it"),
+        pytest.param("a forecast that was not computed yet", "Not computed yet", id="a page too early"),
+        pytest.param("a forecast of a kept report", "which hold no nodes and pods", id="a kept report"),
+        pytest.param("a forecast", "pod shop/db-0 until it is deleted: maxUnavailable 0", id="a drain that is held up"),
+    ],
+)
+def test_says_why_there_is_no_forecast(name: str, says: str) -> None:
+    """Nothing is left out in silence."""
+    assert says in read(ALL[name]).text

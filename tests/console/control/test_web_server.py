@@ -139,6 +139,7 @@ async def test_a_cluster_is_not_unknown_before_clusters_are_listed(console: Serv
         pytest.param("/clusters/harbour/update", "harbour 1", id="an update"),
         pytest.param(f"{ISLAND}/update", "apps/island:6443/admin 1", id="an update, with a slash"),
         pytest.param("/clusters/ruin/update", "no such file", id="an update that cannot be read"),
+        pytest.param("/clusters/harbour/forecast", "Not computed yet", id="a forecast"),
         pytest.param("/clusters/harbour/graph", "The way from", id="a way"),
         pytest.param("/?state=accepted&text=lighthouse", "Clusters (", id="the fleet, filtered"),
         pytest.param("/?severity=x", "severity=x is not known and was ignored", id="a filter that is not known"),

@@ -12,6 +12,7 @@ from tests.preflight.control.test_report_store import NOON, REPORT
 
 from kubekit.lang import yaml as kyaml
 from runup.console.control import worker_tasks
+from runup.console.decide.outlook import Outlook
 from runup.evaluation.request import RequestedUpdate
 from runup.fleet.decide.members import Member
 from runup.preflight.control import report_store
@@ -34,6 +35,10 @@ def test_a_dump() -> None:
     assert (node["kind"], node["metadata"]["name"]) == ("Node", "worker-1")
     assert "NodeCordoned" in by_name["Node worker-1"].risks
     assert isinstance(worker_tasks.status_of(member, connection=Connection()), StatusReading)
+    outlook = worker_tasks.outlook_of(member, connection=Connection())
+    assert isinstance(outlook, Outlook)
+    assert {drain.node for drain in outlook.slow.nodes} >= {"master-0"}
+    assert outlook.why_no_events == "the dump holds no events"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,9 @@ def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     assert evaluated.findings.failed is not None
     assert "/nowhere" in evaluated.findings.failed.message
     assert isinstance(worker_tasks.status_of(member, connection=Connection()), str)
+    outlook = worker_tasks.outlook_of(member, connection=Connection())
+    assert isinstance(outlook, str)
+    assert "/nowhere" in outlook
 
 
 LATER = replace(REPORT, observed_time=NOON + timedelta(days=1), risks=())

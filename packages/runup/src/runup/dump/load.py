@@ -31,6 +31,7 @@ from runup.dump.dump_files import COLLECTED, BadDump, Layout, find
 from runup.dump.dump_limits import MAX_ENTRIES, Memory
 from runup.dump.dump_objects import Listed
 from runup.process.steps import each
+from runup.rules.node_events import is_of_node_step
 from runup.rules.refused_writes import NOT_CREATED
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
@@ -210,12 +211,15 @@ def load(
 def is_read(obj: JSON) -> bool:
     """Returns whether an object of a skipped kind is read by a reader that names the kind.
 
-    It is if it is a Lease, the record of a Helm release, an event about a pod that could not be created, or shows that
-    a client writes in an alpha or beta version.
+    It is if it is a Lease, the record of a Helm release, an event about a pod that could not be created or about a step
+    of a node's update, or shows that a client writes in an alpha or beta version.
     """
     metadata = mapping(obj, "metadata")
-    if obj["kind"] == "Lease" or (obj["kind"] == "Event" and obj.get("reason") == NOT_CREATED):
+    if obj["kind"] == "Lease":
         return True
+    if obj["kind"] == "Event":
+        about, reason = mapping(obj, "involvedObject"), text(obj, "reason")
+        return reason == NOT_CREATED or is_of_node_step(text(about, "kind"), reason)
     if obj["kind"] == "Secret":
         return texts(metadata, "labels").get("owner") == "helm"
     versions = [text(entry, "apiVersion") for entry in mappings(metadata, "managedFields")]

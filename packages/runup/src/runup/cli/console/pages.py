@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from runup.checks.areas import areas
-from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame
+from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame, outlook_pages
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ActionResult, RequestedAction
 from runup.console.decide.board import Board, findings_now
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
+from runup.console.decide.outlook import Outlook
 from runup.evaluation.results import ClusterResult, with_accepted
 from runup.evaluation.suppressions import Suppression
 from runup.fleet.decide.selection import selection_of
@@ -69,13 +70,25 @@ class ConsolePages:
             board, name, findings=result.findings, now=now, max_age=self._max_age, site=self._site
         )
 
-    def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
-        """Returns the page of one cluster's update."""
-        return cluster_pages.update_page(board, name, live=_live(status) if status else None, now=now, site=self._site)
+    def update(
+        self,
+        board: Board,
+        name: str,
+        status: ClusterStatus | None,
+        outlook: ClusterStatus | None,
+        now: datetime,
+    ) -> str:
+        """Returns the page of one cluster's update, with the forecast if it was read."""
+        live = _live(status, outlook) if status else None
+        return cluster_pages.update_page(board, name, live=live, now=now, site=self._site)
 
-    def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+    def update_part(self, name: str, status: ClusterStatus, outlook: ClusterStatus | None, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
-        return _live(status)
+        return _live(status, outlook)
+
+    def forecast(self, board: Board, name: str, outlook: ClusterStatus | None, now: datetime) -> str:
+        """Returns the page of one cluster's forecast and simulated drains."""
+        return outlook_pages.forecast_page(board, name, *_outlook_of(outlook), now=now, site=self._site)
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
@@ -121,7 +134,14 @@ class ConsolePages:
         return frame.SCRIPT
 
 
-def _live(status: ClusterStatus) -> Markup:
+def _outlook_of(read: ClusterStatus | None) -> tuple[Outlook | None, str]:
+    """Returns the outlook that was read, or why it is missing; an empty reason if nothing was read yet."""
+    if read is None:
+        return None, ""
+    return (read.value, "") if isinstance(read.value, Outlook) else (None, read.why or str(read.value))
+
+
+def _live(status: ClusterStatus, outlook: ClusterStatus | None) -> Markup:
     if isinstance(status.value, StatusReading):
-        return cluster_pages.status_part(status.value)
+        return cluster_pages.status_part(status.value, *_outlook_of(outlook))
     return cluster_pages.problem_part(status.why or str(status.value))

@@ -26,7 +26,7 @@ from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
 from runup.console.control import cluster_actions, evaluation_process, login, web_server, worker_tasks
 from runup.console.control.reports import EVALUATE, Members, Reports
-from runup.console.control.statuses import STATUS, Statuses
+from runup.console.control.statuses import OUTLOOK, STATUS, Statuses
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
 from runup.evaluation.request import RequestedUpdate
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # Seconds between readings of an update that somebody looks at.
 _STATUS_EVERY_S = 10.0
+# Seconds between two forecasts for an open page: each lists all pods.
+_OUTLOOK_EVERY_S = 300.0
 _STOP_S = 1.0
 # Longest line of a request's head: a bearer token is in the body.
 _MAX_LINE = 8190
@@ -118,13 +120,15 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
         configure_logging()
         status = partial(worker_tasks.status_of, connection=connection)
+        outlook = partial(worker_tasks.outlook_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
             EVALUATE: partial(read_wherever, work=evaluation, lost=worker_tasks.unevaluated_member),
             STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
+            OUTLOOK: partial(read_wherever, work=outlook, lost=worker_tasks.status_error),
         }
         processes = []
-        # One for preflights and one for statuses: whoever looks at an update does not wait for a round of evaluating.
+        # One for each: a page about an update does not wait for a round of evaluating, or for a simulation.
         for _ in works:
             # Here, 0 means as many workers as suit the machine: evaluating in the server's process would stop it.
             process = evaluation_process.EvaluationProcess(
@@ -237,10 +241,19 @@ async def _serve(
     ) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
+        outlooks = Statuses(processes[2], reports.member, clock, every_s=_OUTLOOK_EVERY_S, work=OUTLOOK)
         logins = login.Logins(client, clock) if client is not None else None
         key = secrets.token_urlsafe() if actions and not logins else ""
         server = web_server.ConsoleServer(
-            reports, statuses, pages=pages, clock=clock, hosts=door.hosts, logins=logins, actions=actions, enter_key=key
+            reports,
+            statuses,
+            pages=pages,
+            clock=clock,
+            hosts=door.hosts,
+            logins=logins,
+            actions=actions,
+            enter_key=key,
+            outlooks=outlooks,
         )
         # A future whose result is the number of the first signal that ends the command.
         loop = asyncio.get_running_loop()
@@ -259,7 +272,7 @@ async def _serve(
         loops: list[asyncio.Task[None]] = []
         try:
             await _listen(runner, door, flags, key)
-            loops += [asyncio.create_task(reports.run()), asyncio.create_task(statuses.run())]
+            loops += [asyncio.create_task(each.run()) for each in (reports, statuses, outlooks)]
             if door.certificate is not None:
                 loops.append(asyncio.create_task(door.certificate.follow()))
             ends: list[asyncio.Future[Any]] = [stopped, *loops]

@@ -20,11 +20,15 @@ Window = tuple[datetime, datetime]
 
 def page(title: str, summary: Sequence[str], result: DrainResult, windows: Sequence[Window] = ()) -> str:
     """Returns the page: sentences of a summary, the chart with `windows` shaded, and what the chart shows as tables."""
+    return document(title, page_body(title, summary, result, windows), now=result.started)
+
+
+def page_body(title: str, summary: Sequence[str], result: DrainResult, windows: Sequence[Window] = ()) -> Markup:
+    """Returns the sections of the page, in the order in which they are read."""
     first, *others = summary
     head = el("section", el("h1", title), el("p", first), *(el("p", text) for text in others), class_="card")
     body = (head, _chart(result, windows), _nodes(result), _places(result), _texts("Not known", result.unknown))
-    further = (_texts("Taken for granted", result.assumed), _texts("Accuracy", result.trust))
-    return document(title, *body, *further, now=result.started)
+    return join(*body, _texts("Taken for granted", result.assumed), _texts("Accuracy", result.trust))
 
 
 def _chart(result: DrainResult, windows: Sequence[Window]) -> Markup | None:
@@ -60,7 +64,7 @@ def _lane(node: NodeDrain, span: Span, shades: Sequence[Mark]) -> Markup:
     held_up = ((each.from_s, node.drained_s if each.to_s is None else each.to_s) for each in node.blocked)
     marks.extend(span.bar(at(from_s), at(to_s), "bad") for from_s, to_s in held_up)
     whole_s = (node.drained_s if node.back_s is None else node.back_s) - node.from_s
-    reasons = "; ".join(map(_blocked_text, node.blocked))
+    reasons = "; ".join(map(blocked_text, node.blocked))
     label = f"{node.node}: {_length(whole_s)} from {span.clock(at(node.from_s))}"
     drawn = lane(f"{label}; {reasons}" if reasons else label, marks, shades)
     if reasons:
@@ -74,7 +78,8 @@ def _length(seconds: int) -> str:
     return age(timedelta(seconds=seconds))
 
 
-def _blocked_text(blocked: Blocked) -> str:
+def blocked_text(blocked: Blocked) -> str:
+    """Returns which pod holds a drain up, for how long, and why."""
     budgets = f" ({', '.join(blocked.by)})" if blocked.by else ""
     until = "until it is deleted" if blocked.to_s is None else f"for {_length(blocked.to_s - blocked.from_s)}"
     return f"pod {blocked.pod} {until}: {blocked.why}{budgets}"
@@ -85,7 +90,7 @@ def _nodes(result: DrainResult) -> Markup:
     for node in result.nodes[:_ROWS]:
         moments = (node.from_s, node.drained_s, node.back_s)
         times = ("" if s is None else minute_text(result.started + timedelta(seconds=s)) for s in moments)
-        texts = "\n".join(map(_blocked_text, node.blocked))
+        texts = "\n".join(map(blocked_text, node.blocked))
         cells = (el("td", text) for text in (node.pool, *times))
         lines.append(el("tr", el("th", node.node, scope="row"), *cells, el("td", texts, class_="wide")))
     count = len(result.nodes)

@@ -78,12 +78,9 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     if output == "html":
         from runup.cli.rehearse import drain_page
 
-        sentences = forecast_text(result, fit, zone, alone).split("\n\n")[0].splitlines()
-        parts = [f"{part.name}: {range_text(part.range)}; {'; '.join(part.sources)}" for part in result.parts]
-        unknown = [f"Not in it, or not known: {reason}" for reason in result.unknown]
         windows = ((fit.opens, fit.closes),) if fit is not None else ()
-        summary = [" ".join(sentences), *parts, *unknown, "The chart shows the slowest drains of the estimate."]
-        text = drain_page.page("Forecast of an update", summary, slow, windows)
+        summary = page_summary(result, forecast_text(result, fit, zone, alone))
+        text = drain_page.page(PAGE_TITLE, summary, slow, windows)
     elif output:
         text = machine({**forecast_data(result, fit, alone, code), **progress_data(under_way)}, output)
     else:
@@ -158,6 +155,20 @@ def forecast_text(
     for reason in result.unknown:
         lines += textwrap.wrap(reason, WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "".join(f"{line}\n" for line in lines)
+
+
+PAGE_TITLE = "Forecast of an update"
+
+
+def page_summary(result: Forecast, text: str) -> list[str]:
+    """Returns the paragraphs at the head of the page; `text` is the forecast as text, whose first part they begin with.
+
+    Parts and unknown facts follow, and what the chart is about.
+    """
+    sentences = text.split("\n\n")[0].splitlines()
+    parts = [f"{part.name}: {range_text(part.range)}; {'; '.join(part.sources)}" for part in result.parts]
+    unknown = [f"Not in it, or not known: {reason}" for reason in result.unknown]
+    return [" ".join(sentences), *parts, *unknown, "The chart shows the slowest drains of the estimate."]
 
 
 def progress_text(under_way: Sequence[NodeProgress]) -> str:

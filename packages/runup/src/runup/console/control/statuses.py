@@ -1,4 +1,4 @@
-"""Reads the update status of the clusters whose pages are open; other clusters are not queried.
+"""Reads the update status, or the outlook, of the clusters whose pages are open; other clusters are not queried.
 
 In: names of clusters with an open page. Out: the newest `ClusterStatus` of each, and a wake-up for all that wait for
 it.
@@ -19,6 +19,7 @@ from runup.console.control.evaluation_process import EvaluationProcess
 from runup.fleet.decide.members import Member
 
 STATUS = "status"
+OUTLOOK = "outlook"
 # Statuses that are kept: each is 256 KiB at most, as an UpdateStatus is.
 MAX_STATUSES = 64
 MAX_STATUS = 4 * 1024 * 1024
@@ -34,11 +35,21 @@ class ClusterStatus(msgspec.Struct, frozen=True):
 
 
 class Statuses:
-    """The newest status of each cluster with an open page, read again every `every_s` seconds."""
+    """The newest status of each cluster with an open page, read again every `every_s` seconds.
+
+    `work` names what the process reads: the status, or the outlook.
+    """
 
     def __init__(
-        self, process: EvaluationProcess, member: Callable[[str], Member | None], clock: Clock, *, every_s: float
+        self,
+        process: EvaluationProcess,
+        member: Callable[[str], Member | None],
+        clock: Clock,
+        *,
+        every_s: float,
+        work: str = STATUS,
     ) -> None:
+        self._work = work
         self._process = process
         self._member = member
         self._clock = clock
@@ -99,9 +110,9 @@ class Statuses:
         members = [member for name in names if (member := self._member(name)) is not None and not member.problem]
         if not members:
             return
-        async for result in self._process.run(STATUS, members):
+        async for result in self._process.run(self._work, members):
             if result.size > MAX_STATUS:
-                problem = f"the status takes {result.size // 1024} KiB, more than the console keeps"
+                problem = f"the {self._work} takes {result.size // 1024} KiB, more than the console keeps"
                 await self._keep(result.name, None, problem)
             else:
                 await self._keep(result.name, result.value, result.why)

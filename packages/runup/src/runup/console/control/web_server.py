@@ -11,7 +11,7 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Protocol
 from urllib.parse import quote
@@ -68,11 +68,16 @@ class Pages(Protocol):
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
 
-    def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
-        """Returns the page of one cluster's update."""
+    def update(
+        self, board: Board, name: str, status: ClusterStatus | None, outlook: ClusterStatus | None, now: datetime
+    ) -> str:
+        """Returns the page of one cluster's update; `outlook` has its forecast, None until it was read."""
 
-    def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:
+    def update_part(self, name: str, status: ClusterStatus, outlook: ClusterStatus | None, now: datetime) -> str:
         """Returns the part of that page that is renewed."""
+
+    def forecast(self, board: Board, name: str, outlook: ClusterStatus | None, now: datetime) -> str:
+        """Returns the page of one cluster's forecast and simulated drains."""
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
@@ -125,9 +130,11 @@ class ConsoleServer:
         logins: Logins | None = None,
         actions: Actions | None = None,
         enter_key: str = "",
+        outlooks: Statuses | None = None,
     ) -> None:
         self._reports = reports
         self._statuses = statuses
+        self._outlooks = outlooks
         self._pages = pages
         self._clock = clock
         self._hosts = hosts
@@ -152,6 +159,7 @@ class ConsoleServer:
         app.router.add_get("/clusters/{name}", self._cluster)
         app.router.add_get("/clusters/{name}/update", self._update)
         app.router.add_get("/clusters/{name}/update/events", self._events, allow_head=False)
+        app.router.add_get("/clusters/{name}/forecast", self._forecast)
         app.router.add_get("/clusters/{name}/graph", self._graph)
         app.router.add_get("/history", self._history)
         app.router.add_get(request_rules.LOGIN, self._login_page)
@@ -298,17 +306,29 @@ class ConsoleServer:
 
     async def _update(self, request: web.Request) -> web.Response:
         name = self._cluster_name(request)
-        status = await self._status_of(name)
+        status = await self._newest_of(self._statuses, name)
+        # A forecast takes longer than a status: a page that renews itself does not wait for it.
+        member, outlooks = self._reports.member(name), self._outlooks
+        outlook = None
+        if outlooks is not None:
+            is_dump = member is not None and bool(member.dump)
+            outlook = await self._newest_of(outlooks, name) if is_dump else outlooks.newest(name)
         board, now = self._reports.board, self._clock.now()
-        return await self._rendered(lambda: self._pages.update(board, name, status, now))
+        return await self._rendered(lambda: self._pages.update(board, name, status, outlook, now))
 
-    async def _status_of(self, name: str) -> ClusterStatus | None:
+    async def _forecast(self, request: web.Request) -> web.Response:
+        name = self._cluster_name(request)
+        outlook = await self._newest_of(self._outlooks, name) if self._outlooks is not None else None
+        board, now = self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.forecast(board, name, outlook, now))
+
+    async def _newest_of(self, statuses: Statuses, name: str) -> ClusterStatus | None:
         """Returns the status of a cluster, read again if it is old; None if it did not come in time or never does."""
-        if not self._is_readable(name) or self._statuses.is_fresh(name):
-            return self._statuses.newest(name)
-        newest = self._statuses.newest(name)
-        with self._statuses.looking_at(name), suppress(TimeoutError):
-            waiting = self._statuses.after(name, newest.count if newest else 0)
+        if not self._is_readable(name) or statuses.is_fresh(name):
+            return statuses.newest(name)
+        newest = statuses.newest(name)
+        with statuses.looking_at(name), suppress(TimeoutError):
+            waiting = statuses.after(name, newest.count if newest else 0)
             newest = await run_within(self._clock, _WAIT_FOR_STATUS_S, waiting)
         return newest
 
@@ -343,7 +363,8 @@ class ConsoleServer:
         # nobody looked at for a while is not the newest: the next is.
         newest = self._statuses.newest(name)
         count = newest.count if newest and not self._statuses.is_fresh(name) else 0
-        with self._statuses.looking_at(name), suppress(ConnectionError):
+        looking = self._outlooks.looking_at(name) if self._outlooks is not None else nullcontext()
+        with self._statuses.looking_at(name), looking, suppress(ConnectionError):
             await response.write(f"retry: {_RETRY_MS}\n\n".encode())
             while self._clock.monotonic() < until_s and self._is_session_valid(request) and not self._ending.is_set():
                 cluster_status = await self._next_status(name, count)
@@ -355,7 +376,8 @@ class ConsoleServer:
                 count = cluster_status.count
                 now = self._clock.now()
                 async with self._rendering:
-                    page_part = await asyncio.to_thread(self._pages.update_part, name, cluster_status, now)
+                    outlook = self._outlooks.newest(name) if self._outlooks is not None else None
+                    page_part = await asyncio.to_thread(self._pages.update_part, name, cluster_status, outlook, now)
                 # An event with a part of a page. https://html.spec.whatwg.org/multipage/server-sent-events.html
                 lines = "".join(f"data: {line}\n" for line in page_part.replace("\r", "").split("\n"))
                 await response.write(f"id: {count}\nevent: status\n{lines}\n".encode())

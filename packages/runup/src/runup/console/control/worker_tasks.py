@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.error_types import Terminal
+from kubekit.error_types import InputError, Terminal
 from kubekit.kube.clock import SystemClock
 from runup.console.decide.board import Evaluation, Evidence, Offered, failed_findings, unknown_evaluation
+from runup.console.decide.outlook import Outlook
 from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
 from runup.evaluation.evaluate import EvaluatedCluster
 from runup.evaluation.request import RequestedUpdate
@@ -197,6 +198,42 @@ def evaluate_with_history(
     evaluated = evaluate(member, connection=connection, requested_update=requested_update)
     from_store = evaluate_kept(member, connection=connection, store=store, days=days)
     return replace(evaluated, steps=from_store.steps, history_notes=from_store.history_notes)
+
+
+def outlook_of(member: Member, *, connection: Connection) -> Outlook | str:
+    """Returns the forecast of a cluster's update and the recorded steps of its nodes, or why they are not known."""
+    from runup.dump.dump_files import BadDump
+    from runup.rehearse.control import drain_source
+    from runup.rehearse.decide import update_forecast
+
+    try:
+        if member.dump:
+            source = drain_source.read_dump_objects(Path(member.dump), with_status=True)
+        else:
+            with connection_to(member, connection).client("serve") as client:
+                source = drain_source.read_cluster_objects(client, with_status=True, with_events=True)
+        now = source.now or SystemClock().now()
+        result, cluster, slow = drain_source.forecast_of(source, now, None)
+    except (BadDump, InputError) as error:
+        return error.message
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return problem
+    history = source.cluster_version.status.history if source.cluster_version is not None else ()
+    under_way = update_forecast.nodes_under_way(
+        cluster.pools, cluster.nodes, slow, now, history=history, openshift=source.openshift
+    )
+    return Outlook(
+        now=now,
+        forecast=result,
+        slow=slow,
+        under_way=under_way,
+        events=source.node_events,
+        why_no_events=source.why_no_events,
+        notes=source.notes,
+    )
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:

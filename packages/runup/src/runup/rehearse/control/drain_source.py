@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.platform_v1 import CertificateSigningRequest, VolumeAttachment
 from runup.process.steps import each, step
 from runup.rehearse.decide.drain_inputs import KINDS
+from runup.rules.node_events import EVENTS_NAMESPACE, is_of_node_step
 from runup.updatestatus.decide.alerts import Unreadable
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ class DrainSource:
     """Objects by kind, and why kinds are missing; `now` is the cluster's time, None of a dump that does not tell it.
 
     `cluster_version` is None where there is none, or it cannot be read: then `why_no_version` says why. A drain needs
-    nothing of it, so it is not among what is missing. `status` shows whether an update is held up, if it was asked for.
+    nothing of it, so it is not among what is missing. `status` shows whether an update is held up, and `node_events`
+    are those that record steps of nodes, if they were asked for.
     """
 
     objects: dict[str, list[Any]] = field(default_factory=dict)
@@ -57,9 +60,11 @@ class DrainSource:
     why_no_version: str = ""
     status: AnySnapshot | None = None
     why_no_status: str = ""
+    node_events: tuple[Event, ...] = ()
+    why_no_events: str = ""
 
 
-def read_cluster_objects(client: SyncClient, *, with_status: bool = False) -> DrainSource:
+def read_cluster_objects(client: SyncClient, *, with_status: bool = False, with_events: bool = False) -> DrainSource:
     """Lists every kind. What cannot be listed is named; a kind that the server does not have is empty."""
     source = DrainSource()
     try:
@@ -87,7 +92,19 @@ def read_cluster_objects(client: SyncClient, *, with_status: bool = False) -> Dr
     source.now = client.now()
     if with_status:
         _read_status(client, source)
+    if with_events:
+        try:
+            events = client.listing(Event, EVENTS_NAMESPACE, field_selector="involvedObject.kind=Node")
+        except ApiError as error:
+            source.why_no_events = str(error)
+        else:
+            source.node_events = tuple(event for event in events.items if _is_node_step(event))
+            source.why_no_events = "; ".join(events.incomplete[:3])
     return source
+
+
+def _is_node_step(event: Event) -> bool:
+    return is_of_node_step(event.involved_object.kind, event.reason)
 
 
 def _read_status(client: SyncClient, source: DrainSource) -> None:
@@ -117,6 +134,7 @@ def read_dump_objects(path: Path, *, with_status: bool = False) -> DrainSource:
     source = DrainSource(openshift=dump.has_cluster_version, now=time_of_dump(dump), notes=dump.problems)
     if with_status:
         _status_of_dump(dump, source)
+        _events_of_dump(dump, source)
     kinds = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
         if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):
@@ -175,6 +193,18 @@ def simulated(cluster: DrainedCluster, settings: DrainSettings, now: datetime) -
 
         simulation.run(count_drained)
         return simulation.result()
+
+
+def _events_of_dump(dump: Dump, source: DrainSource) -> None:
+    events = []
+    for obj in dump.objects:
+        if obj["kind"] == "Event":
+            with suppress(codec.DecodeError):
+                events.append(codec.convert(Event, obj))
+    source.node_events = tuple(event for event in events if _is_node_step(event))
+    key = ("", "events")
+    if not dump.collected.covers(key, EVENTS_NAMESPACE):
+        source.why_no_events = dump.collected.why_partly(key) if events else "the dump holds no events"
 
 
 def forecast_of(

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from runup.cli.console.render.cluster_pages import where_options
-from runup.cli.console.render.frame import Site, commands, form, path_of, whole_page
+from runup.cli.console.render.frame import Site, commands, form, path_of, where_options, whole_page
 from runup.cli.render.html.markup import Markup, el, join, text
 from runup.console.decide import asked_actions
 from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction

@@ -13,7 +13,7 @@ from kubekit.api import codec
 from kubekit.lang.gotext import datetime_of_ns
 from kubekit.lang.text import is_to_come
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
-from runup.cli.console.render import frame
+from runup.cli.console.render import frame, outlook_pages
 from runup.cli.preflight.render.preflight_page import page_body
 from runup.cli.render.html.markup import (
     BAD,
@@ -32,6 +32,7 @@ from runup.cli.updatestatus.render import status_page
 from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
 from runup.console.decide.board import Board, is_old
 from runup.console.decide.graph_ways import UpdateWay
+from runup.console.decide.outlook import Outlook
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_state import Phase
@@ -89,7 +90,7 @@ def preflight_page(
                 details.append(el("details", el("summary", each.name), about, content))
             parts.append(long_section(f"Objects ({len(details)})", *details))
     # What can be done about this cluster, each with its command.
-    member, flags = entry.member, where_options(entry.member)
+    member, flags = entry.member, frame.where_options(entry.member)
     to = f" --to {shlex.quote(findings.target)}" if findings.target else ""
     lines = [("Evaluate it again", f"runup preflight run{flags}{to}")]
     if not member.dump and findings.kind != "Kubernetes":
@@ -122,16 +123,6 @@ def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
         age_text += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
         return el("p", age_text, class_="card issue warn")
     return el("p", age_text, class_="faint")
-
-
-def where_options(member: Member) -> str:
-    """Returns the flags by which a command reads this cluster, as they are typed."""
-    words = (
-        [("--dump", member.dump)]
-        if member.dump
-        else [("--kubeconfig", member.kubeconfig), ("--context", member.context)]
-    )
-    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
 
 
 def _actions_section(member: Member, findings: Findings) -> Markup | None:
@@ -271,7 +262,7 @@ def update_page(
     elif member.problem:
         body = problem_part(member.problem)
     else:
-        flags = where_options(member)
+        flags = frame.where_options(member)
         lines = [("The same in a terminal", f"runup upgrade status{flags}")]
         if member.dump:
             note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
@@ -290,8 +281,8 @@ def update_page(
     return frame.whole_page("Update", body, shown, now=now, current_path="update", cluster=name, site=site)
 
 
-def status_part(reading: StatusReading) -> Markup:
-    """Returns the live part of the page: the time of the report, warnings about it, and the report."""
+def status_part(reading: StatusReading, outlook: Outlook | None = None, why_no_outlook: str = "") -> Markup:
+    """Returns the live part of the page: the time of the report, warnings about it, the report, and the forecast."""
     try:
         status, unknown = decode(reading.obj)
     except codec.DecodeError as error:
@@ -307,6 +298,7 @@ def status_part(reading: StatusReading) -> Markup:
         el("p", f"As the cluster was {time_text}.", class_="faint"),
         el("div", warned, class_="card issue warn") if notes else None,
         status_page.page_body(with_unknown(status, unknown, now), now),
+        outlook_pages.progress_part(status, outlook, why_no_outlook, now),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from kubekit.lang.text import is_to_come
 from runup import __version__
 from runup.cli.render.html.document import COPY_SCRIPT, STYLE
 from runup.cli.render.html.markup import Child, Markup, age, el, minute_text, text
+from runup.fleet.decide.members import Member
 
 _OWN_STYLE = """
 .skip { position: absolute; left: -9999px; }
@@ -111,7 +113,12 @@ def whole_page(
     )
     parts: list[Child] = []
     if cluster:
-        pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
+        pages = (
+            ("", "Preflight", "cluster"),
+            ("update", "Update", "update"),
+            ("forecast", "Forecast", "forecast"),
+            ("graph", "Way", "graph"),
+        )
         links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
         parts.append(el("p", "Cluster ", el("strong", cluster), class_="name"))
         parts.append(_links(f"Cluster {cluster}", links, current_path, class_="cluster"))
@@ -140,6 +147,16 @@ def _links(label: str, links: Iterable[tuple[str, str, str]], current_path: str,
 def cluster_link(name: str) -> Markup:
     """Returns the name of a cluster as a link to its page."""
     return el("a", name, href=path_of(name))
+
+
+def where_options(member: Member) -> str:
+    """Returns the flags by which a command reads this cluster, as they are typed."""
+    words = (
+        [("--dump", member.dump)]
+        if member.dump
+        else [("--kubeconfig", member.kubeconfig), ("--context", member.context)]
+    )
+    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
 
 
 def how_old(moment: datetime | None, now: datetime) -> str:
