@@ -16,6 +16,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Event, ObjectReference
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.lang.gotext import to_ns
+from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
@@ -146,6 +147,23 @@ MANY = Evaluation(
     ),
     history_notes=("left out: 1.json",),
 )
+ONE_STEP = Evaluation(
+    findings=samples.FOUND,
+    offered=Offered(
+        origin="5.0.0",
+        channel="stable-5.0",
+        channels=("stable-5.0", "stable-5.2"),
+        available=(Release(version="5.0.1"),),
+        conditional=(
+            ConditionalUpdate(
+                release=Release(version="5.1.0"),
+                risks=(
+                    ConditionalUpdateRisk(name="SlowBoot", message="Nodes boot slowly.", url="https://e.example/1"),
+                ),
+            ),
+        ),
+    ),
+)
 SEEN = ClusterStatus(reading(), count=1)
 UNDATED = replace(reading(), now_ns=0)
 SLOW = simulate(
@@ -265,6 +283,7 @@ def pages() -> dict[str, str]:
         "an update without a time": PAGES.update(whole, "lighthouse", replace(SEEN, value=UNDATED), None, NOW),
         "an update of a kept report": PAGES.update(kept, "harbour", None, None, NOW),
         "a way": PAGES.graph(whole, "harbour", NOW),
+        "a way of one update": ConsolePages(max_age=timedelta(hours=24)).graph(board(harbour=ONE_STEP), "harbour", NOW),
         "a way that is not known": PAGES.graph(whole, "ruin", NOW),
         "a history": PAGES.history(whole, "", NOW, weeks=False),
         "a history by week": PAGES.history(whole, "", NOW, weeks=True),

@@ -399,3 +399,22 @@ def test_shows_the_steps_of_each_node_and_what_blocks_it() -> None:
 def test_says_why_there_is_no_forecast(name: str, says: str) -> None:
     """Nothing is left out in silence."""
     assert says in read(ALL[name]).text
+
+
+def test_says_that_what_follows_one_update_is_unknown() -> None:
+    """With the commands that load the graph of the cluster's channel and of the target's, and the texts of risks."""
+    page = ALL["a way of one update"]
+    text = read(page).text
+    assert "What follows an update from 5.0.0 is unknown" in text
+    address = "https://api.openshift.com/api/upgrades_info/v1/graph?channel=stable-5.2"
+    assert f"curl --fail --output graph.json '{address}'" in text
+    assert _rows(page, "Risks as the graph describes them") == [
+        ["SlowBoot", "Nodes boot slowly.", "https://e.example/1"]
+    ]
+
+
+def test_shows_updates_after_the_first_with_their_risks() -> None:
+    """Each with the channel that has it."""
+    rows = _rows(ALL["a way"], "Where these releases can go")
+    assert rows == [["5.1.0", "5.2.0", "stable-5 (the cluster's)", "with risks", "Slow"]]
+    assert "What follows" not in ALL["a way"]

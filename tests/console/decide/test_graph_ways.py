@@ -166,3 +166,71 @@ def test_more_updates_than_anybody_reads() -> None:
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)
     assert way.paths.way == (UpdateStep("5.0.0", "5.0.1"),)
+
+
+def _of_channels(edges: tuple[tuple[str, str], ...], channels: dict[str, str]) -> Graph:
+    graph = _graph(*edges)
+    nodes = [{**node, "metadata": {CHANNELS: channels[node["version"]]}} for node in graph.document["nodes"]]
+    return Graph({**graph.document, "nodes": nodes}, {})
+
+
+@pytest.mark.parametrize(
+    ("channels", "steps"),
+    [
+        pytest.param(
+            {"5.0.0": "stable-5.0,stable-5.1", "5.1.0": "stable-5.1,stable-5.2", "5.2.0": "stable-5.2"},
+            [("5.0.0", "5.1.0", ("stable-5.1",)), ("5.1.0", "5.2.0", ("stable-5.2",))],
+            id="over two other channels",
+        ),
+        pytest.param(
+            {"5.0.0": "stable-5.0", "5.1.0": "stable-5.1", "5.2.0": "stable-5.2"}, [], id="no channel has both releases"
+        ),
+    ],
+)
+def test_a_way_through_several_channels(
+    channels: dict[str, str], steps: list[tuple[str, str, tuple[str, ...]]]
+) -> None:
+    """Where the cluster's own channel has none: each update is in a channel that has both of its releases."""
+    graph = _of_channels((("5.0.0", "5.1.0"), ("5.1.0", "5.2.0")), channels)
+    offered = Offered(origin="5.0.0", channel="stable-5.0")
+    way = find_way(Evaluation(findings=samples.CLEAR, offered=offered), graph)
+    assert way.paths is not None
+    assert [(*step[:2], way.channels_of_step(step)) for step in way.paths.way] == steps
+    assert ("this one needs other channels on its way" in way.why) == bool(steps)
+
+
+def test_updates_after_the_first_are_drawn() -> None:
+    """Between the releases that are drawn, with the texts of their risks."""
+    graph = _graph(
+        ("5.0.0", "5.0.1"), ("5.0.1", "5.1.0"), ("5.0.0", "5.1.0"), risky=(("5.0.1", "5.2.0"), ("5.1.0", "5.2.0"))
+    )
+    way = find_way(OF_GRAPH, graph)
+    assert way.paths is not None
+    assert {step[:2] for step in way.paths.onward} == {("5.0.1", "5.1.0"), ("5.0.1", "5.2.0"), ("5.1.0", "5.2.0")}
+    assert way.paths.risks["Slow"]["message"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "address"),
+    [
+        pytest.param(
+            "", "https://api.openshift.com/api/upgrades_info/v1/graph?channel=stable-5.2", id="the default service"
+        ),
+        pytest.param(
+            "https://osus.example/graph?x=1", "https://osus.example/graph?x=1&channel=stable-5.2", id="another"
+        ),
+    ],
+)
+def test_offers_the_graph_that_knows_more(upstream: str, address: str) -> None:
+    """ClusterVersion knows one update; the graphs of its channel and of the target's know the others."""
+    offered = Offered(
+        origin="5.0.0",
+        channel="stable-5.0",
+        channels=("stable-5.0", "stable-5.2"),
+        available=(Release(version="5.0.1"),),
+        upstream=upstream,
+    )
+    way = find_way(Evaluation(findings=samples.CLEAR, offered=offered), None)
+    assert way.one_step
+    assert [channel for channel, _ in way.graph_urls] == ["stable-5.0", "stable-5.2"]
+    assert way.graph_urls[1][1] == address

@@ -48,7 +48,10 @@ class StepMap(msgspec.Struct, frozen=True, dict=True):
 
 
 class UpdatePaths(NamedTuple):
-    """The updates that lead on from `origin`. `way` is empty if no path leads to `goal`."""
+    """The updates that lead on from `origin`. `way` is empty if no path leads to `goal`.
+
+    `onward` are the updates between the releases of `updates` and `way`: what is possible after the first update.
+    """
 
     origin: str
     goal: str
@@ -56,33 +59,44 @@ class UpdatePaths(NamedTuple):
     blocked: Mapping[str, tuple[str, ...]]
     way: tuple[UpdateStep, ...]
     risks: Mapping[str, JSON]
+    onward: tuple[UpdateStep, ...] = ()
 
 
 def ways(
-    document: JSON, removed: Mapping[tuple[str, str], tuple[str, ...]], origin: str, goal: str = ""
+    document: JSON,
+    removed: Mapping[tuple[str, str], tuple[str, ...]],
+    origin: str,
+    goal: str = "",
+    *,
+    allows: Callable[[str, str], bool] = lambda _from, _to: True,
 ) -> UpdatePaths | None:
     """Returns the updates from `origin`, the blocked ones with their files, and the shortest path to `goal`.
 
-    An empty `goal` means the newest release. Returns None if `origin` is not in the graph.
+    An empty `goal` means the newest release. Only updates that `allows` (from, to) admits are taken. Returns None if
+    `origin` is not in the graph.
     """
     versions = [node["version"] for node in document["nodes"]]
     if origin not in versions:
         return None
     steps: dict[str, list[UpdateStep]] = {version: [] for version in versions}
     for old, new in document["edges"]:
-        steps[versions[old]].append(UpdateStep(versions[old], versions[new]))
+        if allows(versions[old], versions[new]):
+            steps[versions[old]].append(UpdateStep(versions[old], versions[new]))
     risks: dict[str, JSON] = {}
     for group in document["conditionalEdges"]:
         names = tuple(risk["name"] for risk in group["risks"])
         risks |= {risk["name"]: risk for risk in group["risks"]}
         for edge in group["edges"]:
-            steps[edge["from"]].append(UpdateStep(edge["from"], edge["to"], names))
+            if allows(edge["from"], edge["to"]):
+                steps[edge["from"]].append(UpdateStep(edge["from"], edge["to"], names))
     goal = goal or max(versions, key=Version)
     onward = StepMap(steps)
     updates = tuple(sorted(steps[origin], key=lambda step: Version(step.to), reverse=True))
     blocked = {new: files for (old, new), files in removed.items() if old == origin and new in steps}
     way = _shortest(onward, origin, goal, allows=lambda _from, _to: True)
-    risk_names = {name for step in (*updates, *way) for name in step.risks}
+    shown = {step.to for step in (*updates, *way)}
+    further = tuple(step for version in sorted(shown, key=Version) for step in steps[version] if step.to in shown)
+    risk_names = {name for step in (*updates, *way, *further) for name in step.risks}
     return UpdatePaths(
         origin=origin,
         goal=goal,
@@ -90,6 +104,7 @@ def ways(
         blocked=blocked,
         way=way,
         risks={name: risks[name] for name in sorted(risk_names)},
+        onward=further,
     )
 
 

@@ -82,6 +82,7 @@ def evaluate(member: Member, *, connection: Connection, requested_update: Reques
             available=available,
             conditional=conditional,
             channels=status.desired.channels,
+            upstream=cluster.spec.upstream,
         )
     return Evaluation(
         findings=findings,

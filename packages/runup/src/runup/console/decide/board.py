@@ -27,13 +27,17 @@ MAX_OF_ALL = 512 * 1024 * 1024
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
-    """The updates that a ClusterVersion offers: from the release `origin`, in `channel`, which is one of `channels`."""
+    """The updates that a ClusterVersion offers: from the release `origin`, in `channel`, which is one of `channels`.
+
+    `upstream` is the update service that it names, empty for the default one.
+    """
 
     origin: str = ""
     channel: str = ""
     available: tuple[Release, ...] = ()
     conditional: tuple[ConditionalUpdate, ...] = ()
     channels: tuple[str, ...] = ()
+    upstream: str = ""
 
 
 class Evidence(msgspec.Struct, frozen=True):

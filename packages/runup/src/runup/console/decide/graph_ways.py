@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +13,8 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find
 from kubekit.lang.text import count
 from kubekit.lang.version import parse
-from runup.advice.decide.build_graph import graph_of_channel
+from runup.advice.decide.build_graph import channels_of, graph_of_channel
+from runup.advice.decide.service import DEFAULT_URL
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep, ways
 from runup.console.decide.board import Evaluation, Offered
 
@@ -31,7 +33,9 @@ class Graph(msgspec.Struct, frozen=True):
 class UpdateWay(msgspec.Struct, frozen=True, kw_only=True):
     """The updates to draw: `paths`, their source, and in `why` the reason for missing paths.
 
-    `one_step`: only the updates from the cluster's own release are known, so a longer way may exist.
+    `one_step`: only the updates from the cluster's own release are known, so a longer way may exist. `channels` are
+    those of each release, where the graph has them, and `channel` is the cluster's. `graph_urls` are the addresses of
+    the graph, for each channel, by which more would be known.
     """
 
     paths: UpdatePaths | None = None
@@ -39,6 +43,14 @@ class UpdateWay(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     left_out: int = 0
     one_step: bool = False
+    channel: str = ""
+    channels: Mapping[str, tuple[str, ...]] = {}
+    graph_urls: tuple[tuple[str, str], ...] = ()
+
+    def channels_of_step(self, step: UpdateStep) -> tuple[str, ...]:
+        """Returns the channels that have both releases of an update, the cluster's own first."""
+        both = set(self.channels.get(step.origin, ())) & set(self.channels.get(step.to, ()))
+        return tuple(sorted(both, key=lambda channel: (channel != self.channel, channel)))
 
     @property
     def verdict(self) -> str:
@@ -73,8 +85,23 @@ def find_way(evaluated: Evaluation, graph: Graph | None) -> UpdateWay:
         versions = [node["version"] for node in document["nodes"]]
         if not versions:
             return UpdateWay(source=source, why=f"The graph has no release in channel {channel}.")
+        channels_by_version = {node["version"]: channels_of(node) for node in graph.document["nodes"]}
         goal = findings.target if findings.target in versions else ""
         paths = ways(document, graph.removed, origin, goal)
+        wanted = findings.target if findings.target in channels_by_version else ""
+        if channel and wanted and (paths is None or not paths.way) and wanted != origin:
+            # An update service is asked for one channel: both releases of an update must be in it.
+            whole = ways(
+                graph.document,
+                graph.removed,
+                origin,
+                wanted,
+                allows=lambda old, new: bool({*channels_by_version[old]} & {*channels_by_version[new]}),
+            )
+            if whole is not None and whole.way:
+                why = f"No way leads to {wanted} in channel {channel}; this one needs other channels on its way."
+                way = _limit_way(whole, "the graph that was given, every channel", why)
+                return replace(way, channel=channel, channels=channels_by_version)
         if paths is None:
             return UpdateWay(
                 source=source, why=f"Release {origin} is not in the graph, so nothing is known about its updates."
@@ -84,7 +111,7 @@ def find_way(evaluated: Evaluation, graph: Graph | None) -> UpdateWay:
             if goal or not findings.target
             else f"Release {findings.target} is not in the graph; the way is to its newest release."
         )
-        return _limit_way(paths, source, missing)
+        return replace(_limit_way(paths, source, missing), channel=channel, channels=channels_by_version)
     if offered is None:
         return UpdateWay(
             why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
@@ -93,9 +120,13 @@ def find_way(evaluated: Evaluation, graph: Graph | None) -> UpdateWay:
 
 
 def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:
-    left_out = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
+    left_out = sum(max(0, len(each) - MOST_UPDATES) for each in (paths.updates, paths.blocked))
     blocked = dict(list(paths.blocked.items())[:MOST_UPDATES])
-    shown = paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked)
+    updates = paths.updates[:MOST_UPDATES]
+    drawn = {step.to for step in (*updates, *paths.way)}
+    onward = tuple(step for step in paths.onward if step.origin in drawn and step.to in drawn)
+    left_out += max(0, len(onward) - MOST_UPDATES)
+    shown = paths._replace(updates=updates, blocked=blocked, onward=onward[:MOST_UPDATES])
     return UpdateWay(paths=shown, source=source, why=problem, left_out=left_out)
 
 
@@ -117,8 +148,26 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     goal = target or updates[0].to
     path = tuple(step for step in updates if step.to == goal)[:1]
     missing = "" if path else _channel_to_ask(offered, goal)
-    paths = UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks={})
-    return replace(_limit_way(paths, source, missing), one_step=True)
+    texts = {
+        risk.name: {"message": risk.message, "url": risk.url} for each in offered.conditional for risk in each.risks
+    }
+    paths = UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks=texts)
+    urls = _graph_urls(offered, goal)
+    return replace(_limit_way(paths, source, missing), one_step=True, channel=offered.channel, graph_urls=urls)
+
+
+def _graph_urls(offered: Offered, goal: str) -> tuple[tuple[str, str], ...]:
+    """Returns the channels whose graphs show more than one update, each with its address at the update service."""
+    version = parse(goal)
+    ahead = f"-{version.major}.{version.minor}" if version else ""
+    channels = [offered.channel, *(channel for channel in offered.channels if ahead and channel.endswith(ahead))]
+    service = offered.upstream or DEFAULT_URL
+    joint = "&" if "?" in service else "?"
+    return tuple(
+        (channel, f"{service}{joint}{urlencode({'channel': channel})}")
+        for channel in dict.fromkeys(channels)
+        if channel
+    )
 
 
 def _channel_to_ask(offered: Offered, goal: str) -> str:

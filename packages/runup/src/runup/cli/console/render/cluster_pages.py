@@ -25,6 +25,7 @@ from runup.cli.render.html.markup import (
     el,
     grid,
     join,
+    link,
     long_section,
     minute_text,
 )
@@ -156,10 +157,10 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site =
         lines = []
         for number, step in enumerate(paths.way, 1):
             state = _kind_badge("risky" if step.risks else "plain")
-            cells = (el("td", cell) for cell in (step.origin, step.to, state))
+            cells = (el("td", cell) for cell in (step.origin, step.to, _channels_text(update_way, step), state))
             risks = el("td", ", ".join(step.risks), class_="wide")
             lines.append(el("tr", el("th", str(number), scope="row"), *cells, risks))
-        caption, heads = "The updates of the way, in their order", ("Update", "From", "To", "State", "Risks")
+        caption, heads = "The updates of the way, in their order", ("Update", "From", "To", "Channel", "State", "Risks")
         body = join(
             el(
                 "section",
@@ -172,13 +173,16 @@ def way_page(name: str, update_way: UpdateWay, now: datetime, site: frame.Site =
             _draw_graph(paths),
             long_section("The way", grid(caption, heads, lines)) if lines else None,
             _updates_table(update_way, paths),
+            _onward_table(update_way, paths),
+            _risks_table(paths),
+            _beyond_one_update(update_way, paths) if update_way.one_step else None,
         )
     return frame.whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
 
 
 def _draw_graph(paths: UpdatePaths) -> Markup:
     """Returns the drawing: a column for each minor version, the newest release on top."""
-    steps = dict.fromkeys((*paths.updates, *paths.way))
+    steps = dict.fromkeys((*paths.updates, *paths.onward, *paths.way))
     edges = [(step, "risky" if step.risks else "plain") for step in steps]
     edges += [(UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items()]
     positions = _node_positions({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
@@ -245,6 +249,68 @@ def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
     left_out = f"{update_way.left_out} more are left out; `runup graph show` has them all."
     note = el("p", left_out) if update_way.left_out else None
     return long_section(f"Updates of {paths.origin}", table, note)
+
+
+def _onward_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
+    """Returns the updates that are possible after the first one; None if none is known."""
+    lines = [
+        el(
+            "tr",
+            el("th", step.origin, scope="row"),
+            el("td", step.to),
+            el("td", _channels_text(update_way, step)),
+            el("td", _kind_badge("risky" if step.risks else "plain")),
+            el("td", ", ".join(step.risks), class_="wide"),
+        )
+        for step in paths.onward
+    ]
+    heads = ("From", "To", "Channel", "State", "Risks")
+    return long_section("Updates after the first", grid("Where these releases can go", heads, lines)) if lines else None
+
+
+def _channels_text(update_way: UpdateWay, step: UpdateStep) -> str:
+    """Returns the channels in which an update is, the cluster's own first; a graph may not have them."""
+    channels = update_way.channels_of_step(step)
+    if not channels:
+        return "unknown"
+    own = " (the cluster's)" if channels[0] == update_way.channel else ""
+    more = f" and {len(channels) - 1} more" if len(channels) > 1 else ""
+    return f"{channels[0]}{own}{more}"
+
+
+def _risks_table(paths: UpdatePaths) -> Markup | None:
+    """Returns what each risk of the drawn updates is; None without any text."""
+    lines = []
+    for name, risk in paths.risks.items():
+        message, url = str(risk.get("message") or ""), str(risk.get("url") or "")
+        lines.append(
+            el(
+                "tr",
+                el("th", name, scope="row"),
+                el("td", message or "The graph has no text for it.", class_="wide"),
+                el("td", link(url, url) if url else ""),
+            )
+        )
+    heads = ("Risk", "What may happen", "Read on")
+    return (
+        long_section("Risks of these updates", grid("Risks as the graph describes them", heads, lines))
+        if lines
+        else None
+    )
+
+
+def _beyond_one_update(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
+    """Returns that further updates are unknown, and how the graph that has them is loaded."""
+    text = (
+        f"What follows an update from {paths.origin} is unknown: a cluster is offered one update at a time. "
+        "The graph of a channel has all of its updates. Load it, and serve it with the console:"
+    )
+    lines = [
+        (f"Load channel {channel}", f"curl --fail --output graph.json {shlex.quote(url)}")
+        for channel, url in update_way.graph_urls
+    ]
+    lines.append(("Serve it", "runup serve --graph graph.json"))
+    return join(el("section", el("h2", "After the first update"), el("p", text), class_="card"), frame.commands(lines))
 
 
 def _kind_badge(kind: str) -> Markup:
