@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace as dataclass_replace
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -354,7 +355,7 @@ def _rows(page: str, caption: str) -> list[list[str]]:
     table = re.search(rf"<caption>{re.escape(caption)}.*?</table>", page, re.DOTALL)
     assert table is not None, caption
     rows = re.findall(r"<tr>(.*?)</tr>", table[0].partition("<tbody>")[2], re.DOTALL)
-    return [re.findall(r"<t[dh][^>]*>(?:<[^>]+>)*([^<]*)", row) for row in rows]
+    return [[unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(?:<[^>]+>)*([^<]*)", row)] for row in rows]
 
 
 def test_puts_the_forecast_next_to_the_progress() -> None:
@@ -401,11 +402,11 @@ def test_says_why_there_is_no_forecast(name: str, says: str) -> None:
     assert says in read(ALL[name]).text
 
 
-def test_says_that_what_follows_one_update_is_unknown() -> None:
+def test_says_that_updates_after_the_first_are_unknown() -> None:
     """With the commands that load the graph of the cluster's channel and of the target's, and the texts of risks."""
     page = ALL["a way of one update"]
     text = read(page).text
-    assert "What follows an update from 5.0.0 is unknown" in text
+    assert "Updates after the one from 5.0.0 are unknown" in text
     address = "https://api.openshift.com/api/upgrades_info/v1/graph?channel=stable-5.2"
     assert f"curl --fail --output graph.json '{address}'" in text
     assert _rows(page, "Risks as the graph describes them") == [
@@ -417,4 +418,4 @@ def test_shows_updates_after_the_first_with_their_risks() -> None:
     """Each with the channel that has it."""
     rows = _rows(ALL["a way"], "Where these releases can go")
     assert rows == [["5.1.0", "5.2.0", "stable-5 (the cluster's)", "with risks", "Slow"]]
-    assert "What follows" not in ALL["a way"]
+    assert "Updates after the one from" not in ALL["a way"]

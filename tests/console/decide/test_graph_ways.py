@@ -190,7 +190,7 @@ def _of_channels(edges: tuple[tuple[str, str], ...], channels: dict[str, str]) -
 def test_a_way_through_several_channels(
     channels: dict[str, str], steps: list[tuple[str, str, tuple[str, ...]]]
 ) -> None:
-    """Where the cluster's own channel has none: each update is in a channel that has both of its releases."""
+    """If the cluster's own channel does not have it; each update is in a channel that has both of its releases."""
     graph = _of_channels((("5.0.0", "5.1.0"), ("5.1.0", "5.2.0")), channels)
     offered = Offered(origin="5.0.0", channel="stable-5.0")
     way = find_way(Evaluation(findings=samples.CLEAR, offered=offered), graph)

@@ -279,7 +279,7 @@ def _channels_text(update_way: UpdateWay, step: UpdateStep) -> str:
 
 
 def _risks_table(paths: UpdatePaths) -> Markup | None:
-    """Returns what each risk of the drawn updates is; None without any text."""
+    """Returns a row with the text of each risk of the drawn updates; None without any."""
     lines = []
     for name, risk in paths.risks.items():
         message, url = str(risk.get("message") or ""), str(risk.get("url") or "")
@@ -291,7 +291,7 @@ def _risks_table(paths: UpdatePaths) -> Markup | None:
                 el("td", link(url, url) if url else ""),
             )
         )
-    heads = ("Risk", "What may happen", "Read on")
+    heads = ("Risk", "Possible effect", "Read on")
     return (
         long_section("Risks of these updates", grid("Risks as the graph describes them", heads, lines))
         if lines
@@ -302,7 +302,7 @@ def _risks_table(paths: UpdatePaths) -> Markup | None:
 def _beyond_one_update(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
     """Returns that further updates are unknown, and how the graph that has them is loaded."""
     text = (
-        f"What follows an update from {paths.origin} is unknown: a cluster is offered one update at a time. "
+        f"Updates after the one from {paths.origin} are unknown: a cluster is offered one update at a time. "
         "The graph of a channel has all of its updates. Load it, and serve it with the console:"
     )
     lines = [
