@@ -172,3 +172,11 @@ def test_a_week_begins_on_monday() -> None:
         Day(day=date(2026, 11, 23), clusters=1, failed=0, applies=2, unknown=0, new=(("Skew", 1),), gone=()),
         Day(day=date(2026, 12, 28), clusters=1, failed=0, applies=1, unknown=0, new=(), gone=(("Ack", 1),)),
     )
+
+
+def test_counts_risks_that_the_report_records_as_accepted() -> None:
+    """Names of risks that the report does not have are not counted; a day counts the newest reports."""
+    accepting = replace(report("Ack", "Skew", unknown=()), accepted=("Ack", "Elsewhere"))
+    steps = steps_of_reports([("a", MONDAY, accepting), ("b", MONDAY, report("Ack"))])
+    assert [(step.applies, step.accepted_applies, step.accepted_unknown) for step in steps] == [(2, 1, 0), (1, 0, 0)]
+    assert summarize_days(steps)[0].accepted == 1

@@ -88,6 +88,8 @@ def test_what_an_acceptance_does_not_cover() -> None:
     grown = replace(one, accepted=True, grown=Growth(added=("Node b",), more=0, since=None, accepted_for=1))
     seen = [shown(replace(samples.FOUND, risks=(each,))).text for each in (grown, replace(one, acceptable=False), one)]
     assert "Covers more Accepted for 1, and has grown: Node b" in seen[0]
+    assert "still counts for runup upgrade . An update policy waits until the risk is accepted again" in seen[0]
+    assert "also if it names further objects later" in seen[2]
     assert ["Accepting it does not lift it." in text for text in seen] == [False, True, False]
 
 
@@ -256,7 +258,7 @@ def test_offers_commands_of_remedies_for_copying(fix: str, commands: list[str]) 
     html = page(replace(samples.FOUND, risks=(risk,)), samples.WHEN).partition("<article")[2]
     offered = [*commands, "runup upgrade accept Broken"]
     assert re.findall(r'<code class="command">([^<]*)</code>', html) == offered
-    assert "Every report lists it, with the reason." in html
+    assert "Every report lists it, with the reason, and says if it has grown." in html
 
 
 def test_shows_the_most_severe_first() -> None:

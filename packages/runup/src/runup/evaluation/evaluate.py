@@ -59,10 +59,16 @@ class EvaluatedCluster(msgspec.Struct, frozen=True, kw_only=True):
         return self.cluster.spec.cluster_id if self.cluster is not None else self.known_id
 
     def identified(self) -> EvaluatedCluster:
-        """Returns the result with the cluster's ID in its report, which is read where the cluster is not."""
-        if self.report is None or not ID.fullmatch(self.cluster_id):
+        """Returns the result with the cluster's ID and the accepted risks in its report.
+
+        The report may be kept, and read where the cluster is not.
+        """
+        if self.report is None:
             return self
-        return replace(self, report=replace(self.report, cluster_id=self.cluster_id))
+        cluster_id = self.cluster_id if ID.fullmatch(self.cluster_id) else self.report.cluster_id
+        # As the managing operator stores them: names of risks that the report has.
+        accepted = tuple(risk.name for risk in self.report.risks if risk.name in self.accepted)
+        return replace(self, report=replace(self.report, cluster_id=cluster_id, accepted=accepted))
 
 
 def evaluate(

@@ -159,8 +159,9 @@ class Report(Wire, frozen=True, kw_only=True):
     `cluster_id` is that of ClusterVersion, else the UID of namespace kube-system; empty if it is not known.
     `cluster_kind` is Kubernetes for a cluster without a ClusterVersion, whose versions are those of Kubernetes; `steps`
     are then those of the update, in their order.
-    `others` and `accepted` are the managing operator's, as it stores the report: the risks of the same update that come
-    from elsewhere, and the names that were accepted. What a target writes there is replaced.
+    `others` and `accepted` are added by the process that stores the report: the risks of the same update that come from
+    elsewhere, and the names that were accepted. What a target writes there is replaced. Reports that `--store` of 0.1.0
+    kept name no accepted risk.
     `signature_waived`: the image ran without a verified signature. The managing operator sets it, whatever the target
     says.
     """

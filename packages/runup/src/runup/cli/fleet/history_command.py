@@ -138,6 +138,7 @@ def reports_as_data(report_steps: Sequence[ReportStep]) -> list[dict[str, Any]]:
             "completed": step.completed,
             "applies": step.applies,
             "unknown": step.unknown,
+            "accepted": step.accepted,
             "new": list(step.new),
             "grown": list(step.grown),
             "gone": list(step.gone),

@@ -18,6 +18,7 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
     risk whose check could not tell this time is not gone, and neither are its objects. `came` and `went` are the risks
     with the objects that they name since then, or no longer; a risk about no object in particular has none.
+    `accepted_applies` and `accepted_unknown` are how many of `applies` and `unknown` the report records as accepted.
     """
 
     cluster: str
@@ -26,9 +27,16 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool
     applies: int = 0
     unknown: int = 0
+    accepted_applies: int = 0
+    accepted_unknown: int = 0
     first: bool = False
     came: tuple[Change, ...] = ()
     went: tuple[Change, ...] = ()
+
+    @property
+    def accepted(self) -> int:
+        """How many risks the report records as accepted."""
+        return self.accepted_applies + self.accepted_unknown
 
     @property
     def new(self) -> tuple[str, ...]:
@@ -49,7 +57,8 @@ class ReportStep(msgspec.Struct, frozen=True, kw_only=True):
 class Day(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of the newest reports of a day, or of the week that begins with it.
 
-    `new`, `gone` and `grown` are risks with the number of their clusters.
+    `new`, `gone` and `grown` are risks with the number of their clusters. `accepted_applies` and `accepted_unknown` are
+    how many of `applies` and `unknown` are recorded as accepted.
     """
 
     day: date
@@ -60,6 +69,13 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     new: tuple[tuple[str, int], ...]
     gone: tuple[tuple[str, int], ...]
     grown: tuple[tuple[str, int], ...] = ()
+    accepted_applies: int = 0
+    accepted_unknown: int = 0
+
+    @property
+    def accepted(self) -> int:
+        """How many risks the reports record as accepted."""
+        return self.accepted_applies + self.accepted_unknown
 
 
 def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[ReportStep, ...]:
@@ -77,6 +93,7 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
             )
             known = {name: risk for name, risk in risks_before.items() if not may_be_untold(report, name)}
             applies = sum(risk.applies == "True" for risk in report.risks)
+            accepted = [risk.applies == "True" for risk in report.risks if risk.name in report.accepted]
             report_steps.append(
                 ReportStep(
                     cluster=cluster,
@@ -85,6 +102,8 @@ def steps_of_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[R
                     completed=True,
                     applies=applies,
                     unknown=len(report.risks) - applies,
+                    accepted_applies=accepted.count(True),
+                    accepted_unknown=accepted.count(False),
                     first=last_report is None,
                     came=_changes(risks_now, risks_before) if last_report else (),
                     went=_changes(known, risks_now) if last_report else (),
@@ -128,6 +147,8 @@ def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -
                 failed=sum(not step.completed for step in newest),
                 applies=sum(step.applies for step in newest),
                 unknown=sum(step.unknown for step in newest),
+                accepted_applies=sum(step.accepted_applies for step in newest),
+                accepted_unknown=sum(step.accepted_unknown for step in newest),
                 new=_by_clusters((step.cluster, name) for step in steps for name in step.new),
                 gone=_by_clusters((step.cluster, name) for step in steps for name in step.gone),
                 grown=_by_clusters((step.cluster, name) for step in steps for name in step.grown),

@@ -23,11 +23,15 @@ from runup.cli.render.html.markup import (
     long_section,
     minute_text,
 )
-from runup.fleet.decide.trend import ReportStep, changes_of_day, summarize_days
+from runup.fleet.decide.trend import Day, ReportStep, changes_of_day, summarize_days
 
 # Reports and days that are shown, the newest.
 _LINES = 200
-_OPEN = (("apply", BAD), ("are unknown", WARN))
+_OPEN = (("apply", BAD), ("are unknown", WARN), ("are accepted", BUSY))
+_RECORDED = (
+    "Accepted risks are those that a report records as accepted; the chart does not count them as apply or unknown. A "
+    "report that `--store` of an earlier version kept records none."
+)
 _CHANGES = (("new", BAD), ("grown", BUSY), ("gone", GOOD))
 
 
@@ -50,6 +54,7 @@ def fleet_sections(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
             el("td", badge(f"{day.failed} not evaluated", WARN) if day.failed else "0"),
             el("td", str(day.applies)),
             el("td", str(day.unknown)),
+            el("td", str(day.accepted)),
             el("td", names_with_counts(day.new), class_="wide"),
             el("td", names_with_counts(day.grown), class_="wide"),
             el("td", names_with_counts(day.gone), class_="wide"),
@@ -57,7 +62,17 @@ def fleet_sections(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
         for day in reversed(days)
     ]
     span = "week" if weeks else "day"
-    heads = ("Week of" if weeks else "Day", "Clusters", "Not evaluated", "Apply", "Unknown", "New", "Grown", "Gone")
+    heads = (
+        "Week of" if weeks else "Day",
+        "Clusters",
+        "Not evaluated",
+        "Apply",
+        "Unknown",
+        "Accepted of these",
+        "New",
+        "Grown",
+        "Gone",
+    )
     left_out = _left_out_text(lines, f"{span}s")
     table = grid(f"What the newest reports of each {span} come to, the newest first{left_out}", heads, lines[:_LINES])
     shown = days[-_LINES:]
@@ -67,7 +82,7 @@ def fleet_sections(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
     ]
     charts = _charts(
         f"each {span}",
-        [Column(label, (day.applies, day.unknown)) for label, day in zip(labels, shown, strict=True)],
+        [Column(label, _open_counts(day)) for label, day in zip(labels, shown, strict=True)],
         [Column(label, changes_of_day(day)) for label, day in zip(labels, shown, strict=True)],
     )
     return join(charts, long_section("All clusters", table))
@@ -80,13 +95,16 @@ def cluster_sections(steps: Sequence[ReportStep]) -> Markup:
             "tr",
             el("th", minute_text(step.observed), scope="row", class_="when"),
             el("td", step.target),
-            *(el("td", str(number) if step.completed else "") for number in (step.applies, step.unknown)),
+            *(
+                el("td", str(number) if step.completed else "")
+                for number in (step.applies, step.unknown, step.accepted)
+            ),
             el("td", new_risks_text(step), class_="wide"),
             el("td", gone_risks_text(step), class_="wide"),
         )
         for step in reversed(steps)
     ]
-    heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
+    heads = ("As the cluster was", "Target", "Apply", "Unknown", "Accepted of these", "New", "Gone")
     cut_text = _left_out_text(lines, "reports")
     caption = f"{'Reports' if cut_text else 'Every report'} of this cluster, the newest first{cut_text}"
     # A report that failed has no numbers: it is a shaded column in the charts, and a row of the table.
@@ -95,7 +113,7 @@ def cluster_sections(steps: Sequence[ReportStep]) -> Markup:
     charts = _charts(
         "each report",
         [
-            Column(label, (step.applies, step.unknown) if step.completed else None)
+            Column(label, _open_counts(step) if step.completed else None)
             for label, step in zip(labels, shown, strict=True)
         ],
         [
@@ -106,11 +124,17 @@ def cluster_sections(steps: Sequence[ReportStep]) -> Markup:
     return join(charts, long_section(f"Reports ({len(lines)})", grid(caption, heads, lines[:_LINES])))
 
 
+def _open_counts(of: Day | ReportStep) -> tuple[int, int, int]:
+    """Returns the counts of the chart: risks that apply, that are unknown, and those of both that are accepted."""
+    return of.applies - of.accepted_applies, of.unknown - of.accepted_unknown, of.accepted
+
+
 def _charts(of_what: str, open_risks: Sequence[Column], changes: Sequence[Column]) -> Child:
     """Returns both charts; the table below them has their numbers."""
     return el(
         "section",
         columns_chart(f"Risks of {of_what}", _OPEN, open_risks),
+        el("p", _RECORDED, class_="faint"),
         columns_chart(f"Risks that came and went, of {of_what}", _CHANGES, changes),
         el("p", "A pale column is a report of a cluster that could not be evaluated.", class_="faint")
         if any(column.counts is None for column in open_risks)

@@ -46,7 +46,12 @@ from runup.report.report import ReportedCheck, ReportedResource
 
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
-_ACCEPTED = "The update may start although the risk applies. Every report lists it, with the reason."
+_ACCEPTED = (
+    "The update may start although the risk applies, also if it names further objects later. Every report lists it, "
+    "with the reason, and says if it has grown. An update policy waits until a risk that has grown is accepted again."
+)
+# docs/reference/update-policy.md: an accepted risk that has grown closes the gate of an update policy.
+_GROWN = "The acceptance still counts for `runup upgrade`. An update policy waits until the risk is accepted again:"
 _STAYS = (
     "The exit code no longer counts the risk, until the last day in FILE. It stays in every report, with the reason."
 )
@@ -285,7 +290,11 @@ def facts_of(risk: Risk, show_object: ShowObject) -> Markup:
         ("Read on", link(risk.url, risk.url) if risk.url and not risk.url.startswith(documentation.BUILT_IN) else ""),
     ]
     if risk.grown:
-        rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
+        grown: list[Child] = [f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"]
+        if risk.accepted and not risk.grown.baseline:
+            again = el("code", f"runup upgrade accept {risk.name} --reason TEXT", class_="command")
+            grown += [el("p", prose(_GROWN)), again]
+        rows.insert(1, ("Covers more", join(*grown)))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
     elif (
