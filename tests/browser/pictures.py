@@ -1,4 +1,6 @@
-"""`python -m tests.browser.pictures`: writes the pictures of the console in `docs/pictures`.
+"""`python -m tests.browser.pictures [FOLDER]`: writes the pictures of the console in `docs/pictures`.
+
+With FOLDER, each page is also written there at 1440, 768 and 390 pixels, light and dark, to be looked at.
 
 Starts a sandbox of the scenario skip-level, serves it as a fleet with two dumps of `examples`, and goes through the
 pages in Chromium, driven by chromedriver. The update that the pictures show is started from the console.
@@ -26,6 +28,7 @@ from tests.servers import eventually
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH, PHONE = 1000, 390
+WIDTHS = (1440, 768, PHONE)
 CLUSTERS = f"""
 clusters:
 - {{name: harbour, context: sandbox, labels: {{env: production}}}}
@@ -71,9 +74,22 @@ class Browser:
 
     def picture(self, name: str, *, width: int = WIDTH, height: int, dark: bool = False) -> None:
         """Writes a picture of the upper part of the page."""
+        self._write(PICTURES / f"console-{name}.png", width=width, height=height, dark=dark)
+
+    def looks(self, name: str, folder: Path | None) -> None:
+        """Writes the whole page at each width, light and dark, into `folder`, if there is one."""
+        for width in WIDTHS if folder else ():
+            for dark in (False, True):
+                self.look(width=width, height=900, dark=dark)
+                height = min(int(self.run("return document.documentElement.scrollHeight")), 4000)
+                assert folder is not None
+                file = folder / f"{name}-{width}-{'dark' if dark else 'light'}.png"
+                self._write(file, width=width, height=height, dark=dark)
+
+    def _write(self, file: Path, *, width: int, height: int, dark: bool) -> None:
         self.look(width=width, height=height, dark=dark)
         taken = self._extra("Page.captureScreenshot", format="png")["data"]
-        (PICTURES / f"console-{name}.png").write_bytes(base64.b64decode(taken))
+        file.write_bytes(base64.b64decode(taken))
 
     def close(self) -> None:
         """Ends it."""
@@ -97,24 +113,35 @@ def _started(*command: str, says: str, environment: Mapping[str, str] | None = N
             process.wait(60)
 
 
-def _take(browser: Browser, entered: str) -> None:
+def _take(browser: Browser, entered: str, folder: Path | None) -> None:
     """Goes through the pages as somebody does who updates a cluster."""
     url = entered.partition("/enter")[0]
     browser.open(entered)
     eventually(lambda: "Not evaluated yet" not in browser.open(f"{url}/"), "every cluster is judged")
     browser.picture("fleet", height=820)
+    browser.looks("fleet", folder)
     browser.open(f"{url}/clusters/harbour")
     browser.picture("preflight", height=900)
     browser.picture("phone", width=PHONE, height=844, dark=True)
+    browser.looks("preflight", folder)
     browser.open(f"{url}/clusters/harbour/graph")
     browser.picture("way", height=700)
+    browser.looks("way", folder)
+    browser.open(f"{url}/history")
+    browser.looks("history", folder)
+    forecast = f"{url}/clusters/lighthouse/forecast"
+    eventually(lambda: "Not computed yet" not in browser.open(forecast), "the forecast is computed")
+    browser.picture("forecast", height=760)
+    browser.looks("forecast", folder)
     browser.open(f"{url}/clusters/harbour/start?to=5.0.3")
     browser.picture("start", height=680)
     browser.run("document.querySelector('main form').requestSubmit()")
     eventually(lambda: "Done." in browser.run("return document.body.innerText"), "the update is asked for")
     update = f"{url}/clusters/harbour/update"
     eventually(lambda: re.search(r"Updating|Progressing", browser.open(update)), "the update has begun")
+    eventually(lambda: "In all " in browser.run("return document.body.innerText"), "the forecast is computed")
     browser.picture("update", height=760)
+    browser.looks("update", folder)
 
 
 def main() -> int:
@@ -124,6 +151,9 @@ def main() -> int:
         sys.stderr.write(f"error: {' and '.join(lacking)} must be installed\n")
         return 1
     PICTURES.mkdir(exist_ok=True)
+    looks = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    if looks is not None:
+        looks.mkdir(parents=True, exist_ok=True)
     runup = [sys.executable, "-m", "runup"]
     with ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="runup-pictures-")))
@@ -136,7 +166,10 @@ def main() -> int:
         eventually(lambda: "5.0.3" in subprocess.check_output(asked, text=True), "updates are offered")
         # By the environment, so that the commands on the pages have no folder of this machine.
         environment = {**os.environ, "KUBECONFIG": kubeconfig}
-        serve = [*runup, "serve", "--inventory", str(folder / "clusters.yaml"), "--listen", "127.0.0.1:0"]
+        inventory = ["--inventory", str(folder / "clusters.yaml")]
+        store = ["--store", str(folder / "reports")]
+        subprocess.run([*runup, "fleet", "preflight", *inventory, *store], check=False, env=environment)
+        serve = [*runup, "serve", *inventory, *store, "--listen", "127.0.0.1:0"]
         says = "to change clusters, open "
         shown = ending.enter_context(_started(*serve, "--allow-actions", says=says, environment=environment))
         driven = ending.enter_context(_started("chromedriver", "--port=0", says="started successfully on port"))
@@ -144,7 +177,7 @@ def main() -> int:
         assert port is not None
         browser = Browser(f"http://127.0.0.1:{port[1]}", folder / "profile")
         ending.callback(browser.close)
-        _take(browser, shown[-1].removeprefix(says).strip())
+        _take(browser, shown[-1].removeprefix(says).strip(), looks)
     for file in sorted(PICTURES.glob("console-*.png")):
         print(f"wrote {file.name}, {file.stat().st_size // 1024} KiB")
     return 0

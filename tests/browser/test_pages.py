@@ -5,16 +5,24 @@ Runs where Chromium and npm are; the rules of the markup itself are held everywh
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.browser import browser
 from tests.cli.preflight.render import samples
+from tests.cli.rehearse.test_drain_command import a_result
 from tests.cli.updatestatus.render.test_html import NOW, USUAL
+from tests.console.boards import STEPS
 
 from runup.cli.fleet.render.fleet_page import page as fleet_page
+from runup.cli.fleet.render.history_page import page as history_page
 from runup.cli.preflight.render.preflight_page import page
+from runup.cli.rehearse.drain_page import page as drain_page
 from runup.cli.updatestatus.render.status_page import page as status_page
 from runup.evaluation.results import ClusterResult
 from runup.fleet.decide.matrix import matrix
@@ -37,10 +45,14 @@ PAGES = {
     "a fleet": fleet_page(matrix([(one.name, one.findings) for one in FLEET]), FLEET, samples.WHEN),
     "an update under way": status_page(USUAL, NOW, cluster=NAME),
     "a status that was never written": status_page(None, NOW),
+    "simulated drains": drain_page("Simulated drains", ["They take an hour."], a_result(), ()),
+    "a history": history_page(STEPS, "", samples.WHEN, weeks=False, notes=("left out: 1.json",)),
+    "a history of a cluster": history_page(STEPS, NAME, samples.WHEN, weeks=False, notes=()),
 }
 LOOKS = {
     "on a screen": ("", "", 1200),
     "in the dark": ("@media (prefers-color-scheme: dark)", "@media all", 1200),
+    "at 200 %": ("", "", 640),
     "on a narrow screen": ("", "", 500),
     "on a phone": ("", "", 390),
     "on paper": ("@media print", "@media all", 800),
@@ -82,7 +94,7 @@ def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
     assert "color-contrast" in {found["id"] for found in browser.found_by_axe(axe, pale, tmp_path)}
 
 
-@pytest.mark.parametrize("width", [500, 390, 320])
+@pytest.mark.parametrize("width", [640, 500, 390, 320])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_narrow_screen_is_not_moved_sideways(name: str, width: int, tmp_path: Path) -> None:
     """Long names are folded; only tables move, in a separate frame. 320: WCAG 2.2, 1.4.10."""
@@ -94,3 +106,23 @@ def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
     """A block of 600 pixels in 390: the evaluate itself works."""
     wide = PAGES["a preflight with everything"].replace("</body>", '<div style="width: 600px">x</div></body>')
     assert browser.moved_sideways(wide, tmp_path, width=390) > 200
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_prints_a_legible_pdf(name: str, tmp_path: Path) -> None:
+    """The text of a printed page can be read and searched: every heading, and every cell of a table, folded or not."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed; it reads the text of a printed page")
+    page = tmp_path / "page.html"
+    page.write_text(PAGES[name])
+    file = tmp_path / "page.pdf"
+    browser.run("--no-pdf-header-footer", f"--print-to-pdf={file}", page.as_uri())
+    printed = subprocess.run(["pdftotext", "-raw", str(file), "-"], capture_output=True, text=True, check=True).stdout
+    # A line may be broken anywhere in a long name.
+    folded = re.sub(r"\s+", "", printed)
+    texts = re.findall(r"<(?:h1|h2|h3|caption|summary)[^>]*>([^<]+)", PAGES[name])
+    texts += re.findall(r'<th scope="row"[^>]*>([^<]+)', PAGES[name])
+    assert texts
+    # Explanations of risks are left out of print; the fonts of a machine may lack other letters.
+    wanted = {text for text in map(unescape, texts) if text.isascii()} - {"What this risk means"}
+    assert [text for text in sorted(wanted) if re.sub(r"\s+", "", text) not in folded] == []

@@ -203,7 +203,8 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   tr, li, dd, .lane, .name { break-inside: avoid; }
   dl.rows ul { columns: 200px 3; }
   details::details-content { content-visibility: visible; height: auto; }
-  summary, .about, button.copy { display: none; }
+  .about, button.copy { display: none; }
+  summary { list-style: none; font-weight: 600; }
   .tip { display: block; }
 }
 """
