@@ -129,7 +129,7 @@ def _take(browser: Browser, entered: str, folder: Path | None) -> None:
     browser.looks("way", folder)
     browser.open(f"{url}/history")
     browser.looks("history", folder)
-    forecast = f"{url}/clusters/lighthouse/forecast"
+    forecast = f"{url}/clusters/harbour/forecast"
     eventually(lambda: "Not computed yet" not in browser.open(forecast), "the forecast is computed")
     browser.picture("forecast", height=760)
     browser.looks("forecast", folder)

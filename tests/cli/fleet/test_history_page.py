@@ -77,4 +77,4 @@ def test_charts_accepted_risks_apart() -> None:
     for cluster in ("", "a"):
         html = page([accepted], cluster, MONDAY, weeks=False, notes=())
         assert titles(html)[0].endswith(": 1 apply, 0 are unknown, 3 are accepted")
-        assert "a report that `--store` of an earlier version kept records none" in read(html).text.lower()
+        assert "A report that --store of an earlier version kept records none" in read(html).text

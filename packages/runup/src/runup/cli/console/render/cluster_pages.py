@@ -288,7 +288,7 @@ def _risks_table(paths: UpdatePaths) -> Markup | None:
                 "tr",
                 el("th", name, scope="row"),
                 el("td", message or "The graph has no text for it.", class_="wide"),
-                el("td", link(url, url) if url else ""),
+                el("td", link(url, f"About {name}") if url else ""),
             )
         )
     heads = ("Risk", "Possible effect", "Read on")

@@ -23,6 +23,7 @@ from runup.cli.render.html.markup import (
     long_section,
     minute_text,
 )
+from runup.cli.render.html.prose import prose
 from runup.fleet.decide.trend import Day, ReportStep, changes_of_day, summarize_days
 
 # Reports and days that are shown, the newest.
@@ -134,7 +135,7 @@ def _charts(of_what: str, open_risks: Sequence[Column], changes: Sequence[Column
     return el(
         "section",
         columns_chart(f"Risks of {of_what}", _OPEN, open_risks),
-        el("p", _RECORDED, class_="faint"),
+        el("p", prose(_RECORDED), class_="faint"),
         columns_chart(f"Risks that came and went, of {of_what}", _CHANGES, changes),
         el("p", "A pale column is a report of a cluster that could not be evaluated.", class_="faint")
         if any(column.counts is None for column in open_risks)
