@@ -95,8 +95,8 @@ def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> N
 def _is_undecided(found: dict[str, Any]) -> bool:
     """Whether axe-core could not decide about a contrast: of what reaches out of a frame, is a digit long, or is drawn.
 
-    Words in a drawing have the colour of the page's text on the page's ground, which axe-core evaluates elsewhere; a line
-    of the drawing may cross them. A command that is folded overlaps its button's line.
+    Words in a drawing have the colour of the page's text on the page's ground, which axe-core evaluates elsewhere, and
+    a line of the drawing may cross them. A command that is folded overlaps its button's line.
     """
     undecided = found["kind"] == "incomplete" and found["id"] == "color-contrast"
     known = (

@@ -269,19 +269,25 @@ def pages() -> dict[str, str]:
             "harbour",
             NOW,
         ),
-        "an update under way": PAGES.update(whole, "harbour", SEEN, None, NOW),
-        "an update with its forecast": PAGES.update(whole, "harbour", SEEN, FORECAST, NOW),
-        "an update without a forecast": PAGES.update(whole, "harbour", SEEN, ClusterStatus("no route", count=1), NOW),
+        "an update under way": PAGES.update(whole, "harbour", SEEN, outlook=None, now=NOW),
+        "an update with its forecast": PAGES.update(whole, "harbour", SEEN, outlook=FORECAST, now=NOW),
+        "an update without a forecast": PAGES.update(
+            whole, "harbour", SEEN, outlook=ClusterStatus("no route", count=1), now=NOW
+        ),
         "a forecast": PAGES.forecast(whole, "harbour", FORECAST, NOW),
         "a forecast that cannot be computed": PAGES.forecast(whole, "harbour", ClusterStatus("no node", count=1), NOW),
         "a forecast that was not computed yet": PAGES.forecast(whole, "harbour", None, NOW),
         "a forecast of a kept report": PAGES.forecast(kept, "harbour", None, NOW),
-        "an update that cannot be read": PAGES.update(whole, "harbour", ClusterStatus("no route", count=1), None, NOW),
-        "an update that was not read yet": PAGES.update(whole, "harbour", None, None, NOW),
-        "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, None, NOW),
-        "an update of a dump to come": PAGES.update(whole, "lighthouse", None, None, NOW),
-        "an update without a time": PAGES.update(whole, "lighthouse", replace(SEEN, value=UNDATED), None, NOW),
-        "an update of a kept report": PAGES.update(kept, "harbour", None, None, NOW),
+        "an update that cannot be read": PAGES.update(
+            whole, "harbour", ClusterStatus("no route", count=1), outlook=None, now=NOW
+        ),
+        "an update that was not read yet": PAGES.update(whole, "harbour", None, outlook=None, now=NOW),
+        "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, outlook=None, now=NOW),
+        "an update of a dump to come": PAGES.update(whole, "lighthouse", None, outlook=None, now=NOW),
+        "an update without a time": PAGES.update(
+            whole, "lighthouse", replace(SEEN, value=UNDATED), outlook=None, now=NOW
+        ),
+        "an update of a kept report": PAGES.update(kept, "harbour", None, outlook=None, now=NOW),
         "a way": PAGES.graph(whole, "harbour", NOW),
         "a way of one update": ConsolePages(max_age=timedelta(hours=24)).graph(board(harbour=ONE_STEP), "harbour", NOW),
         "a way that is not known": PAGES.graph(whole, "ruin", NOW),

@@ -137,7 +137,7 @@ class ProgressDisplay:
             markup=False,
             emoji=False,
         )
-        return Progress(
+        columns = (
             SpinnerColumn("line"),
             TextColumn(
                 "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -145,6 +145,9 @@ class ProgressDisplay:
             BarColumn(_BAR_WIDTH),
             TextColumn("{task.fields[count]}", markup=False, table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[seconds]} s", markup=False, table_column=Column(no_wrap=True)),
+        )
+        return Progress(
+            *columns,
             console=console,
             auto_refresh=False,
             transient=True,

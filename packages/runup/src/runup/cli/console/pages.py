@@ -75,6 +75,7 @@ class ConsolePages:
         board: Board,
         name: str,
         status: ClusterStatus | None,
+        *,
         outlook: ClusterStatus | None,
         now: datetime,
     ) -> str:
@@ -82,7 +83,7 @@ class ConsolePages:
         live = _live(status, outlook) if status else None
         return cluster_pages.update_page(board, name, live=live, now=now, site=self._site)
 
-    def update_part(self, name: str, status: ClusterStatus, outlook: ClusterStatus | None, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+    def update_part(self, name: str, status: ClusterStatus, *, outlook: ClusterStatus | None, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
         return _live(status, outlook)
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote
 
@@ -69,11 +70,11 @@ class Pages(Protocol):
         """Returns the page of one cluster's preflight."""
 
     def update(
-        self, board: Board, name: str, status: ClusterStatus | None, outlook: ClusterStatus | None, now: datetime
+        self, board: Board, name: str, status: ClusterStatus | None, *, outlook: ClusterStatus | None, now: datetime
     ) -> str:
         """Returns the page of one cluster's update; `outlook` has its forecast, None until it was read."""
 
-    def update_part(self, name: str, status: ClusterStatus, outlook: ClusterStatus | None, now: datetime) -> str:
+    def update_part(self, name: str, status: ClusterStatus, *, outlook: ClusterStatus | None, now: datetime) -> str:
         """Returns the part of that page that is renewed."""
 
     def forecast(self, board: Board, name: str, outlook: ClusterStatus | None, now: datetime) -> str:
@@ -314,7 +315,7 @@ class ConsoleServer:
             is_dump = member is not None and bool(member.dump)
             outlook = await self._newest_of(outlooks, name) if is_dump else outlooks.newest(name)
         board, now = self._reports.board, self._clock.now()
-        return await self._rendered(lambda: self._pages.update(board, name, status, outlook, now))
+        return await self._rendered(lambda: self._pages.update(board, name, status, outlook=outlook, now=now))
 
     async def _forecast(self, request: web.Request) -> web.Response:
         name = self._cluster_name(request)
@@ -377,7 +378,8 @@ class ConsoleServer:
                 now = self._clock.now()
                 async with self._rendering:
                     outlook = self._outlooks.newest(name) if self._outlooks is not None else None
-                    page_part = await asyncio.to_thread(self._pages.update_part, name, cluster_status, outlook, now)
+                    render = partial(self._pages.update_part, name, cluster_status, outlook=outlook, now=now)
+                    page_part = await asyncio.to_thread(render)
                 # An event with a part of a page. https://html.spec.whatwg.org/multipage/server-sent-events.html
                 lines = "".join(f"data: {line}\n" for line in page_part.replace("\r", "").split("\n"))
                 await response.write(f"id: {count}\nevent: status\n{lines}\n".encode())

@@ -153,7 +153,11 @@ def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     }
     paths = UpdatePaths(origin=offered.origin, goal=goal, updates=updates, blocked={}, way=path, risks=texts)
     urls = _graph_urls(offered, goal)
-    return replace(_limit_way(paths, source, missing), one_step=True, channel=offered.channel, graph_urls=urls)
+    # What ClusterVersion offers is in the channel that it names.
+    own = (offered.channel,) if offered.channel else ()
+    channels = dict.fromkeys((offered.origin, *(step.to for step in updates)), own)
+    way = _limit_way(paths, source, missing)
+    return replace(way, one_step=True, channel=offered.channel, channels=channels, graph_urls=urls)
 
 
 def _graph_urls(offered: Offered, goal: str) -> tuple[tuple[str, str], ...]:

@@ -90,11 +90,13 @@ def _progress(status: UpdateStatusStatus, outlook: Outlook, now: datetime) -> Ma
         forecast = ranges.get(CONTROL_PLANE)
         elapsed = (insight.completed_at or now) - insight.started_at if insight.started_at else None
         so_far = f"{insight.completion} % in {age(elapsed)}" if elapsed is not None else f"{insight.completion} %"
-        lines.append(_row("Control plane", forecast, so_far, _lateness(forecast, elapsed), insight.assessment))
+        lines.append(
+            _row("Control plane", forecast, so_far, lateness=_lateness(forecast, elapsed), state=insight.assessment)
+        )
     for pool in status.worker_pools:
         report = pool_report(pool.name, merged_insights(pool.informers), pool.omitted.nodes)
         so_far = f"{report.counts.done} of {report.counts.total} nodes updated"
-        lines.append(_row(f"Pool {pool.name}", ranges.get(pool.name), so_far, "", report.assessment))
+        lines.append(_row(f"Pool {pool.name}", ranges.get(pool.name), so_far, state=report.assessment))
     heads = ("Part", "Forecast of a whole update", "So far", "Against the forecast", "State")
     total = f"In all {range_text(outlook.forecast.total)}, by the forecast of {minute_text(outlook.now)}."
     rests = el("ul", *(el("li", f"{part.name}: {text}") for part in outlook.forecast.parts for text in part.sources))
@@ -105,7 +107,7 @@ def _progress(status: UpdateStatusStatus, outlook: Outlook, now: datetime) -> Ma
     )
 
 
-def _row(name: str, forecast: Range | None, so_far: str, lateness: str, state: str) -> Markup:
+def _row(name: str, forecast: Range | None, so_far: str, *, state: str, lateness: str = "") -> Markup:
     forecast_words = range_text(forecast) if forecast is not None else _UNKNOWN
     cells = (el("td", text) for text in (forecast_words, so_far, lateness or _UNKNOWN, state or _UNKNOWN))
     return el("tr", el("th", name, scope="row"), *cells)
