@@ -130,9 +130,12 @@ UPDATES = {
     ("HorizontalPodAutoscaler", "spec.scaleTargetRef.kind = a/b"): [
         "spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'"
     ],
+    # A real server finds it twice (validateMetricSpec).
     ("HorizontalPodAutoscaler", "spec.metrics = [{type: Anything}]"): [
         'spec.metrics[0].type: Unsupported value: "Anything": supported values: "ContainerResource", "External", '
-        '"Object", "Pods", "Resource"'
+        '"Object", "Pods", "Resource"',
+        'spec.metrics[0].type: Unsupported value: "Anything": supported values: "ContainerResource", "External", '
+        '"Object", "Pods", "Resource"',
     ],
     ("PodDisruptionBudget", "spec.minAvailable = 150%"): [
         'spec.minAvailable: Invalid value: "150%": must not be greater than 100%'

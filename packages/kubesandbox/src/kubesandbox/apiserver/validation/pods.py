@@ -304,8 +304,8 @@ def _action_faults(name: str, action: JSON, path: str) -> common.Faults:
     elif isinstance(port, str):
         for why in common.port_name(port):
             yield field.invalid(f"{path}.port", port, why)
-    if name == "httpGet":
-        yield from field.one_of(f"{path}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS"))
+    if scheme := action.get("scheme"):
+        yield from field.one_of(f"{path}.scheme", scheme, ("HTTP", "HTTPS"))
 
 
 def _probe_faults(probe: JSON, path: str, *, once: bool) -> common.Faults:
