@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire
-from runup.api import update_policy_v1alpha1, update_v1alpha1
+from runup.api import fleet_update_v1alpha1, update_policy_v1alpha1, update_v1alpha1
 
 JSON = dict[str, Any]
 _STATUSES = (update_v1alpha1.UpdateStatus, update_v1alpha1.HostedClusterUpdateStatus)
@@ -46,11 +46,17 @@ def policy_crds(source: JSON) -> list[JSON]:
     """The CRDs of update policies out of their source; raises KeyError for a field without an entry."""
     found = []
     for kind, head in source["kinds"].items():
-        schema = _struct(getattr(update_policy_v1alpha1, kind), source["types"])
+        module = fleet_update_v1alpha1 if kind == "FleetUpdate" else update_policy_v1alpha1
+        schema = _struct(getattr(module, kind), source["types"])
         version = {"name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}}}
         version["schema"] = {"openAPIV3Schema": schema}
         version["additionalPrinterColumns"] = head["additionalPrinterColumns"]
-        spec = {"group": source["group"], "names": head["names"], "scope": "Cluster", "versions": [version]}
+        spec = {
+            "group": source["group"],
+            "names": head["names"],
+            "scope": head.get("scope", "Cluster"),
+            "versions": [version],
+        }
         metadata = {"name": f"{head['names']['plural']}.{source['group']}"}
         identity = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
         found.append({**identity, "spec": spec})
@@ -118,6 +124,8 @@ def _narrowed(schema: JSON) -> JSON:
 
 
 def _of(hint: Any, types: JSON) -> JSON:
+    if set(get_args(hint)) == {int, str}:
+        return {"x-kubernetes-int-or-string": True}
     if get_origin(hint) in (Union, UnionType):
         return _of(next(part for part in get_args(hint) if part is not NoneType), types)
     if get_origin(hint) is dict:

@@ -142,7 +142,7 @@ def _chart() -> dict[str, Any]:
     return {
         "apiVersion": "v2",
         "name": "runup",
-        "description": "A component of runup: update-status, kernel-modules, update-policy or operator.",
+        "description": "A component of runup: update-status, kernel-modules, update-policy, fleet-update or operator.",
         "type": "application",
         "version": semantic(__version__),
         "appVersion": semantic(__version__),

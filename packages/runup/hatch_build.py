@@ -22,6 +22,7 @@ READ_AT_RUN_TIME = (
     "deploy/update-status",
     "deploy/kernel-module-preflight",
     "deploy/update-policy",
+    "deploy/fleet-update",
     "docs/reference/checks",
 )
 

@@ -137,7 +137,7 @@ def test_the_chart_has_the_same(component: Component, variant: Variant, namespac
         (("image=",), "image: name the image to install"),
         (
             ("component=nothing",),
-            "component: nothing is none of operator, update-status, kernel-modules, update-policy",
+            "component: nothing is none of operator, update-status, kernel-modules, update-policy, fleet-update",
         ),
         (("component=operator", "image=registry.example/release:5"), "name the operator's release by digest"),
         (("component=update-policy", "namespace=mine"), "namespace: update-policy must be in runup-update"),

@@ -24,6 +24,7 @@ NAMESPACES = (
     "openshift-update-status-controller",
     "openshift-kernel-module-preflight",
     "runup-update",
+    "runup-fleet",
 )
 # Whether a folder of the node has to be written, for which a pod is root.
 WORKLOADS = {
@@ -31,13 +32,14 @@ WORKLOADS = {
     "update-status-controller": False,
     "kernel-module-preflight": False,
     "update-controller": False,
+    "fleet-controller": False,
 }
 # The API server asks these from the nodes' network, which no selector of a policy takes.
 WEBHOOKS = ("kernel-module-preflight",)
 
 
 # What the other forms are made of (tests/deploy/test_install_forms.py).
-FOLDERS = ("manifests", "update-status", "kernel-module-preflight", "update-policy")
+FOLDERS = ("manifests", "update-status", "kernel-module-preflight", "update-policy", "fleet-update")
 
 
 def manifests() -> Iterator[JSON]:
@@ -176,7 +178,8 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     own |= {"update-status-controller-hosted-clusters"}
     # What container checks run as, and the operator's right to make their pods.
     own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
-    own = own - {"update-controller"} | {"runup-update-controller", "runup-update-controller-pools"}
+    own = own - {"update-controller", "fleet-controller"} | {"runup-fleet-controller"}
+    own |= {"runup-update-controller", "runup-update-controller-pools", "runup-update-controller-hub"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
     (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
     assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]

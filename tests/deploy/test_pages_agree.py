@@ -96,6 +96,7 @@ TYPED_BY |= {
 }
 NOT_TYPED = {
     "how-to/any-kubernetes.md": "charts and overlays are the reader's own",
+    "how-to/fleet-updates-on-a-hub.md": "a hub and its clusters; tests/ocm/test_fleet_updates.py has one",
     "how-to/kernel-modules.md": "it changes the checkout",
     "explanation/limits.md": "a quarter of an hour of benchmarks, which needs the machine for itself",
     "how-to/releases.md": "component images are the reader's own; podman builds need a network",
@@ -197,6 +198,7 @@ DEPLOYMENTS = {
     "update status controller": "update-status/0000_00_update-status-controller_04_deployment.yaml",
     "kernel module preflight": "kernel-module-preflight/04_deployment.yaml",
     "update policy controller": "update-policy/04_deployment.yaml",
+    "fleet update controller": "fleet-update/04_deployment.yaml",
 }
 
 

@@ -28,6 +28,7 @@ OWN = "quay.example/release@sha256:" + "1" * 64
         pytest.param(["update-status-controller"], id="the update status controller"),
         pytest.param(["update-policy-controller"], id="the update policy controller"),
         pytest.param(["update-extension", "--cluster=a/b"], id="the extension of Cluster API"),
+        pytest.param(["fleet-update-controller"], id="the fleet update controller"),
     ],
 )
 async def test_a_stop_while_it_starts(tmp_path: Path, words: list[str]) -> None:

@@ -322,6 +322,7 @@ def test_a_command_ends_with_the_code_of_its_process(
         ("update-status-controller",),
         ("update-policy-controller",),
         ("update-extension", "--cluster=clusters/harbour"),
+        ("fleet-update-controller",),
         ("kernel-module-preflight",),
     ],
     ids=lambda words: words[0],

@@ -453,7 +453,7 @@ def openshift(openshift_server: Path, run: Run) -> Iterator[Shell]:
     yield from _shell(openshift_server, run)
 
 
-@pytest.mark.parametrize("name", ["update-status", "kernel-modules", "update-policy"])
+@pytest.mark.parametrize("name", ["update-status", "kernel-modules", "update-policy", "fleet-update"])
 def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: Shell, name: str) -> None:
     """With monitors and alerts; the namespace is made beforehand, since nobody empties one on a bare server."""
     component = COMPONENTS[name]

@@ -30,12 +30,16 @@ func main() {
 	logs.InitLogs()
 	defer logs.FlushLogs()
 	utilruntime.Must(features.HubMutableFeatureGate.Add(ocmfeature.DefaultHubRegistrationFeatureGates))
+	utilruntime.Must(features.HubMutableFeatureGate.Add(ocmfeature.DefaultHubWorkFeatureGates))
+	// An operator sets it by ClusterManager's spec.workConfiguration.featureGates.
+	utilruntime.Must(features.HubMutableFeatureGate.Set(string(ocmfeature.ManifestWorkReplicaSet) + "=true"))
 
 	command := &cobra.Command{Use: "open-cluster-management", SilenceUsage: true}
 	command.AddCommand(
 		named("registration", hub.NewRegistrationController()),
 		named("placement", hub.NewPlacementController()),
 		named("addons", hub.NewAddonManager()),
+		named("work", hub.NewWorkController()),
 		// The registration agent and the work agent in one process, as the Klusterlet's mode Singleton has them.
 		named("agent", spoke.NewKlusterletAgentCmd()),
 		definitions("hub-definitions", manifests.ClusterManagerManifestFiles, "cluster-manager/hub"),

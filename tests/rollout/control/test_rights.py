@@ -25,7 +25,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
-from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun
+from runup.api.update_policy_v1alpha1 import FINALIZER, UpdateRun, UpdateTurn
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.process.names import OPERATOR_NAMESPACE
 from runup.rollout.control.controller import PolicyController
@@ -103,6 +103,8 @@ def test_59_the_rights_suffice_and_none_is_idle(tmp_path: Path) -> None:
         serve_update_status(found)
         for name in ("old-a", "old-b"):
             create_finished_run(found, name)
+        # The hub's agent has given a turn, whose run is gone.
+        found.create(resource_of(UpdateTurn), "gone-1", spec={"run": "gone"})
         found.verify_approvers()
         asyncio.run(run_process(found, tmp_path))
         assert entries(found) == ["update-status-controller", "update-controller"]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LooseCondition
 
 Conditions = tuple[Condition, ...]
-C = TypeVar("C", Condition, LooseCondition)
+C = TypeVar("C", bound=Condition | LooseCondition)
 
 
 def find(conditions: Iterable[C], type_: str) -> C | None:

@@ -77,10 +77,11 @@ class ResourceMeta(Wire, frozen=True):
 
 
 class FieldValue(Wire, frozen=True):
-    """A value out of the cluster; `string` is empty for one of another type."""
+    """A value out of the cluster; `string` is empty, and `boolean` false, for one of another type."""
 
     type: str = ""
     string: str = ""
+    boolean: bool = False
 
 
 class FeedbackValue(Wire, frozen=True):
@@ -110,10 +111,16 @@ class ResourceStatus(Wire, frozen=True):
     manifests: tuple[ManifestStatus, ...] = ()
 
 
+class WorkCondition(LooseCondition, frozen=True, kw_only=True):
+    """A condition of a ManifestWork, and the generation of the work that it is about."""
+
+    observed_generation: int = 0
+
+
 class ManifestWorkStatus(Wire, frozen=True):
     """`status` of a ManifestWork, which the agent in the cluster writes."""
 
-    conditions: tuple[LooseCondition, ...] = ()
+    conditions: tuple[WorkCondition, ...] = ()
     resource_status: ResourceStatus = ResourceStatus()
 
 

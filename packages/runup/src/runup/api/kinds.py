@@ -49,6 +49,10 @@ RESOURCES.update(
     {
         "runup.api.update_policy_v1alpha1.UpdateCalendar": _update_policy("UpdateCalendar", "updatecalendars"),
         "runup.api.update_policy_v1alpha1.UpdateRun": _update_policy("UpdateRun", "updateruns"),
+        "runup.api.update_policy_v1alpha1.UpdateTurn": _update_policy("UpdateTurn", "updateturns"),
+        "runup.api.fleet_update_v1alpha1.FleetUpdate": Resource(
+            group="update.runup.dev", version="v1alpha1", kind="FleetUpdate", plural="fleetupdates", namespaced=True
+        ),
         "runup.api.update_policy_v1alpha1.UpdateApproval": _update_policy("UpdateApproval", "updateapprovals"),
         "runup.api.update_policy_v1alpha1.UpdatePolicy": _update_policy("UpdatePolicy", "updatepolicies"),
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),

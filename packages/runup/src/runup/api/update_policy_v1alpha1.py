@@ -1,4 +1,4 @@
-"""`update.runup.dev/v1alpha1`: UpdateCalendar, UpdatePolicy and UpdateRun, which decide when an update may start.
+"""`update.runup.dev/v1alpha1`: UpdateCalendar, UpdatePolicy, UpdateRun and UpdateTurn: when an update may start.
 
 Durations and times without an offset are text here, as in the API; `runup.rollout.decide` parses them. A field that
 this version does not know is an error, because it may be a gate.
@@ -274,9 +274,10 @@ class RunAcceptance(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`spec` of UpdateRun; only `control` and `permit_until` may change. Admission verifies `requested_by`.
+    """`spec` of UpdateRun; only `control`, `permit_until` and `round` may change. Admission verifies `requested_by`.
 
-    The run neither pauses `skip_pools` nor waits for them.
+    `needs_turn`: nothing starts without an UpdateTurn for this run. `round`: the round of turns of the hub. The
+    run neither pauses `skip_pools` nor waits for them.
     """
 
     target: Candidate
@@ -284,6 +285,8 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     control: Control = "Run"
     permit_until: datetime | None = None
     max_hops: int = 1
+    needs_turn: bool = False
+    round: int = 1
     block_versions: tuple[str, ...] = ()
     gates: PolicyGates = PolicyGates()
     calendars: tuple[str, ...] = ()
@@ -355,6 +358,7 @@ class UpdateRunStatus(Wire, frozen=True, kw_only=True):
     `hop` is the place in `hops` of the one that is next or in progress; `hops` is empty for a run without a path.
 
     `closed_since`: since when a gate has not been open while pools are paused for the start.
+    `used_up_turns` are the UIDs of turns with which the run never starts, because it did not start in time.
     """
 
     step: Step = "Waiting"
@@ -370,6 +374,7 @@ class UpdateRunStatus(Wire, frozen=True, kw_only=True):
     completed: datetime | None = None
     healthy_since: datetime | None = None
     unhealthy_since: datetime | None = None
+    used_up_turns: tuple[str, ...] = ()
     decisions: tuple[RunDecision, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
@@ -381,10 +386,40 @@ class UpdateRun(Object, frozen=True, kw_only=True):
     status: UpdateRunStatus = UpdateRunStatus()
 
 
-class UpdateApprovalSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`spec` of UpdateApproval; immutable. Admission verifies `approved_by`."""
+class UpdateTurnSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of UpdateTurn; immutable. `place_for`: how long after its creation the turn may be used for a start."""
 
     run: str
+    round: int = 1
+    place_for: str = "12h"
+
+
+class UpdateTurnStatus(Wire, frozen=True, kw_only=True):
+    """`status` of UpdateTurn: Done and Failed, from the run, each with the observed generation."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class UpdateTurn(Object, frozen=True, kw_only=True):
+    """The turn of this cluster in the rollout of a hub."""
+
+    spec: UpdateTurnSpec
+    status: UpdateTurnStatus = UpdateTurnStatus()
+
+
+class FleetUpdateRef(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stage of a FleetUpdate."""
+
+    namespace: str
+    name: str
+    stage: str
+
+
+class UpdateApprovalSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`spec` of UpdateApproval, of a run or of a stage; immutable. Admission verifies `approved_by`."""
+
+    run: str = ""
+    fleet_update: FleetUpdateRef | None = None
     gate: str
     approved_by: str
     image_digests: tuple[str, ...]
@@ -393,6 +428,6 @@ class UpdateApprovalSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class UpdateApproval(Object, frozen=True, kw_only=True):
-    """A person's approval of one named gate of one run, for the images with these digests."""
+    """A person's approval of one named gate of a run or a stage, for the images with these digests."""
 
     spec: UpdateApprovalSpec

@@ -30,6 +30,7 @@ _NEXT = {
     "update-status": "runup upgrade status",
     "kernel-modules": "runup kmod check",
     "update-policy": "runup upgrade policy explain",
+    "fleet-update": "kubectl get fleetupdates -n runup-fleet",
 }
 
 
@@ -41,6 +42,7 @@ _CHOICES = (
     option("--image", metavar="REF", help="The image; for the operator that of a release, by digest."),
     option("--least-privilege", is_flag=True, help="The operator without the rights to apply releases."),
     option("--with-pools", is_flag=True, help="The update policies with the right to pause MachineConfigPools."),
+    option("--hub", is_flag=True, help="update-policy on a cluster that gets update runs from a hub."),
     option(
         "--monitoring",
         type=click.Choice([_AUTO, "on", "off"]),
@@ -67,11 +69,9 @@ _CHOICES = (
     option("--take-over", is_flag=True, help="Install in place of what somebody else installed."),
     option("--force-conflicts", is_flag=True, help="Set fields that somebody else has set, too."),
 )
+_CLUSTER = ("platform", "certificates")
 _SECTIONS = (
-    (
-        "What",
-        ("namespace", "image", "least_privilege", "with_pools", "monitoring", "prometheus", "platform", "certificates"),
-    ),
+    ("What", ("namespace", "image", "least_privilege", "with_pools", "hub", "monitoring", "prometheus", *_CLUSTER)),
     ("How", ("output", "dry_run", "wait", "timeout", "take_over", "force_conflicts")),
 )
 
@@ -95,7 +95,8 @@ def install(
     """Install a component on the cluster, or bring it to the version of this command.
 
     update-status keeps the object that `runup upgrade status` shows; kernel-modules tries modules for another kernel;
-    update-policy starts updates in windows and behind gates. All three work next to OpenShift's own operator.
+    update-policy starts updates in windows and behind gates; fleet-update updates the clusters of a hub.
+    All of these work next to OpenShift's own operator.
     operator keeps ClusterVersion, and is refused where another one does.
 
     \b

@@ -19,6 +19,7 @@ from runup.cli.startup.quick_imports import quick_imports
 from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
+    from runup.fleet.control import hub_process as fleet_update
     from runup.kernelmodules.control import process as kernel_modules
     from runup.operator import manager
     from runup.rollout.control import extension
@@ -304,6 +305,34 @@ def extension_options(flags: Mapping[str, Any]) -> extension.Options:
     if not flags["listen"]:
         raise ValueError("--listen: an extension that does not listen answers no hook; give host:port")
     return extension.Options(**common(flags), cluster=(namespace, name))
+
+
+@click.command("fleet-update-controller", cls=Command)
+@click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the hub; a pod needs none.")
+@click.option(
+    "--namespace",
+    envvar="POD_NAMESPACE",
+    default="runup-fleet",
+    show_default=True,
+    help="Where FleetUpdates and the leader's lease are.",
+)
+@add_serving_options("")
+@leadership
+def fleet_update_controller(**flags: Any) -> None:
+    """Carry out the FleetUpdates of a hub of Open Cluster Management."""
+    import uvloop
+
+    with quick_imports():
+        from runup.fleet.control.hub_process import serve
+
+    sys.exit(run_process(flags, fleet_update_options, serve, uvloop.run))
+
+
+def fleet_update_options(flags: Mapping[str, Any]) -> fleet_update.Options:
+    """Returns the controller's options. Raises ValueError that names the flag which cannot be parsed."""
+    from runup.fleet.control import hub_process as fleet_update
+
+    return fleet_update.Options(**common(flags), namespace=flags["namespace"])
 
 
 @click.command("kernel-module-preflight", cls=Command)

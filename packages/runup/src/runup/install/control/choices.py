@@ -33,6 +33,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None
     least_privilege: bool
     with_pools: bool
+    hub: bool
     monitoring: str
     prometheus: str | None
     platform: str
@@ -64,11 +65,13 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
         raise InputError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
     if flags.chosen.fixed and flags.namespace not in (None, flags.chosen.namespace):
         raise InputError(
-            f"--namespace {flags.namespace}: {flags.component} must be in {flags.chosen.namespace}, because its "
-            "admission policies name the account there; leave the flag out"
+            f"--namespace {flags.namespace}: {flags.component} must be in {flags.chosen.namespace}, because "
+            "other objects name that namespace; leave the flag out"
         )
     if flags.with_pools and not flags.chosen.of_pools:
         raise InputError(f"--with-pools: {flags.component} pauses no pools; leave the flag out")
+    if flags.hub and not flags.chosen.of_hubs:
+        raise InputError(f"--hub: {flags.component} takes no runs from a hub; leave the flag out")
     if flags.chosen == OPERATOR and not flags.image:
         raise InputError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
     image = flags.image or own_image
@@ -98,6 +101,7 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
         certificates=certificates,
         least_privilege=flags.least_privilege,
         with_pools=flags.with_pools,
+        hub=flags.hub,
         prometheus=(namespace, account) if flags.prometheus else PROMETHEUS[platform],
         api_ports=cluster.api_ports
         if cluster is not None

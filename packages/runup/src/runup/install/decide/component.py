@@ -33,7 +33,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     `folder` is its folder below `deploy`, `namespace` the namespace of its manifests, `definitions` the files of the
     definitions that OpenShift brings and another cluster gets with the component. `kubernetes` is the oldest supported
     version. `fixed`: it is installed in that namespace only. `of_pools` is the file with the rights to pause pools,
-    which the option `--with-pools` adds.
+    which the option `--with-pools` adds, `of_hubs` the one of `--hub`.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes: tuple[int, int] = (1, 29)
     fixed: bool = False
     of_pools: str = ""
+    of_hubs: str = ""
 
 
 OPERATOR = Component(
@@ -84,15 +85,27 @@ UPDATE_POLICY = Component(
     kubernetes=(1, 30),
     fixed=True,
     of_pools="09_pools.yaml",
+    of_hubs="10_hub.yaml",
 )
-COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES, UPDATE_POLICY)}
+FLEET_UPDATE = Component(
+    name="fleet-update",
+    folder="fleet-update",
+    namespace="runup-fleet",
+    deployment="fleet-controller",
+    does="updates the clusters of a hub stage by stage, by FleetUpdates",
+    # The engine's labels contain the namespace, so it must be short.
+    fixed=True,
+)
+COMPONENTS = {
+    component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES, UPDATE_POLICY, FLEET_UPDATE)
+}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The choices of one installation.
 
-    `prometheus` are namespace and account of the Prometheus that reads metrics, `api_ports` the ports at which pods
-    reach the API server.
+    `hub`: the cluster takes update runs from a hub. `prometheus` are namespace and account of the Prometheus that reads
+    metrics, `api_ports` the ports at which pods reach the API server.
     """
 
     image: str
@@ -102,6 +115,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     certificates: Certificates = Certificates.SERVICE_CA
     least_privilege: bool = False
     with_pools: bool = False
+    hub: bool = False
     prometheus: tuple[str, str] = ("openshift-monitoring", "prometheus-k8s")
     api_ports: tuple[int, ...] = (443, 6443)
 

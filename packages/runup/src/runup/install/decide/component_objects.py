@@ -192,7 +192,7 @@ def component_objects(component: Component, files: Mapping[str, bytes], options:
     """
     read: list[JSON] = []
     for name in sorted(files):
-        if name == component.of_pools and not options.with_pools:
+        if (name == component.of_pools and not options.with_pools) or (name == component.of_hubs and not options.hub):
             continue
         # Only the manifests of a release are templates, by the name of their files.
         text = files[name].decode()

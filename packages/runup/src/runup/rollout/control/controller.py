@@ -47,6 +47,7 @@ from runup.process.threads import in_thread
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.notifier import Notifier
 from runup.rollout.control.observe import ClusterInputs, effective_run, observe_run, seen_cluster, updater_of
+from runup.rollout.control.turn_writer import TurnWriter
 from runup.rollout.decide import policy as policies
 from runup.rollout.decide.assemble import read_calendars
 from runup.rollout.decide.candidate import Choice, choice_of, choose, offered_releases
@@ -57,6 +58,7 @@ from runup.rollout.decide.notifications import Notice, notices_of
 from runup.rollout.decide.pools import next_pools, risk_of
 from runup.rollout.decide.run_steps import FINISHED, Act, Situation, decide
 from runup.rollout.decide.status_insight import informer_operations, why_nothing_starts
+from runup.rollout.decide.turns import newly_used_up
 from runup.rollout.decide.updaters import ANNOTATION, FIELD_MANAGER, PUT_BACK, UpdaterObject, apply_body, to_put_back
 
 log = structlog.get_logger("rollout")
@@ -98,6 +100,7 @@ class PolicyController:
         self._metrics = metrics or Metrics()
         self._notifier = notifier
         self._executor = Executor(client, clock, component=FIELD_MANAGER)
+        self._turns = TurnWriter(client, self._executor)
         self._last_times: tuple[datetime, float] | None = None
         self._skew_until: datetime | None = None
         # What the server refused to write, and until when that closes the gate.
@@ -136,6 +139,7 @@ class PolicyController:
             elif run.status.step not in FINISHED:
                 acted = await self._advance(effective_run(run, inputs), inputs, choice) or acted
         await self._report(inputs, policy_status)
+        acted = await self._turns.follow(inputs, self._skew_until) or acted
         names = active.spec.calendars if active is not None else ()
         pools = inputs.objects.known_pools
         self._metrics.observe_runs(inputs.runs, inputs.now, read_calendars(names, inputs.calendars)[0], pools)
@@ -241,6 +245,7 @@ class PolicyController:
             nodes=inputs.objects.nodes,
             path=inputs.paths.get(run.metadata.uid, Path()),
             resumption={name: evaluate_resumption(observed, name, inputs.now) for name in waiting},
+            used_up_turns=newly_used_up(run, inputs.turns, inputs.now),
         )
         outcome = decide(run, situation, inputs.now)
         before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)

@@ -28,6 +28,7 @@ from runup.api.update_policy_v1alpha1 import (
     UpdatePolicy,
     UpdatePolicySpec,
     UpdateRun,
+    UpdateTurn,
 )
 from runup.api.update_v1alpha1 import NAME as UPDATE_STATUS
 from runup.api.update_v1alpha1 import UpdateStatus
@@ -49,6 +50,7 @@ from runup.rollout.decide.pools import is_paused_by, own_pauses
 from runup.rollout.decide.run_acceptances import known_since, own_acceptances
 from runup.rollout.decide.run_steps import FINISHED, PASSIVE, TARGET_WITHDRAWN
 from runup.rollout.decide.stricter import with_policy
+from runup.rollout.decide.turns import turn_of
 from runup.rollout.decide.updaters import (
     FIELD_MANAGER,
     UpdaterObject,
@@ -73,9 +75,9 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The observed state: the objects of the cluster, its policies, calendars and runs, and its time.
 
     `owns_request`: the reader's field manager wrote the image in ClusterVersion's `spec.desiredUpdate`. `paths`
-    are the paths that were found for runs without one, by UID. `updaters` are the objects that runs
-    write where no ClusterVersion starts an update. `update_status` is the object UpdateStatus; None if the cluster has
-    no such object, or it cannot be read.
+    are the paths that were found for runs without one, by UID. `updaters` are the objects that runs write where no
+    ClusterVersion starts an update. `update_status` is the object UpdateStatus; None if the cluster has no such object,
+    or it cannot be read. `turns` are those that a hub gave, `claim` the value of the ClusterClaim that asks for them.
     """
 
     objects: ClusterObjects
@@ -89,6 +91,8 @@ class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
     paths: Mapping[str, Path] = {}
     updaters: dict[ObjectField | ClusterReference, UpdaterObject] = {}
     update_status: dict[str, Any] | None = None
+    turns: tuple[UpdateTurn, ...] = ()
+    claim: str = ""
 
 
 def read_cluster(
@@ -153,6 +157,8 @@ def read_cluster(
         owns_request=raw is not None and owns_request(raw, manager),
         updaters=updaters,
         update_status=_read_update_status(client) if with_policy else None,
+        turns=policy_objects.turns(client) if runs else (),
+        claim=policy_objects.claim(client) if any(run.spec.needs_turn for run in runs) else "",
     )
 
 
@@ -343,6 +349,7 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
         no_policy=not inputs.policies and is_of_policy(run),
         denied=policy.remote == "Deny" and is_of_hub(run),
         clock_skew_until=clock_skew_until,
+        turn=turn_of(run, inputs.turns),
     )
     running = inputs.objects.cluster.status.desired.version
     # The policy's pauses count at once, in the run's own copy of everything else.

@@ -16,10 +16,12 @@ from runup.api.update_policy_v1alpha1 import (
     UpdateCalendar,
     UpdatePolicy,
     UpdateRun,
+    UpdateTurn,
 )
 from runup.rollout.decide import approvals as approval_rules
 from runup.rollout.decide.approvals import FoundApprovals
 from runup.rollout.decide.policy import ACKNOWLEDGED
+from runup.rollout.decide.turns import CLAIM
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -59,6 +61,32 @@ def serves_runs(client: SyncClient) -> bool:
     except NotFound:
         return False
     return True
+
+
+CLAIMS = Resource(
+    group="cluster.open-cluster-management.io",
+    version="v1alpha1",
+    kind="ClusterClaim",
+    plural="clusterclaims",
+    namespaced=False,
+)
+
+
+def turns(client: SyncClient) -> tuple[UpdateTurn, ...]:
+    """Returns all UpdateTurns; none if the kind is not served. Raises KubeError or DecodeError."""
+    try:
+        return tuple(client.list_all(UpdateTurn)[0])
+    except NotFound:
+        return ()
+
+
+def claim(client: SyncClient) -> str:
+    """Returns the value of the ClusterClaim that asks a hub for a turn; "" without a claim. Raises KubeError."""
+    try:
+        found = client.send(calls.get_raw(CLAIMS, CLAIM))
+    except NotFound:
+        return ""
+    return str((found.get("spec") or {}).get("value") or "")
 
 
 def acknowledge(client: SyncClient, run: UpdateRun) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,13 @@ from msgspec.structs import replace
 
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
-from runup.api.update_policy_v1alpha1 import GROUP, UpdateApproval, UpdateApprovalSpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import (
+    GROUP,
+    FleetUpdateRef,
+    UpdateApproval,
+    UpdateApprovalSpec,
+    UpdateRun,
+)
 from runup.rollout.decide.gates.observed import Approval, Approvals
 from runup.rollout.decide.hops import current_target
 from runup.rollout.decide.run_steps import FINISHED, verdict_of_begun
@@ -21,6 +28,8 @@ CONTROLLER = "system:serviceaccount:runup-update:update-controller"
 EXPRESSIONS = frozenset(
     {
         "object.spec.approvedBy == request.userInfo.username",
+        "has(object.spec.fleetUpdate) ? authorizer.group('update.runup.dev').resource('fleetupdates') "
+        ".namespace(object.spec.fleetUpdate.namespace).name(object.spec.fleetUpdate.name).check('approve').allowed() : "
         "authorizer.group('update.runup.dev').resource('updateruns').name(object.spec.run).check('approve').allowed()",
     }
 )
@@ -92,7 +101,14 @@ def requester_of(run: UpdateRun) -> str:
 
 def approvals_of(run: UpdateRun, approvals: FoundApprovals) -> Approvals:
     """Returns the approvals of one run whose author is known."""
-    given = tuple(
+    of_run = [each for each in approvals.found if each.spec.run == run.metadata.name]
+    return Approvals(
+        given=_given(of_run, approvals.since), requested_by=requester_of(run), unverified=approvals.unverified
+    )
+
+
+def _given(approvals: Iterable[UpdateApproval], since: datetime) -> tuple[Approval, ...]:
+    return tuple(
         Approval(
             gate=each.spec.gate,
             approved_by=each.spec.approved_by,
@@ -101,12 +117,9 @@ def approvals_of(run: UpdateRun, approvals: FoundApprovals) -> Approvals:
             image_digests=each.spec.image_digests,
             reason=each.spec.reason,
         )
-        for each in approvals.found
-        if each.spec.run == run.metadata.name
-        and each.metadata.creation_timestamp is not None
-        and each.metadata.creation_timestamp > approvals.since
+        for each in approvals
+        if each.metadata.creation_timestamp is not None and each.metadata.creation_timestamp > since
     )
-    return Approvals(given=given, requested_by=requester_of(run), unverified=approvals.unverified)
 
 
 def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> UpdateApprovalSpec:
@@ -135,3 +148,12 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
     elif run.spec.max_hops > 1 and not run.status.hops:
         raise InputError(f"the path of run {name} is not known yet: try again when `status.hops` of the run has it")
     return replace(wanted, run=name, image_digests=tuple(image.partition("@")[2] for image in images))
+
+
+def approvals_of_stage(namespace: str, name: str, stage: str, approvals: FoundApprovals) -> Approvals:
+    """Returns the approvals of a stage of a FleetUpdate whose author is known."""
+    wanted = FleetUpdateRef(namespace=namespace, name=name, stage=stage)
+    return Approvals(
+        given=_given([each for each in approvals.found if each.spec.fleet_update == wanted], approvals.since),
+        unverified=approvals.unverified,
+    )

@@ -49,6 +49,7 @@ CLOSED_FOR = timedelta(minutes=15)
 # With these the controller writes nothing: a tool reads whether the gates are open.
 PASSIVE = frozenset({"None", "Extension"})
 MAX_DECISIONS = 50
+MAX_TURNS = 16
 MAX_MESSAGE = 1024
 _ABORTED_LATE = "The update was complete before the run ended; nobody waited for the soak."
 GATES_OPEN, PROGRESSING, FAILED, DONE = "GatesOpen", "Progressing", "Failed", "Done"
@@ -66,7 +67,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     `owns_request`: the fields of `spec.desiredUpdate` are this controller's. `resumption` has the verdict on resuming
     each pool that the run keeps paused. `path` are the releases to update through, for a run that has to choose them.
-    `nodes` have the kubelets that decide whether pools stay paused between hops.
+    `nodes` have the kubelets that decide whether pools stay paused between hops. `used_up_turns` are turns that the run
+    did not use in time.
     """
 
     cluster: ClusterVersion
@@ -79,6 +81,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     resumption: Mapping[str, Verdict] = {}
     path: Path = Path()
     nodes: Sequence[Node] = ()
+    used_up_turns: tuple[str, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +98,9 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
     if status.step in FINISHED:
         return Outcome(status=status)
     status = replace(status, gates=_gates_of(situation.verdict))
+    if situation.used_up_turns and status.step == "Waiting":
+        used_up = (*status.used_up_turns, *situation.used_up_turns)[-MAX_TURNS:]
+        status = replace(_step(status, "Waiting", "TurnUsedUp", now), used_up_turns=used_up)
     if not status.from_:
         status = replace(status, from_=situation.cluster.status.desired.version)
     if needs_path(run) and situation.path.hops:

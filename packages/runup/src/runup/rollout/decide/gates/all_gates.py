@@ -13,6 +13,7 @@ from runup.rollout.decide.gates.permission import (
     evaluate_forecast,
     evaluate_holds,
     evaluate_pools,
+    evaluate_turn,
     evaluate_window,
 )
 
@@ -31,6 +32,8 @@ def evaluate(observed: Observed, now: datetime) -> Verdict:
             evaluate_holds(observed, now),
             evaluate_window(observed, now),
             evaluate_forecast(observed, now),
+            # Last: a cluster reports what else keeps it from starting before its turn.
+            evaluate_turn(observed, now),
         )
     )
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Literal
 
 import msgspec
 
-from runup.api.update_policy_v1alpha1 import PolicyGates, PolicyTarget, PoolsWhen
+from runup.api.update_policy_v1alpha1 import Control, PolicyGates, PolicyTarget, PoolsWhen
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.decide.update_forecast import Forecast
 from runup.rollout.decide.calendar import Calendar
@@ -63,19 +62,28 @@ class Approvals(msgspec.Struct, frozen=True, kw_only=True):
     unverified: str = ""
 
 
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn that a run needs: its name and its end; without a name, whether all its turns are used up."""
+
+    name: str = ""
+    until: datetime | None = None
+    used_up: bool = False
+
+
 class Holds(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds starts back besides the gates about the cluster."""
+    """What holds starts back besides the gates about the cluster. `turn` is None if the run needs no turn."""
 
     paused: bool = False
     paused_until: datetime | None = None
     pause_reason: str = ""
-    control: Literal["Run", "Hold", "Abort", "Skip"] = "Run"
+    control: Control = "Run"
     permit_until: datetime | None = None
     no_policy: bool = False
     denied: bool = False
     older_run: str = ""
     other_request: str = ""
     clock_skew_until: datetime | None = None
+    turn: Turn | None = None
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,6 +93,21 @@ def evaluate_holds(observed: Observed, now: datetime) -> Gate:
     )
 
 
+def evaluate_turn(observed: Observed, now: datetime) -> Gate | None:
+    """Returns the gate of the turn that a hub gives to one cluster after another. None if the run needs none."""
+    turn = observed.holds.turn
+    if turn is None:
+        return None
+    if turn.used_up or (turn.until is not None and now >= turn.until):
+        text = "The turn ended before the update started; the hub gives another one in its next round."
+        return Gate(name="turn", state=CLOSED, reason="TurnUsedUp", message=text)
+    if turn.until is None:
+        text = "The hub has not given this cluster its turn."
+        return Gate(name="turn", state=CLOSED, reason="NoTurn", message=text)
+    text = f"UpdateTurn {turn.name} counts until {timestamp(turn.until)}."
+    return Gate(name="turn", state=OPEN, reason="Turn", message=text, until=turn.until)
+
+
 def evaluate_window(observed: Observed, now: datetime) -> Gate:
     """Returns the gate of the policy's calendars."""
     if not observed.calendar_errors and not observed.calendar_names:
