@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,8 @@ def test_a_signal_ends_with_the_command_to_resume(
     (tmp_path / "update.yaml").write_text(text.partition("  - name: main")[0] + text[text.index("  policy:") :])
     child = os.fork()
     if not child:
-        for descriptor, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT), descriptor)
+        # The files of pytest's capture would be written otherwise.
+        sys.stdout, sys.stderr = ((tmp_path / name).open("w", buffering=1) for name in ("out", "err"))
         os.chdir(tmp_path)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os._exit(main(["fleet", "update", "start", "update.yaml", *two.words, "--interval", "1s"]))

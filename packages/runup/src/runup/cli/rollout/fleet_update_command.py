@@ -87,6 +87,7 @@ def check(ctx: click.Context, /, file: str, output: str | None, **members: Any) 
 
     \b
       runup fleet update check update.yaml --inventory clusters.yaml
+      runup fleet update check update.yaml --contexts harbour,lighthouse -o junit
     """
     view = _planned(ctx, file, members)
     _show(view, output, plans=True)
@@ -201,6 +202,7 @@ def watch(ctx: click.Context, /, target: str, journal: str, interval: str) -> in
 
     \b
       runup fleet update watch update.yaml
+      runup fleet update watch 5.1 --interval 5m
     """
     from kubekit.kube.clock import SystemClock
     from runup.rollout.decide.durations import parse
@@ -233,6 +235,7 @@ def hold(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
 
     \b
       runup fleet update hold update.yaml --reason "incident 12"
+      runup fleet update hold 5.1
     """
     return _control(ctx, target, journal, "Hold", reason)
 
@@ -247,6 +250,7 @@ def abort(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
 
     \b
       runup fleet update abort update.yaml
+      runup fleet update abort 5.1 --reason "5.1.1 is out"
     """
     return _control(ctx, target, journal, "Abort", reason)
 
@@ -265,6 +269,7 @@ def approve(ctx: click.Context, /, target: str, stage: str, gate: str, reason: s
 
     \b
       runup fleet update approve update.yaml --stage main --gate go --reason "change 4711"
+      runup fleet update approve 5.1 --stage main --gate go --reason "4711" --until 2026-12-24T22:00:00Z
     """
     from kubekit.kube.clock import SystemClock
     from kubekit.lang.text import timestamp
@@ -307,6 +312,7 @@ def retry(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal
 
     \b
       runup fleet update retry update.yaml harbour
+      runup fleet update retry 5.1 harbour lighthouse
     """
     return _decide_clusters(ctx, target, journal, clusters, "retry", reason)
 
@@ -322,6 +328,7 @@ def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal:
 
     \b
       runup fleet update skip update.yaml harbour --reason "is decommissioned"
+      runup fleet update skip 5.1 harbour lighthouse
     """
     return _decide_clusters(ctx, target, journal, clusters, "skip", reason)
 
