@@ -2,7 +2,7 @@
 
 A `step` is recorded where its work is done, and costs nothing unless a `Listener` was installed. The commands install
 one on a terminal (`runup.cli.progress`); servers, tests and programs that call the Python API install none.
-docs/decisions/0124 compares this with parameters for every reader.
+docs/decisions/0139 compares this with parameters for every reader.
 """
 
 from __future__ import annotations
