@@ -219,7 +219,8 @@ def is_read(obj: JSON) -> bool:
         return True
     if obj["kind"] == "Event":
         about, reason = mapping(obj, "involvedObject"), text(obj, "reason")
-        return reason == NOT_CREATED or is_of_node_step(text(about, "kind"), reason)
+        if reason == NOT_CREATED or is_of_node_step(text(about, "kind"), reason):
+            return True
     if obj["kind"] == "Secret":
         return texts(metadata, "labels").get("owner") == "helm"
     versions = [text(entry, "apiVersion") for entry in mappings(metadata, "managedFields")]
