@@ -44,7 +44,7 @@ def cluster(name: str, state: Any = "ready", stage: int = 0, **changes: Any) -> 
 
 def turns(update: FleetUpdate, *clusters: ClusterProgress, at: Any = NOW, **decisions: Any) -> Turns:
     """The turns at `at`."""
-    return decide_turns(update, clusters, Decisions(**decisions), {"nights": NIGHTS}, at)
+    return decide_turns(update, clusters, Decisions(**decisions), {"nights": NIGHTS}, now=at)
 
 
 UNKNOWN_GATE = Gate(name="preflight", state="Unknown", reason="PreflightMissing", message="m")

@@ -237,7 +237,7 @@ def hold(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
       runup fleet update hold update.yaml --reason "incident 12"
       runup fleet update hold 5.1
     """
-    return _control(ctx, target, journal, "Hold", reason)
+    return _control(ctx, target, journal, control="Hold", reason=reason)
 
 
 @update.command("abort")
@@ -252,7 +252,7 @@ def abort(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
       runup fleet update abort update.yaml
       runup fleet update abort 5.1 --reason "5.1.1 is out"
     """
-    return _control(ctx, target, journal, "Abort", reason)
+    return _control(ctx, target, journal, control="Abort", reason=reason)
 
 
 @update.command("approve")
@@ -314,7 +314,7 @@ def retry(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal
       runup fleet update retry update.yaml harbour
       runup fleet update retry 5.1 harbour lighthouse
     """
-    return _decide_clusters(ctx, target, journal, clusters, "retry", reason)
+    return _decide_clusters(ctx, target, journal, clusters, kind="retry", reason=reason)
 
 
 @update.command("skip")
@@ -330,7 +330,7 @@ def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal:
       runup fleet update skip update.yaml harbour --reason "is decommissioned"
       runup fleet update skip 5.1 harbour lighthouse
     """
-    return _decide_clusters(ctx, target, journal, clusters, "skip", reason)
+    return _decide_clusters(ctx, target, journal, clusters, kind="skip", reason=reason)
 
 
 def _planned(ctx: click.Context, file: str, members: dict[str, Any]) -> FleetView:
@@ -466,7 +466,7 @@ def _view(survey: Survey, left_out: tuple[str, ...] = ()) -> FleetView:
     from runup.fleet.decide.update_view import view_of
 
     clusters = [(each.progress, each.verdict) for each in survey.clusters]
-    return view_of(survey.start.update, clusters, survey.turns, SystemClock().now(), left_out)
+    return view_of(survey.start.update, clusters, survey.turns, SystemClock().now(), left_out=left_out)
 
 
 def _show(view: FleetView, output: str | None, *, plans: bool = False) -> None:
@@ -509,7 +509,7 @@ def _record(
     return user
 
 
-def _control(ctx: click.Context, target: str, journal: str, control: str, reason: str) -> int:
+def _control(ctx: click.Context, target: str, journal: str, *, control: str, reason: str) -> int:
     """Records a hold or an abort, and carries it out unless another process drives the update."""
     from runup.fleet.control import update_journal
 
@@ -530,7 +530,7 @@ def _control(ctx: click.Context, target: str, journal: str, control: str, reason
 
 
 def _decide_clusters(
-    ctx: click.Context, target: str, journal: str, names: tuple[str, ...], kind: Kind, reason: str
+    ctx: click.Context, target: str, journal: str, names: tuple[str, ...], *, kind: Kind, reason: str
 ) -> int:
     """Records that clusters are retried or skipped."""
     from runup.fleet.decide.update_records import refuse_decision
@@ -541,7 +541,7 @@ def _decide_clusters(
             for name in names:
                 refuse_decision(kind, name, clusters)
             for name in names:
-                _record(ctx, opened, kind, name, {"reason": reason})
+                _record(ctx, opened, kind, name, data={"reason": reason})
         word = "Retried" if kind == "retry" else "Skipped"
         _say(f"{word} {', '.join(names)}; `runup fleet update resume` carries it out\n")
         return 0

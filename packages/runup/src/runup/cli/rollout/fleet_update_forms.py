@@ -183,14 +183,13 @@ def page(view: FleetView) -> str:
         )
         for each in view.clusters
     ]
-    return document(
-        f"Update to {view.version}",
+    body = (
         el("h1", headline(view)),
         el("p", _OUTCOMES[view.outcome]),
         long_section("Stages", grid("Clusters of each stage by state", ("Stage", *STATES), stages)),
         long_section("Clusters", grid("Each cluster, and why", ("Cluster", "Stage", "State", "Why"), clusters)),
-        now=view.observed,
     )
+    return document(f"Update to {view.version}", *body, now=view.observed)
 
 
 def render(view: FleetView, form: str) -> str:

@@ -118,6 +118,7 @@ def send(
     member: UpdateMember,
     reading: Reading,
     run: UpdateRun,
+    *,
     connection: Connection,
     permit_until: datetime | None = None,
 ) -> Acted:
@@ -125,7 +126,7 @@ def send(
     said: list[Output] = []
     try:
         with connection_to(as_member(member), connection).client("fleet update") as client:
-            _send(act, client, reading, run, said, permit_until)
+            _send(act, client, reading, run, said=said, permit_until=permit_until)
     except Conflict:
         return Acted(result="Conflict", message="the cluster has changed since it was read")
     except InputError as error:
@@ -143,6 +144,7 @@ def _send(
     client: SyncClient,
     reading: Reading,
     run: UpdateRun,
+    *,
     said: list[Output],
     permit_until: datetime | None,
 ) -> None:

@@ -99,6 +99,7 @@ def survey_of(
     readings: Mapping[str, Reading],
     records: Mapping[str, Record],
     requests: Requests,
+    *,
     clock: Clock,
     refusals: Mapping[str, Gate] | None = None,
 ) -> Survey:
@@ -109,9 +110,19 @@ def survey_of(
         reading = readings[member.name]
         uid = member.uid or reading.uid
         record = retried(records.get(uid, Record(uid=uid)), requests.retries.get(member.name, 0))
-        found.append(_surveyed(start, member, reading, record, requests, clock, (refusals or {}).get(member.name)))
+        found.append(
+            _surveyed(
+                start,
+                member,
+                reading,
+                record,
+                requests=requests,
+                clock=clock,
+                refusal=(refusals or {}).get(member.name),
+            )
+        )
     calendars = {each.metadata.name: calendar.read(each) for each in start.calendars}
-    turns = decide_turns(start.update, [each.progress for each in found], requests.decisions, calendars, now)
+    turns = decide_turns(start.update, [each.progress for each in found], requests.decisions, calendars, now=now)
     return Survey(start=start, clusters=tuple(found), turns=turns, requests=requests)
 
 
@@ -120,6 +131,7 @@ def _surveyed(
     member: UpdateMember,
     reading: Reading,
     record: Record,
+    *,
     requests: Requests,
     clock: Clock,
     refusal: Gate | None,
@@ -231,7 +243,7 @@ def survey_file(
             raise InputError(f"{names[each.uid]} and {each.name} are one cluster ({each.uid}): {way_out}")
         names[each.uid] = each.name
     start = replace(start, members=identified)
-    return survey_of(start, readings, {}, Requests(), clock), left_out
+    return survey_of(start, readings, {}, Requests(), clock=clock), left_out
 
 
 def begin(path: Path, survey: Survey) -> None:
@@ -258,7 +270,7 @@ class Driver:
         readings = {name: self._checked(name, each, start) for name, each in found.items()}
         now = self._clock.now()
         self._refusals = {name: gate for name, gate in self._refusals.items() if gate.until and now < gate.until}
-        return survey_of(start, readings, self._journal.records(), requests, self._clock, self._refusals)
+        return survey_of(start, readings, self._journal.records(), requests, clock=self._clock, refusals=self._refusals)
 
     def _identified(self, start: Start) -> Start:
         """Returns the start with the UIDs of clusters that could not be read then."""
@@ -330,7 +342,7 @@ class Driver:
         for _ in range(2):
             # The first round may renew the intent for a newer version of ClusterVersion, the second one carries it out.
             record = self._journal.records()[reading.uid]
-            fresh = _surveyed(survey.start, member, reading, record, requests, self._clock, None)
+            fresh = _surveyed(survey.start, member, reading, record, requests=requests, clock=self._clock, refusal=None)
             turn = None if fresh.record.status.started is None else NO_TURN
             if self._decide(fresh, turn, survey) or record.status.step != "Committing":
                 return
@@ -344,7 +356,9 @@ class Driver:
         gates = cluster.verdict.gates if turn is None else (*cluster.verdict.gates, turn)
         run = replace(cluster.run, status=cluster.record.status)
         now = _now(cluster.reading)
-        outcome = decide(run, _situation(run, cluster.reading, cluster.observed, Verdict(gates), self._leader), now)
+        outcome = decide(
+            run, _situation(run, cluster.reading, cluster.observed, Verdict(gates), leader=self._leader), now
+        )
         act: str = self._allowed(outcome.act, cluster, survey)
         if act == "commit" and not commits:
             return False
@@ -387,7 +401,7 @@ class Driver:
         if permit_until is not None:
             data["permitUntil"] = timestamp(permit_until)
         number = self._journal.add("intent", now, name, data, record=record)
-        acted = send(act, cluster.member, cluster.reading, run, self._connection, permit_until)
+        acted = send(act, cluster.member, cluster.reading, run, connection=self._connection, permit_until=permit_until)
         outcome = {"intent": str(number), "result": acted.result, "message": acted.message}
         if acted.result == "Lost":
             # The intent stays open: the next reading settles it.

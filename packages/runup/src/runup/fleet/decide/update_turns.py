@@ -123,12 +123,13 @@ def decide_turns(
     clusters: Sequence[ClusterProgress],
     decisions: Decisions,
     calendars: Mapping[str, Calendar],
+    *,
     now: datetime,
 ) -> Turns:
     """Returns which clusters may start now. Raises InputError if `maxFailures` allows all clusters to fail."""
     allowed = max_failures(update, len(clusters))
     failures = sum(each.state == "failed" or each.overdue for each in clusters)
-    stages, closed_at_end = _stages(update, clusters, decisions, calendars, now)
+    stages, closed_at_end = _stages(update, clusters, decisions, calendars, now=now)
     stopped = _stopped(decisions.control, failures, allowed)
     granted: set[str] = set()
     refused: dict[str, Gate] = {}
@@ -171,6 +172,7 @@ def _stages(
     clusters: Sequence[ClusterProgress],
     decisions: Decisions,
     calendars: Mapping[str, Calendar],
+    *,
     now: datetime,
 ) -> tuple[tuple[StageProgress, ...], tuple[Gate, ...]]:
     """Returns each stage, with what the stages and gates before it keep closed; and the closed gates at the end."""
@@ -180,7 +182,9 @@ def _stages(
     for index, stage in enumerate(update.spec.stages):
         members = [each for each in clusters if each.stage == index]
         approvals = decisions.approvals.get(stage.name, ())
-        before = evaluate_stage_gates(stage.before, update.spec.target, approvals, calendars, settled_at, now)
+        before = evaluate_stage_gates(
+            stage.before, update.spec.target, approvals, calendars, soaking_since=settled_at, now=now
+        )
         progress = StageProgress(
             name=stage.name,
             counts=Counter(each.state for each in members),
@@ -189,7 +193,9 @@ def _stages(
         )
         settled_at = _settled_at(members, progress.needed)
         stages.append(msgspec.structs.replace(progress, settled_at=settled_at))
-        after = evaluate_stage_gates(stage.after, update.spec.target, approvals, calendars, settled_at, now)
+        after = evaluate_stage_gates(
+            stage.after, update.spec.target, approvals, calendars, soaking_since=settled_at, now=now
+        )
         closed = (*closed, *_incomplete(progress), *(gate for gate in after if gate.state != OPEN))
     return tuple(stages), tuple(gate for gate in closed if gate.name != "stage")
 

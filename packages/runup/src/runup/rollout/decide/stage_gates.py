@@ -20,6 +20,7 @@ def evaluate_stage_gates(
     target: FleetTarget,
     approvals: Sequence[Approval],
     calendars: Mapping[str, Calendar],
+    *,
     soaking_since: datetime | None,
     now: datetime,
 ) -> tuple[Gate, ...]:
@@ -28,7 +29,7 @@ def evaluate_stage_gates(
     `approvals` are those given for this stage. `soaking_since` is when enough clusters of the stage that a Soak waits
     for were done; None if they are not.
     """
-    return tuple(_evaluate(gate, target, approvals, calendars, soaking_since, now) for gate in gates)
+    return tuple(_evaluate(gate, target, approvals, calendars, soaking_since=soaking_since, now=now) for gate in gates)
 
 
 def _evaluate(
@@ -36,6 +37,7 @@ def _evaluate(
     target: FleetTarget,
     approvals: Sequence[Approval],
     calendars: Mapping[str, Calendar],
+    *,
     soaking_since: datetime | None,
     now: datetime,
 ) -> Gate:
