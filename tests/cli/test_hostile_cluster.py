@@ -171,6 +171,16 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--inventory", f"/nowhere/{EVIL}"),
         ("--contexts", "all", "--version", EVIL),
     ),
+    "fleet update plan": ((f"/nowhere/{EVIL}", "--contexts", "all"), (f"/nowhere/{EVIL}", "--contexts", EVIL)),
+    "fleet update check": ((f"/nowhere/{EVIL}", "--contexts", EVIL),),
+    "fleet update start": ((f"/nowhere/{EVIL}", "--contexts", EVIL, "--journal", f"/nowhere/{EVIL}"),),
+    "fleet update approve": ((EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--until", EVIL),),
+    "fleet update retry": ((EVIL, EVIL, "--reason", EVIL),),
+    "fleet update skip": ((EVIL, EVIL, "--reason", EVIL),),
+    **{
+        f"fleet update {name}": ((EVIL,), (f"/nowhere/{EVIL}", "--journal", f"/nowhere/{EVIL}"))
+        for name in ("status", "watch", "hold", "resume", "abort")
+    },
     "upgrade forecast": ((), ("--between", EVIL), ("--timezone", EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "serve": (
         ("--contexts", EVIL),

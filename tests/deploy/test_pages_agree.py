@@ -95,6 +95,7 @@ TYPED_BY |= {
     for page in ("first-check", "first-cluster", "first-fleet")
 }
 NOT_TYPED = {
+    "contributing/pictures.md": "it takes the pictures of the documentation again",
     "how-to/any-kubernetes.md": "charts and overlays are the reader's own",
     "how-to/fleet-updates-on-a-hub.md": "a hub and its clusters; tests/ocm/test_fleet_updates.py has one",
     "how-to/kernel-modules.md": "it changes the checkout",

@@ -7,7 +7,9 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import Lease
 from kubekit.lang.version import Version
 from runup.checks import risk_pages
 from runup.checks.catalogue import CHECKS
@@ -27,6 +29,7 @@ from runup.checks.decide.cluster_kinds import (
 )
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Snapshot
+from runup.checks.decide.reads import Slim
 from runup.checks.decide.results import Header, completed_report
 
 # What nobody should read who has no OpenShift.
@@ -74,6 +77,19 @@ def test_kinds_of_openshift_are_not_asked_for_elsewhere() -> None:
     """Requests for these kinds would return 404 and be reported as missing kinds."""
     assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.KUBERNETES) == (NODES,)
     assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.OPENSHIFT) == (NODES, POOLS)
+
+
+def test_openshift_has_leases_but_no_settings_in_kube_system() -> None:
+    """kube-controller-manager's lease is there on every cluster; kubeadm's ConfigMaps and static pods are not."""
+    leases, settings = (
+        Slim(group=group, version="v1", kind=kind, plural=plural, namespaced=True, type=kept, namespace="kube-system")
+        for group, kind, plural, kept in (
+            ("coordination.k8s.io", "Lease", "leases", Lease),
+            ("", "ConfigMap", "configmaps", ConfigMap),
+        )
+    )
+    assert reads_for_cluster((leases, settings), ClusterKind.OPENSHIFT) == (leases,)
+    assert reads_for_cluster((leases, settings), ClusterKind.KUBERNETES) == (leases, settings)
 
 
 def foreign(text: str) -> list[str]:

@@ -25,9 +25,11 @@ from runup.clusterversion.control.metrics import ClusterMetricsCollector, Metric
 from runup.clusterversion.control.preflight_log import PreflightLogger, has_no_report_writer
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import Work
+from runup.fleet.control.hub_metrics import Metrics as FleetUpdateMetrics
 from runup.kernelmodules.control.controller import Metrics as KernelModuleMetrics
 from runup.process.plan import Plan
 from runup.report.report import ReportedCheck
+from runup.rollout.control.extension import Metrics as ExtensionMetrics
 from runup.rollout.control.metrics import Metrics as UpdatePolicyMetrics
 from runup.updatestatus.control.controller import Metrics as UpdateStatusMetrics
 
@@ -400,9 +402,19 @@ def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
     assert registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.3"}) == 7
 
 
+PROCESSES = (
+    Metrics,
+    UpdateStatusMetrics,
+    KernelModuleMetrics,
+    UpdatePolicyMetrics,
+    ExtensionMetrics,
+    FleetUpdateMetrics,
+)
+
+
 def served() -> Iterator[str]:
     """The names of all metrics of all processes, as Prometheus stores them."""
-    for made in (Metrics, UpdateStatusMetrics, KernelModuleMetrics, UpdatePolicyMetrics):
+    for made in PROCESSES:
         for family in made().registry.collect():
             yield family.name + ("_total" if family.type == "counter" else "")
 
@@ -431,7 +443,7 @@ def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
     for rule in alerts():
         names = set(
             re.findall(
-                r"\b(?:cluster_version|cluster_operator|update_status|kmm|kernel_module|runup_update)_[a-z_]+",
+                r"\b(?:cluster_version|cluster_operator|update_status|kmm|kernel_module|runup_update|runup_fleet)_[a-z_]+",
                 rule["expr"],
             )
         )

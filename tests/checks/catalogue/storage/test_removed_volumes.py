@@ -218,6 +218,33 @@ def test_a_class_whose_provisioner_goes(provisioner: str, target: str, is_told: 
         "metadata": meta,
         "provisioner": provisioner,
     }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "shop"},
+        "spec": {"storageClassName": "fast"},
+    }
     source = f"1.{int(target.split('.')[1]) - 1}.1"
-    shown = findings(NAME, storage_class, csi_node("other"), to=update(source, target))
+    shown = findings(NAME, storage_class, claim, csi_node("other"), to=update(source, target))
     assert [(name, severity) for name, severity, *_ in shown] == [(f"{NAME}-StorageClass", "warning")] * is_told
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_told"),
+    [
+        pytest.param({}, False, id="that no claim names"),
+        pytest.param({"storageclass.kubernetes.io/is-default-class": "true"}, True, id="of claims without a class"),
+        pytest.param({"storageclass.beta.kubernetes.io/is-default-class": "true"}, True, id="by the old annotation"),
+        pytest.param({"storageclass.kubernetes.io/is-default-class": "false"}, False, id="that is the default no more"),
+    ],
+)
+def test_a_class_without_claims_counts_as_the_default(annotations: dict[str, str], is_told: bool) -> None:
+    """Other unused classes are listed by nobody, and change nothing."""
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast", "annotations": annotations},
+        "provisioner": "kubernetes.io/rbd",
+    }
+    shown = findings(NAME, storage_class, csi_node("other"), to=update("1.30.1", "1.31.0"))
+    assert [name for name, *_ in shown] == [f"{NAME}-StorageClass"] * is_told

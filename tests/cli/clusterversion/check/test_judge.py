@@ -80,7 +80,10 @@ def test_all_is_well() -> None:
         ("update service", "the operator reached it, in channel stable-5.0"),
         ("registry", f"{REGISTRY} answers from here"),
         ("signature store", f"{STORE} answers from here"),
-        ("components", "not installed as a Deployment: operator, update-status, kernel-modules, update-policy"),
+        (
+            "components",
+            "not installed as a Deployment: operator, update-status, kernel-modules, update-policy, fleet-update",
+        ),
         ("rights", "you may do everything that the commands need"),
     ]
     assert {row.result for row in found} == {OK}
@@ -258,7 +261,9 @@ def test_an_installed_component(component: Installed, result: Result, says: str,
     found = [row for row in rows(replace(ALL_WELL, components=(component,))) if row.name.startswith("component")]
     assert found == [
         PrerequisiteRow("component update-status", result, says, way_out),
-        PrerequisiteRow("components", OK, "not installed as a Deployment: operator, kernel-modules, update-policy"),
+        PrerequisiteRow(
+            "components", OK, "not installed as a Deployment: operator, kernel-modules, update-policy, fleet-update"
+        ),
     ]
 
 

@@ -220,7 +220,7 @@ def _lacking(deployment: Deployment, pods: Sequence[Pod], now: datetime) -> PodT
         return None
     # A Deployment without conditions is one that its controller has not seen yet.
     since = available.last_transition_time if available is not None else deployment.metadata.creation_timestamp
-    if since is not None and now - since < PATIENCE:
+    if (since is None and available is None) or (since is not None and now - since < PATIENCE):
         return None
     failure = find(deployment.status.conditions, "ReplicaFailure")
     message = available.message if available is not None else ""

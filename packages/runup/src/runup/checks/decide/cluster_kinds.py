@@ -70,5 +70,9 @@ def reads_for_cluster(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Res
     all_reads = dict.fromkeys(reads)
     if kind is ClusterKind.OPENSHIFT:
         # ConfigMaps and static pods of kube-system are kubeadm's.
-        return tuple(resource for resource in all_reads if namespace_of(resource) != "kube-system")
+        return tuple(
+            each
+            for each in all_reads
+            if namespace_of(each) != "kube-system" or each.plural not in ("configmaps", "pods")
+        )
     return tuple(resource for resource in all_reads if not is_openshifts(resource))

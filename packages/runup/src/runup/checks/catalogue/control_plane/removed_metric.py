@@ -222,4 +222,4 @@ def _all_metrics() -> frozenset[str]:
     return present_metrics() | ended
 
 
-CHECK = declared(run, NAME, "monitoring", reads=(RULES, DEFINITIONS), rank=640, clusters="Kubernetes")
+CHECK = declared(run, NAME, "monitoring", reads=(RULES, DEFINITIONS), rank=645, clusters="Kubernetes")

@@ -6,9 +6,10 @@ driver replaces (glusterfs, cephfs, rbd, ...). A volume of type gitRepo counts f
 disables gitRepo by default, and from 1.36 on, which does not allow enabling it. It also applies when a CSI driver
 replaces the plug-in (awsElasticBlockStore, azureDisk, ...) and no CSINode names that driver. A feature gate that every
 kubelet has set, and that the target allows, keeps a plug-in (GitRepoVolumeDriver, CSIMigrationvSphere). A StorageClass
-counts if its provisioner is of such a plug-in (`kubernetes.io/rbd`, ...). A PersistentVolume without
-a claim (Available, Released), a workload without replicas and a suspended CronJob or Job do not count. For a target
-that is newer than the table and its planned rows, volumes of other in-tree plug-ins are Unknown.
+counts if its provisioner is of such a plug-in (`kubernetes.io/rbd`, ...) and a claim names it or it is the default. A
+PersistentVolume without a claim (Available, Released), a workload without replicas and a suspended CronJob or Job do
+not count. For a target that is newer than the table and its planned rows, volumes of other in-tree plug-ins are
+Unknown.
 
 Why it matters: pods with such a volume do not start any more once their node is updated; a volume that the control
 plane attaches (rbd) is not attached any more once the control plane is updated.
@@ -49,7 +50,7 @@ from runup.checks.catalogue.shared.workload_reads import (
     has_ended,
     inline_plugins,
 )
-from runup.checks.catalogue.storage.shared.volumes import VOLUMES
+from runup.checks.catalogue.storage.shared.volumes import CLAIMS, VOLUMES
 from runup.checks.decide import kubernetes_path
 from runup.checks.decide.removal_tables import document, table
 from runup.checks.decide.wording import names
@@ -110,6 +111,8 @@ PROVISIONERS = {
         "vsphere-volume": "vsphereVolume",
     }.items()
 }
+# Both spellings: kubernetes, pkg/volume/util/storageclass.go.
+_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 CLASSES = Slim(
     group="storage.k8s.io",
     version="v1",
@@ -117,7 +120,12 @@ CLASSES = Slim(
     plural="storageclasses",
     namespaced=False,
     type=StorageClass,
-    keep=lambda of_volumes: StorageClass(metadata=slim_metadata(of_volumes), provisioner=of_volumes.provisioner),
+    keep=lambda of_volumes: StorageClass(
+        metadata=slim_metadata(
+            of_volumes, annotations={name: of_volumes.metadata.annotations.get(name, "") for name in _DEFAULT}
+        ),
+        provisioner=of_volumes.provisioner,
+    ),
 )
 _DRIVERS = {
     "cinder": ("cinder.csi.openstack.org", 21),
@@ -145,10 +153,11 @@ def _with_plugins(kind: Slim, snapshot: Snapshot) -> Iterator[tuple[Object, froz
         used = [volume for volume in snapshot.listed(VOLUMES) if volume.status.phase in ("", "Bound", "Pending")]
         yield from ((volume, frozenset(volume.spec.keys())) for volume in used)
     elif kind is CLASSES:
-        classes = snapshot.listed(CLASSES)
-        yield from (
-            (each, frozenset({PROVISIONERS[each.provisioner]})) for each in classes if each.provisioner in PROVISIONERS
-        )
+        classes = [each for each in snapshot.listed(CLASSES) if each.provisioner in PROVISIONERS]
+        named = {claim.spec.storage_class_name for claim in snapshot.listed(CLAIMS)} if classes else set()
+        for each in classes:
+            if each.metadata.name in named or "true" in each.metadata.annotations.values():
+                yield each, frozenset({PROVISIONERS[each.provisioner]})
     elif kind is PODS:
         pods = _PODS_WITH_PLUGINS(snapshot.listed(PODS))
         makers = _makers(snapshot) if pods else frozenset()
@@ -278,7 +287,7 @@ CHECK = declared(
     run,
     NAME,
     "cluster-storage-operator",
-    reads=(VOLUMES, CLASSES, *_TEMPLATES, JOBS, PODS, resource_of(CSINode), CONFIG_MAPS, resource_of(Node)),
+    reads=(VOLUMES, CLASSES, CLAIMS, *_TEMPLATES, JOBS, PODS, resource_of(CSINode), CONFIG_MAPS, resource_of(Node)),
     rank=630,
     severity="critical",
 )

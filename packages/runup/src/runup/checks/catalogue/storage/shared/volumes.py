@@ -46,9 +46,10 @@ VOLUMES = Slim(
 
 
 class ClaimSpec(Wire, frozen=True):
-    """`spec` of a PersistentVolumeClaim: the volume that it has."""
+    """`spec` of a PersistentVolumeClaim: the volume that it has, and its class."""
 
     volume_name: str = ""
+    storage_class_name: str | None = None
 
 
 class ClaimStatus(Wire, frozen=True):
