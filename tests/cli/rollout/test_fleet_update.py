@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.cli.commands import Ran, Run
+from tests.cli.preflight.test_published_forms import junit_faults
 from tests.fleet.control.fleet_world import FILE, Fleet, fleet
 
 from runup.report.report import ReportedRisk
@@ -199,7 +200,9 @@ def test_views_render_the_plan(form: str, two: Fleet, type_: Type) -> None:
     assert ran.code == 0
     assert all(word in ran.out for word in ("harbour", "lighthouse", "PreflightRisks"))
     if form == "junit":
-        suites = ElementTree.fromstring(ran.out).findall("testsuite")
+        document = ElementTree.fromstring(ran.out)
+        assert junit_faults(document) == []
+        suites = document.findall("testsuite")
         assert [each.get("skipped") for each in suites] == ["1", "1"]
 
 

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from aiohttp import web
 from tests.clocks import Hurried
@@ -255,3 +256,27 @@ def status(step: Step = "Waiting", gates: str = "", *decisions: str) -> UpdateRu
 def test_which_events_a_change_causes(before: UpdateRunStatus, after: UpdateRunStatus, kinds: list[EventKind]) -> None:
     """One for each new decision that is reported, and one for a new reason to wait."""
     assert [notice.kind for notice in notices_of(before, after, NOW)] == kinds
+
+
+# What the schema of the format requires: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/cloudevents.json
+PUBLISHED: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "source", "specversion", "type"],
+    "properties": {
+        **{name: {"type": "string", "minLength": 1} for name in ("id", "specversion", "type", "datacontenttype")},
+        "subject": {"type": ["string", "null"], "minLength": 1},
+        "source": {"type": "string", "minLength": 1, "format": "uri-reference"},
+        "time": {"type": ["string", "null"], "format": "date-time", "minLength": 1},
+    },
+    # Attributes have lower-case names without separators: spec.md, "Naming conventions".
+    "propertyNames": {"pattern": "^[a-z0-9]+$"},
+}
+
+
+@pytest.mark.parametrize("message", ["", "Nacht\n\x1b[31m", "x" * 5000])
+def test_events_have_the_form_of_the_published_schema(message: str) -> None:
+    """For each text that a run can have."""
+    event = json.loads(event_of(Notice(kind="failed", reason="PoolDegraded", message=message, at=NOW), RUN, "6f1c"))
+    validator = jsonschema_rs.validator_for(PUBLISHED, validate_formats=True)
+    assert [fault.message for fault in validator.iter_errors(event)] == []
+    assert event["specversion"] == "1.0"
