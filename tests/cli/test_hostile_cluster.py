@@ -181,6 +181,10 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         f"fleet update {name}": ((EVIL,), (f"/nowhere/{EVIL}", "--journal", f"/nowhere/{EVIL}"))
         for name in ("status", "watch", "hold", "resume", "abort")
     },
+    "upgrade runs": ((), (EVIL,)),
+    **{f"upgrade run {name}": ((EVIL,),) for name in ("hold", "resume", "abort", "skip")},
+    "upgrade policy pause": (("--reason", EVIL), ("--reason", EVIL, "--until", EVIL)),
+    "upgrade policy resume": ((),),
     "upgrade forecast": ((), ("--between", EVIL), ("--timezone", EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "serve": (
         ("--contexts", EVIL),

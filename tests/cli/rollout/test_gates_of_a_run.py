@@ -105,3 +105,31 @@ def test_57_an_approval_in_the_users_name(shared: World, run: Run) -> None:
         assert error in refused.err
     missing = run("upgrade", "approve", "missing", *words[3:])
     assert (missing.code, "`kubectl get updateruns` lists the runs" in missing.err) == (1, True)
+
+
+def test_31_runs_are_shown_and_controlled(shared: World, run: Run) -> None:
+    """A held run and a paused policy start nothing; an ended run cannot be controlled."""
+    shared.verify_approvers()
+    name, connection = begin(shared)[2], begin(shared)[3:]
+    shared.approve(f"held-{name}", NEW.partition("@")[2])
+    assert run("upgrade", "run", "hold", name, *connection).out.startswith(f"Run {name} starts no further step")
+    shared.passes(2)
+    listed = run("upgrade", "runs", *connection)
+    assert (listed.code, listed.out.splitlines()[0]) == (0, f"{name}  from 5.0.3 to 5.1.0  Waiting, control Hold")
+    assert listed.out.splitlines()[1] == "  hold  closed   spec.control is Hold."
+    assert run("upgrade", "run", "resume", name, *connection).code == 0
+    assert run("upgrade", "policy", "pause", "--reason", "year end", *connection).code == 0
+    shared.passes(2)
+    assert shared.run().status.started is None
+    assert "year end" in run("upgrade", "runs", name, *connection).out
+    assert run("upgrade", "policy", "resume", *connection).code == 0
+    shared.passes(2)
+    record = json.loads(run("upgrade", "runs", name, "-o", "json", *connection).out)["runs"][0]
+    assert (record["name"], record["spec"].get("control", "Run")) == (name, "Run")
+    assert {gate["state"] for gate in record["status"]["gates"]} == {"Open"}
+    assert run("upgrade", "run", "skip", name, *connection).code == 0
+    shared.passes(2)
+    assert shared.run().status.step == "Done"
+    refused = run("upgrade", "run", "hold", name, *connection)
+    assert (refused.code, "has ended (Done)" in refused.err) == (1, True)
+    assert run("upgrade", "runs", "missing", *connection).code == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.rollout.observed_cluster import IMAGE, NOW, OTHER_IMAGE, observed
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, ObjectMeta
+from kubekit.error_types import InputError
 from runup.api.config_v1 import (
     ClusterVersion,
     ClusterVersionSpec,
@@ -24,7 +26,7 @@ from runup.api.update_policy_v1alpha1 import Candidate, UpdateRun, UpdateRunSpec
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Health, Holds
-from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide, verdict_of_begun
+from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide, refuse_control, verdict_of_begun
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 OLD = UpdateHistory(state="Completed", started_time=NOW - 99 * HOUR, version="5.0.3", image="r@sha256:" + "1" * 64)
@@ -435,3 +437,27 @@ def test_48_killed_between_any_two_writes(seed: int) -> None:
 def is_partial(found: ClusterVersion) -> bool:
     """Whether the update is under way."""
     return found.status.history[0].state == "Partial" or found.status.history[0].image == IMAGE
+
+
+@pytest.mark.parametrize(
+    ("run", "control", "message"),
+    [
+        pytest.param(run_of(), "Hold", "", id="a run that waits"),
+        pytest.param(run_of(), "Skip", "", id="to skip a run that waits"),
+        pytest.param(run_of(status=UpdateRunStatus(step="ControlPlane", started=NOW)), "Abort", "", id="a begun run"),
+        pytest.param(
+            run_of(status=UpdateRunStatus(step="ControlPlane", started=NOW)), "Skip", "has begun", id="to skip it"
+        ),
+        pytest.param(run_of(status=UpdateRunStatus(step="Failed")), "Run", "has ended (Failed)", id="a failed run"),
+        pytest.param(run_of(control="Abort"), "Run", "was aborted", id="to resume an aborted run"),
+        pytest.param(run_of(control="Abort"), "Abort", "", id="to abort it again"),
+        pytest.param(deleted(run_of()), "Hold", "was aborted", id="a run that is being deleted"),
+    ],
+)
+def test_32_a_control_that_has_no_effect_is_refused(run: UpdateRun, control: Any, message: str) -> None:
+    """With the command that helps."""
+    if not message:
+        refuse_control(run, control)
+        return
+    with pytest.raises(InputError, match=re.escape(message)):
+        refuse_control(run, control)

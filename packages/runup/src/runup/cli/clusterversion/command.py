@@ -76,6 +76,8 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "approve": "runup.cli.rollout.approve_command:approve",
         "gate": "runup.cli.rollout.gate_command:gate",
         "policy": "runup.cli.rollout.policy_command:policy",
+        "runs": "runup.cli.rollout.runs_command:runs",
+        "run": "runup.cli.rollout.runs_command:control_run",
     },
     summaries={
         "recommend": "Displays cluster update recommendations.",
@@ -87,7 +89,9 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "calendar": "Show when the windows of update calendars open.",
         "approve": "Approve an update that waits for it.",
         "gate": "Evaluate the gates of an update policy or run.",
-        "policy": "Explain what the update policy will do, or acknowledge a failed run.",
+        "policy": "Explain what the update policy will do, pause it, or acknowledge a failed run.",
+        "runs": "Show update runs, and the gates that keep them from starting.",
+        "run": "Hold, resume, abort or skip an update run.",
     },
     sections=(
         ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),

@@ -1,4 +1,4 @@
-"""The commands `runup upgrade policy explain` and `acknowledge`."""
+"""The commands `runup upgrade policy explain`, `pause`, `resume` and `acknowledge`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _MAX_OPENINGS = 20
 
 @click.group("policy", cls=Group)
 def policy() -> None:
-    """Explain what the update policy of a cluster will do, or let it continue after a failure.
+    """Explain what the update policy of a cluster will do, pause it, or let it continue after a failure.
 
     \b
       runup upgrade policy explain
+      runup upgrade policy pause --reason "year end"
       runup upgrade policy explain --policy policy.yaml
       runup upgrade policy acknowledge
     """
@@ -112,6 +113,53 @@ def acknowledge(ctx: click.Context, /) -> None:
             raise CommandError("no failed run waits for an acknowledgement")
         policy_objects.acknowledge(client, run)
     write([out(f"Acknowledged the failure of run {run.metadata.name}\n")])
+
+
+@policy.command("pause")
+@option("--until", metavar="TIME", default="", help="The pause ends then, such as 2027-01-04T06:00:00Z.")
+@option("--reason", metavar="TEXT", required=True, help="Why; shown with the closed gate.")
+@connection_options
+@click.pass_context
+def pause(ctx: click.Context, /, until: str, reason: str) -> None:
+    """Keep every run of the policy from starting, until a time or until `resume`.
+
+    \b
+      runup upgrade policy pause --reason "year end"
+      runup upgrade policy pause --reason "year end" --until 2027-01-04T06:00:00Z
+    """
+    from runup.cli.rollout.calendar_command import parse_moment
+
+    if not reason.strip():
+        raise CommandError("--reason must not be empty")
+    end = timestamp(parse_moment(until, "--until")) if until else None
+    fields = {"paused": end is None, "pausedUntil": end, "pauseReason": reason.strip()}
+    _set_pause(ctx, fields, f"Paused{f' until {end}' if end else ''}: updates that have begun continue\n")
+
+
+@policy.command("resume")
+@connection_options
+@click.pass_context
+def resume(ctx: click.Context, /) -> None:
+    """End a pause: runs start again once their gates are open.
+
+    \b
+      runup upgrade policy resume
+      runup upgrade policy resume --context production
+    """
+    _set_pause(ctx, {"paused": False, "pausedUntil": None, "pauseReason": None}, "Resumed\n")
+
+
+def _set_pause(ctx: click.Context, fields: dict[str, Any], text: str) -> None:
+    from runup.cli.output import write
+    from runup.cli.render.text import out
+    from runup.rollout.control import policy_objects
+
+    with connection_of(ctx).client("upgrade policy") as client:
+        found = policy_objects.policy(client)
+        if found is None:
+            raise CommandError("the cluster has no UpdatePolicy: docs/how-to/update-policy.md has one to start from")
+        policy_objects.set_pause(client, found, fields)
+    write([out(text)])
 
 
 def explanation_text(explanation: Explanation, version: str, stopped: str) -> str:

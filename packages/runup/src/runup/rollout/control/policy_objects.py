@@ -11,6 +11,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, Invalid, NotFound, message_of
 from runup.api.update_policy_v1alpha1 import (
     POLICY_NAME,
+    Control,
     UpdateApproval,
     UpdateApprovalSpec,
     UpdateCalendar,
@@ -93,6 +94,18 @@ def acknowledge(client: SyncClient, run: UpdateRun) -> None:
     """Marks a failed run as acknowledged. Raises KubeError."""
     patch = {"metadata": {"annotations": {ACKNOWLEDGED: "true"}, "resourceVersion": run.metadata.resource_version}}
     client.send(calls.merge_patch(resource_of(UpdateRun), run.metadata.name, patch, field_manager="runup"))
+
+
+def set_control(client: SyncClient, run: UpdateRun, control: Control) -> None:
+    """Sets `spec.control` of a run as it was read. Raises Conflict if it has changed since, or another KubeError."""
+    patch = {"metadata": {"resourceVersion": run.metadata.resource_version}, "spec": {"control": control}}
+    client.send(calls.merge_patch(resource_of(UpdateRun), run.metadata.name, patch, field_manager="runup"))
+
+
+def set_pause(client: SyncClient, policy: UpdatePolicy, fields: dict[str, Any]) -> None:
+    """Sets these fields of a policy's spec; None removes one. Raises Conflict as `set_control` does, or KubeError."""
+    patch = {"metadata": {"resourceVersion": policy.metadata.resource_version}, "spec": fields}
+    client.send(calls.merge_patch(resource_of(UpdatePolicy), POLICY_NAME, patch, field_manager="runup"))
 
 
 def _admission(kind: str, plural: str) -> Resource:

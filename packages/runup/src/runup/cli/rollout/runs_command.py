@@ -1,0 +1,150 @@
+"""The commands `runup upgrade runs`, which only reads, and `runup upgrade run hold|resume|abort|skip`."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubekit.lang.text import timestamp
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command, Group
+
+if TYPE_CHECKING:
+    from runup.api.update_policy_v1alpha1 import Control, UpdateRun
+
+_WIDTH = 110
+
+
+@click.command("runs", cls=Command)
+@click.argument("run", default="")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@connection_options
+@click.pass_context
+def runs(ctx: click.Context, /, run: str, output: str | None) -> None:
+    """Show the update runs of the cluster, the newest first, with the gates that keep them from starting.
+
+    \b
+      runup upgrade runs
+      runup upgrade runs 5.1.0-ff4b4c             one run, with its decisions
+      runup upgrade runs 5.1.0-ff4b4c -o json     the record of the run
+
+    Gates are those that the controller evaluated last; `runup upgrade gate RUN` evaluates them now.
+    """
+    from runup.cli.output import write
+    from runup.cli.render.text import machine, out
+    from runup.rollout.control import policy_objects
+
+    with connection_of(ctx).client("upgrade runs") as client:
+        found = (policy_objects.run(client, run),) if run else policy_objects.runs(client)[::-1]
+    if output:
+        write([out(machine({"runs": [run_data(each) for each in found]}, output))])
+    else:
+        write([out("".join(run_text(each, decisions=bool(run)) for each in found) or "There are no update runs.\n")])
+
+
+@click.group("run", cls=Group)
+def control_run() -> None:
+    """Hold, resume, abort or skip an update run.
+
+    \b
+      runup upgrade run hold 5.1.0-ff4b4c
+      runup upgrade run resume 5.1.0-ff4b4c
+    """
+
+
+@control_run.command("hold")
+@click.argument("run")
+@connection_options
+@click.pass_context
+def hold(ctx: click.Context, /, run: str) -> None:
+    """Start no further step of a run until `resume`; a step that has begun continues.
+
+    \b
+      runup upgrade run hold 5.1.0-ff4b4c
+      runup upgrade run hold 5.1.0-ff4b4c --context production
+    """
+    _set_control(ctx, run, "Hold", "starts no further step until `runup upgrade run resume`")
+
+
+@control_run.command("resume")
+@click.argument("run")
+@connection_options
+@click.pass_context
+def resume(ctx: click.Context, /, run: str) -> None:
+    """Let a run that is held start its next step once its gates are open.
+
+    \b
+      runup upgrade run resume 5.1.0-ff4b4c
+      runup upgrade run resume 5.1.0-ff4b4c --context production
+    """
+    _set_control(ctx, run, "Run", "starts its next step once its gates are open")
+
+
+@control_run.command("abort")
+@click.argument("run")
+@connection_options
+@click.pass_context
+def abort(ctx: click.Context, /, run: str) -> None:
+    """End a run; an update that has begun is completed first, and nothing is rolled back.
+
+    \b
+      runup upgrade run abort 5.1.0-ff4b4c
+      runup upgrade run abort 5.1.0-ff4b4c --context production
+    """
+    _set_control(ctx, run, "Abort", "ends; an update that has begun is completed first")
+
+
+@control_run.command("skip")
+@click.argument("run")
+@connection_options
+@click.pass_context
+def skip(ctx: click.Context, /, run: str) -> None:
+    """End a run that has not begun, as done: the policy does not try this release again.
+
+    \b
+      runup upgrade run skip 5.1.0-ff4b4c
+      runup upgrade run skip 5.1.0-ff4b4c --context production
+    """
+    _set_control(ctx, run, "Skip", "is skipped")
+
+
+def _set_control(ctx: click.Context, name: str, control: Control, effect: str) -> None:
+    from runup.cli.output import write
+    from runup.cli.render.text import out
+    from runup.rollout.control import policy_objects
+    from runup.rollout.decide.run_steps import refuse_control
+
+    with connection_of(ctx).client("upgrade run") as client:
+        found = policy_objects.run(client, name)
+        refuse_control(found, control)
+        policy_objects.set_control(client, found, control)
+    write([out(f"Run {name} {effect}\n")])
+
+
+def run_text(run: UpdateRun, *, decisions: bool) -> str:
+    """Returns a run as text: its step, its control, and the gates that are not open."""
+    status, from_ = run.status, f"from {run.status.from_} " if run.status.from_ else ""
+    hop = f", hop {status.hop + 1} of {len(status.hops)}" if status.hops else ""
+    held = "" if run.spec.control == "Run" else f", control {run.spec.control}"
+    lines = [f"{run.metadata.name}  {from_}to {run.spec.target.version}  {status.step}{hop}{held}"]
+    for text, time in (("started", status.started), ("completed", status.completed)):
+        lines += [f"  {text} {timestamp(time)}"] if time else []
+    closed = [gate for gate in status.gates if gate.state != "Open"]
+    width = max((len(gate.name) for gate in closed), default=0)
+    for gate in closed:
+        head = f"  {gate.name.ljust(width)}  {gate.state.lower().ljust(7)}  "
+        lines += textwrap.wrap(gate.message or gate.reason, _WIDTH, initial_indent=head, subsequent_indent=" " * 6)
+    for each in status.decisions if decisions else ():
+        text = f"{timestamp(each.at)}  {each.step}  {each.reason}{': ' if each.message else ''}{each.message}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def run_data(run: UpdateRun) -> dict[str, Any]:
+    """Returns the record of a run as JSON data."""
+    from kubekit.api import codec
+
+    data = {"name": run.metadata.name, "uid": run.metadata.uid}
+    return {**data, "spec": codec.to_dict(run.spec), "status": codec.to_dict(run.status)}
