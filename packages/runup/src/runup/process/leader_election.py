@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -17,7 +17,7 @@ from uuid import uuid4
 import structlog
 
 from kubekit.api.codec import DecodeError
-from kubekit.error_types import RunupError
+from kubekit.error_types import InputError, RunupError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ConfigError, Fenced, Forbidden, KubeError, NotFound, Transient, Unauthorized
 from kubekit.kube.client import Client
@@ -186,6 +186,22 @@ async def restart_on_error(work: Callable[[], Coroutine[Any, Any, None]], clock:
             await clock.sleep(RESTARTED_AFTER_S)
         else:
             return
+
+
+async def repeat_passes(make_pass: Callable[[], Awaitable[float]], clock: Clock, *, retry_s: float) -> None:
+    """Calls `make_pass` until cancelled, after the seconds that it returns, or `retry_s` after a pass that failed.
+
+    Raises Fenced if the lease is lost.
+    """
+    while True:
+        try:
+            delay_s = await make_pass()
+        except Fenced:
+            raise
+        except (KubeError, DecodeError, InputError) as error:
+            log.warning("a pass failed", error=str(error))
+            delay_s = retry_s
+        await clock.sleep(delay_s)
 
 
 async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

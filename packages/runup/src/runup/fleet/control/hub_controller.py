@@ -19,7 +19,7 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError, Fenced, KubeError, NotFound
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
@@ -29,6 +29,7 @@ from runup.fleet.control.hub_metrics import Metrics
 from runup.fleet.decide.hub_update.engine_objects import FLEET_UPDATE, PLACEMENT, REPLICA_SET
 from runup.fleet.decide.hub_update.observation import HubInputs, observe
 from runup.fleet.decide.hub_update.stages import HubOutcome, decide
+from runup.process.leader_election import repeat_passes
 from runup.process.plan import PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
@@ -124,15 +125,7 @@ class FleetController:
 
     async def run(self) -> None:
         """Makes passes until cancelled. Raises Fenced if the lease is lost."""
-        while True:
-            try:
-                delay_s = await self.make_pass()
-            except Fenced:
-                raise
-            except (KubeError, codec.DecodeError, InputError) as error:
-                log.warning("a pass failed", error=str(error))
-                delay_s = ACTIVE_S
-            await self._clock.sleep(delay_s)
+        await repeat_passes(self.make_pass, self._clock, retry_s=ACTIVE_S)
 
     async def make_pass(self) -> float:
         """Makes one pass, and returns the seconds until the next one. Raises KubeError, DecodeError or InputError."""

@@ -19,9 +19,8 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Fenced, Forbidden, Invalid, KubeError, NotFound
+from kubekit.kube.api_errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
@@ -41,6 +40,7 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
+from runup.process.leader_election import repeat_passes
 from runup.process.plan import Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
@@ -108,15 +108,7 @@ class PolicyController:
 
     async def run(self) -> None:
         """Makes passes until cancelled. Raises Fenced if the lease is lost."""
-        while True:
-            try:
-                delay_s = await self.make_pass()
-            except Fenced:
-                raise
-            except (KubeError, codec.DecodeError, InputError) as error:
-                log.warning("a pass failed", error=str(error))
-                delay_s = ACTIVE_S
-            await self._clock.sleep(delay_s)
+        await repeat_passes(self.make_pass, self._clock, retry_s=ACTIVE_S)
 
     async def make_pass(self) -> float:
         """Makes one pass, and returns the seconds until the next one. Raises KubeError, DecodeError or InputError."""
