@@ -164,7 +164,9 @@ class Fleet:
         self.scratch = scratch
         words = [sys.executable, "-m", "runup", "fleet", "preflight", "--dumps", str(folder), "-o", "json"]
         environment = {**os.environ, "TMPDIR": str(scratch)}
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+        # Not a pipe: nobody reads it while workers are killed, and the command would wait once it is full.
+        self._out = tempfile.TemporaryFile(dir=folder.parent)  # noqa: SIM115  it is read after this function
+        self.process = subprocess.Popen(words, stdout=self._out, stderr=subprocess.DEVNULL, env=environment)
 
     def workers(self) -> list[int]:
         """The processes of its workers."""
@@ -176,8 +178,10 @@ class Fleet:
 
     def results(self) -> dict[str, JSON]:
         """What it says of each cluster."""
-        out, _ = self.process.communicate()
-        return {each["cluster"]: _said(each) for each in json.loads(out)["clusters"]}
+        self.process.wait()
+        with self._out as out:
+            out.seek(0)
+            return {each["cluster"]: _said(each) for each in json.load(out)["clusters"]}
 
 
 def _until_working(fleet: Fleet) -> list[int]:
@@ -209,7 +213,7 @@ def _kill_command(folder: Path, number: signal.Signals, rng: random.Random, scra
     time.sleep(rng.uniform(0.2, 2.0))
     workers = fleet.workers()
     fleet.process.send_signal(number)
-    fleet.process.communicate()
+    fleet.process.wait()
     deadline = time.monotonic() + 10
     while (alive := [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()]) and time.monotonic() < deadline:
         time.sleep(0.1)
