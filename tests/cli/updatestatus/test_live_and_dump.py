@@ -80,7 +80,7 @@ def test_a_collected_dump_reports_what_the_live_cluster_reports(
     words: list[str],
     lines: list[str],
 ) -> None:
-    """To the byte, at the same time."""
+    """To the byte, at the same time. A dump has no Secrets, so the hosted side is read of live clusters only."""
     with api_server(tmp_path / "api") as kubeconfig:
         asyncio.run(set_up(kubeconfig, name, wanted, node, "v1.34.0+k3s1" if name.startswith("k3s") else "v1.34.0"))
         status = ("upgrade", "status", "--mock-now", NOW, "--details=all", *words)
@@ -88,6 +88,8 @@ def test_a_collected_dump_reports_what_the_live_cluster_reports(
         collected = run("dump", "collect", tmp_path / "mine", "--kubeconfig", kubeconfig)
     assert collected.code == 0, collected.err
     dumped = run(*status, "--dump", tmp_path / "mine")
-    assert (dumped.code, dumped.out) == (live.code, live.out) == (0, live.out), dumped.err
+    assert (dumped.code, live.code) == (0, 0), dumped.err
+    without_side = [[line for line in each.out.splitlines() if "osted side" not in line] for each in (live, dumped)]
+    assert without_side[0] == without_side[1]
     for line in lines:
         assert line in live.out.splitlines(), live.out

@@ -232,7 +232,9 @@ def _lacking(deployment: Deployment, pods: Sequence[Pod], now: datetime) -> PodT
 def _leaderless(lease: Lease, now: datetime) -> PodTrouble | None:
     """Returns why nobody leads: the lease is not renewed for longer than it lasts, and some minutes."""
     renewed = lease.spec.renew_time or lease.spec.acquire_time
-    if renewed is None or now - renewed < max(timedelta(seconds=lease.spec.lease_duration_seconds), PATIENCE):
+    # Any client may write a Lease: no elector asks for more than an hour.
+    lasts = timedelta(seconds=min(max(lease.spec.lease_duration_seconds, 0), 3600))
+    if renewed is None or now - renewed < max(lasts, PATIENCE):
         return None
     name, holder = f"Lease {lease.metadata.namespace}/{lease.metadata.name}", lease.spec.holder_identity
     held = f"held by {holder}" if holder else "held by nobody"
