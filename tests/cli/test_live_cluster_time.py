@@ -81,6 +81,7 @@ def preflight(run: Run, server: Server, *words: str) -> JSON:
     return printed
 
 
+@pytest.mark.slow
 def test_a_report_has_the_clusters_time(openshift: Server, run: Run) -> None:
     """It is as of then, as a report that a process in the cluster writes."""
     assert preflight(run, openshift, "--to", "5.2.0")["observedTime"].startswith(TODAY)

@@ -114,6 +114,7 @@ def test_a_terminal_that_does_not_know_its_size_is_a_usual_one(kubeconfig: Path)
     assert 60 < max(cell_len(line) for line in said.splitlines()) <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", first_and_rest([{}, {"COLUMNS": "60"}, {"TERM": "xterm"}]), ids=str)
 def test_a_pipe_is_plain(more: dict[str, str], kubeconfig: Path) -> None:
     """One line a risk however wide anything is, without an escape; rich is not even loaded."""

@@ -63,6 +63,7 @@ def defaulted(api: Api) -> str:
 MORE = {"a": 1, "b": 2}
 
 
+@pytest.mark.slow
 def test_reads_have_the_defaults(api: Api, defaulted: str) -> None:
     """get, list, watch and table; what is stored has its own value, and its revision stays."""
     assert api.get(f"{defaulted}/old").ok()["spec"] == {"size": 1, "mode": "Fast", "more": MORE}

@@ -37,6 +37,7 @@ def test_every_alert_is_tried() -> None:
     assert {each["alertname"] for each in tried if "exp_alerts" not in each} == alerts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", first_and_rest(TESTS))
 def test_prometheus_evaluates_them(tmp_path: Path, name: str) -> None:
     """By its own program, which Debian's package `prometheus` brings."""

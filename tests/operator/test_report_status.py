@@ -122,6 +122,7 @@ def test_both_halves(reporting: Server) -> None:
     assert -60 < (found.observed_time - before).total_seconds() < 240
 
 
+@pytest.mark.slow
 def test_a_half_that_cannot_be_read(reporting: Server, capfd: pytest.CaptureFixture[str]) -> None:
     """A cluster without operators has no status, as `upgrade status` says; its updates are reported all the same."""
     reporting.client.send(calls.create(CONFIG_MAP, newest_status.empty_config_map()))

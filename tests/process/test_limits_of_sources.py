@@ -267,6 +267,7 @@ async def test_the_longest_without_an_answer_is_asked_first(monkeypatch: pytest.
         assert played.asked == ["new", "older", "old"]
 
 
+@pytest.mark.slow
 async def test_whoever_is_told_is_told_at_once_where_all_is_known() -> None:
     """And as often as there are answers while others are still waited for; a second round asks nobody twice."""
     async with asking() as (played, asks, _clock, changed):

@@ -99,6 +99,7 @@ async def probed_once(process: LeaderProcess) -> tuple[str, int, str, list[str]]
             await asyncio.wait_for(running, DEADLINE_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "lease"), PROGRAMS)
 async def test_a_missing_namespace_is_named(make: Make, lease: str, tmp_path: Path) -> None:
     """The Lease, the server's words and the way out, in the log, too: its API server answers each attempt with 404."""

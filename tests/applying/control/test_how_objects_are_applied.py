@@ -67,6 +67,7 @@ async def job_says(world: Cluster, name: str, **status: Any) -> None:
     await world.client.send(calls.merge_patch(JOBS, name, {"status": status}, NAMESPACE, subresource="status"))
 
 
+@pytest.mark.slow
 async def test_a_job_is_waited_for(tmp_path: Path) -> None:
     """Later tasks do not start while a barrier runs or after it failed; earlier tasks are not repeated."""
     files = FIRST | {
@@ -115,6 +116,7 @@ async def test_a_job_that_goes_by_itself_is_not_run_again(tmp_path: Path) -> Non
         assert await there(world, JOBS, "once", NAMESPACE) is None
 
 
+@pytest.mark.slow
 async def test_what_fell_ill_while_the_release_was_on_its_way_is_told(tmp_path: Path) -> None:
     """An operator whose turn was over counts again as soon as all is applied."""
     files = FIRST | {
@@ -177,6 +179,7 @@ async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None
             await world.condition("Failing", "False")
 
 
+@pytest.mark.slow
 async def test_until_something_would_use_a_definition_nothing_waits_for_it(tmp_path: Path) -> None:
     """Its names are taken: what is merely there comes all the same; what runs waits, and the status says why."""
     taken = definition("Widget", "others")
@@ -240,6 +243,7 @@ async def test_a_field_that_leaves_the_release_leaves_the_object(tmp_path: Path)
             await world.until(completed("5.0.3"))
 
 
+@pytest.mark.slow
 async def test_what_is_only_created_is_never_changed(tmp_path: Path) -> None:
     """Not when it is there before, not when somebody changes it."""
     only = {"release.openshift.io/create-only": "True"}
@@ -494,6 +498,7 @@ async def test_what_others_add_is_taken_away(tmp_path: Path) -> None:
     assert found["metadata"]["labels"]["mine"] == "x"
 
 
+@pytest.mark.slow
 async def test_a_field_that_the_server_does_not_know_is_left_out(tmp_path: Path) -> None:
     """A release's first manifests meet the API server of the release before it; the rest of the object counts."""
     newer = deployment("a", "registry.example/a:1")

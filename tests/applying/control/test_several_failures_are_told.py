@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.applying.control.applied_world import CONFIG_MAPS, completed, exists, message, operator_is_at, state, there
 from tests.applying.control.release_folders import NAMESPACE, config_map, deployment
 from tests.applying.control.test_updates_are_applied import DEPLOYMENTS, at_first, files
@@ -105,6 +106,7 @@ async def test_one_that_is_left_is_told_by_itself(tmp_path: Path) -> None:
     assert state(done, "Failing")[0] == "False"
 
 
+@pytest.mark.slow
 async def test_more_failures_than_a_condition_holds(tmp_path: Path) -> None:
     """The status is written, says the first of them whole, and how many more there are."""
     names = [f"{number:03}-{'x' * 200}" for number in range(200)]

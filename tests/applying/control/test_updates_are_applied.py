@@ -78,6 +78,7 @@ def payload_with(folder: Path, files_: dict[str, list[dict[str, Any]]]) -> Path:
     return write_release(folder, "5.0.0", files_)
 
 
+@pytest.mark.slow
 async def test_an_update_is_applied(tmp_path: Path) -> None:
     """An update is accepted once loaded, reported level by level, and Completed."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
@@ -145,6 +146,7 @@ async def test_a_release_that_cannot_be_loaded_is_refused(tmp_path: Path) -> Non
     assert [entry.version for entry in back.status.history] == ["5.0.0"]
 
 
+@pytest.mark.slow
 async def test_a_release_of_another_version_is_refused(tmp_path: Path) -> None:
     """Whatever the update service calls the image: what is in it counts."""
     async with at_first(tmp_path, files("5.0.0"), files("5.0.4"), version="5.0.4") as (world, _):

@@ -75,6 +75,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("NodeHealth", "nodemaintenances"): "read only for a node that has the taint of its operator",
     ("VirtualMachineNotMigratable", "kubevirts"): "asked only about a machine that names no evictionStrategy",
     ("QuotaFull", "limitranges"): "asked only about a quota of amounts that a pod does not declare",
+    ("RemovedVolumePlugin", "persistentvolumeclaims"): "asked only where a StorageClass is of a removed plug-in",
     ("RemovedVolumePlugin", "csinodes"): "asked only about a plug-in that a CSI driver replaces",
     ("NodeImageTooOld", "configmaps"): "a ConfigMap can only say that kubelets take cgroup v1",
     ("ExecNeedsCreate", "pods"): _GATE_ALONE,

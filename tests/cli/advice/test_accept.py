@@ -158,6 +158,7 @@ def test_a_story_of_accepting(run: Run, server: Server) -> None:
     assert accept("--clear") == (0, "info: Accept risks are not changed\n", "")
 
 
+@pytest.mark.slow
 def test_a_server_without_the_field(run: Run, old_server: Server) -> None:
     """Where acceptRisks would be dropped silently, nothing is said to be accepted."""
     old_server.set_cluster_version()

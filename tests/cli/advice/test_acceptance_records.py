@@ -159,6 +159,7 @@ CARRIED = {**RISK, "conditions": [{**APPLIES, "lastTransitionTime": "2026-01-14T
 OFFER = {"release": {"version": "5.1.0", "image": "x"}, "risks": [CARRIED], "riskNames": ["RiskA"]}
 
 
+@pytest.mark.slow
 def test_a_story(run: Run, place: Server) -> None:
     """Accepted with why and until when, shown, pointed out where it does nothing, taken back."""
     desired = {"version": "5.0.0", "image": "y"}

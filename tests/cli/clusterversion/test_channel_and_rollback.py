@@ -209,6 +209,7 @@ def test_rollbacks_refused(name: str) -> None:
     assert caught.value.message == text
 
 
+@pytest.mark.slow
 def test_a_rollback_on_a_server(run: Run, server: Server) -> None:
     """Asked for by version and image; what was accepted stays."""
     since = "2026-01-14T09:30:00Z"

@@ -105,6 +105,7 @@ def test_spellings_of_the_mode(word: str, run: Run, server: Server) -> None:
     assert (_spec(server)["mode"], _spec(server)["image"]) == ("Preflight", IMAGE)
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_know_the_mode(run: Run, old_server: Server) -> None:
     """It would drop the field and start the update: the command says so and changes nothing."""
     before = old_server.set_cluster_version(status=OFFERED)
@@ -117,6 +118,7 @@ def test_a_server_that_does_not_know_the_mode(run: Run, old_server: Server) -> N
     assert _spec(old_server) is None
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_the_mode(run: Run, closed_server: Server) -> None:
     """Our own definition says why, the command in its words; a patch by hand is refused, and nothing starts.
 

@@ -243,6 +243,7 @@ def test_a_token_goes_to_the_cluster_of_the_login_alone(server: Server) -> None:
     assert "harbour is another cluster, to which your token is never sent" in looked.refused
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_know_acceptances(old_server: Server) -> None:
     """It is reported that nothing is accepted, and what is true there."""
     old_server.set_cluster_version(status={key: value for key, value in STATUS.items() if key != "conditionalUpdates"})

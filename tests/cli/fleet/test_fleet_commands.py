@@ -75,6 +75,7 @@ def test_several_forms_in_one_run(run: Run, folder: Path) -> None:
     assert len(ElementTree.parse(folder / "a.xml").getroot().findall(".//testsuite")) == 3
 
 
+@pytest.mark.slow
 def test_a_fleet_against_an_earlier_run(run: Run, folder: Path) -> None:
     """As Markdown it is what came and went since then, and only then; other forms are the whole fleet."""
     fleet = ("fleet", "preflight", "--inventory", "examples/fleet.yaml")
@@ -102,6 +103,7 @@ def edited(folder: Path, name: str, *, cordon: str = "", cluster_id: str = ONE_I
     (dump / CLUSTER).write_text((dump / CLUSTER).read_text().replace(ONE_ID, cluster_id))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "known", "said"),
     [

@@ -172,6 +172,7 @@ def _command(words: tuple[str, ...], name: str) -> tuple[str, ...]:
     return ("fleet", name, *words[2:])
 
 
+@pytest.mark.slow
 def test_the_status_of_a_hub(run: Run, words: tuple[str, ...]) -> None:
     """A line for each, as of clusters that are read; one that is silent neither updates nor does not."""
     ran = run(*_command(words, "status"))

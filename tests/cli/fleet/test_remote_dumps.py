@@ -56,6 +56,7 @@ def test_without_its_package(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.err == f"error: --dumps s3://bucket/prefix: package fsspec is not installed; {way_out}\n"
 
 
+@pytest.mark.slow
 def test_any_address_of_fsspec_is_a_fleet_as_its_folder_is(run: Run, dumps: Path, scratch: Path) -> None:
     """The same names and risks; what is no dump is reported."""
     pytest.importorskip("fsspec")
@@ -67,6 +68,7 @@ def test_any_address_of_fsspec_is_a_fleet_as_its_folder_is(run: Run, dumps: Path
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_results_name_the_address_and_not_where_the_dump_lay(run: Run, dumps: Path, tmp_path: Path) -> None:
     """Two runs say the same: a code host would take another folder for another finding."""
     pytest.importorskip("fsspec")

@@ -29,6 +29,7 @@ def namespace(server: Server) -> Iterator[None]:
     server.client.send(calls.delete(NAMESPACES, NAMESPACE))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("namespace")
 def test_each_object_is_a_line(server: Server, run: Run) -> None:
     """As kubectl writes them; a dry run says that it is one, and writes nothing."""

@@ -112,6 +112,7 @@ def fill(kubeconfig: Path) -> None:
         client.send(calls.create(HOOKS, HOOK))
 
 
+@pytest.mark.slow
 def test_a_run(plain: Path, run: Run) -> None:
     """To the next minor version, from the server's own."""
     ran = run("preflight", "run", "--kubeconfig", plain, "-o", "json")

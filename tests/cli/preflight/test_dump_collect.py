@@ -114,6 +114,7 @@ def states(folder: Path) -> dict[str, str]:
     return {row["resource"]: row["state"] for row in json.loads((folder / RECORD).read_text())["kinds"]}
 
 
+@pytest.mark.slow
 def test_what_the_checks_read_is_collected(cluster: Server, run: Run, tmp_path: Path) -> None:
     """Complete where the server lists it, absent where it has no such kind; the dump has the cluster's results."""
     folder = tmp_path / "mine"

@@ -147,6 +147,7 @@ def test_from_live_objects(server: Server, run: Run) -> None:
     assert run(*words, "--details=all").out == expected("detailed-output")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [False, True], ids=["computed", "the controller's object"])
 def test_a_collected_dump_reports_the_same(
     server: Server, run: Run, tmp_path: Path, stored: bool, request: pytest.FixtureRequest

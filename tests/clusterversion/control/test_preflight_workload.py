@@ -317,6 +317,7 @@ def _right(ref: JSON, verb: str) -> tuple[str, str, str]:
     return ref.get("apiGroup", ""), name, verb
 
 
+@pytest.mark.slow
 async def test_the_operators_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     """With the account of the manifests a preflight runs from its request to its end, in every way that is offered."""
     account = f"system:serviceaccount:{NAMESPACE}:cluster-version-operator"

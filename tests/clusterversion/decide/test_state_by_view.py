@@ -262,6 +262,7 @@ EVENTS: dict[str, Callable[[World], World]] = {
 }
 
 
+@pytest.mark.slow
 @few_or_many(40, 2000)
 def test_all_views_agree_after_any_events(examples: int) -> None:
     """Whatever happened before."""

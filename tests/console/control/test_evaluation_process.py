@@ -88,6 +88,7 @@ async def test_the_process_has_ended(process: EvaluationProcess) -> None:
             [result async for result in process.run("name", MEMBERS)]
 
 
+@pytest.mark.slow
 def test_it_ends_when_it_is_closed() -> None:
     """Its process is gone, and closing twice is no fault."""
     made = EvaluationProcess(WORKS)

@@ -36,6 +36,7 @@ ONE = sessions.with_session(NONE, COOKIE, ANN, NOW)
 assert ONE is not None
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_whose_session_it_is(user: str) -> None:
     """Whatever a user is called."""

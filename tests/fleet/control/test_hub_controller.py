@@ -26,6 +26,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubWorld]:
         yield made
 
 
+@pytest.mark.slow
 def test_writes_sets_for_the_engine(hub: HubWorld) -> None:
     """A stage becomes runs for all, turns by the stage's own rollout, and a Placement of clusters that are ready."""
     hub.begin("a", "b", stages=[stage(rollout=rollout(1))])

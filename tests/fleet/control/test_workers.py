@@ -86,6 +86,7 @@ def test_what_is_killed_once_has_a_result(tmp_path: Path) -> None:
     assert len(answers) == 7
 
 
+@pytest.mark.slow
 def test_who_takes_too_long_is_ended_and_not_tried_again() -> None:
     """It would take as long once more."""
     answers = dict(Pool(one_that(_hang), 2, limit_s=1.0).run(range(10)))

@@ -602,6 +602,7 @@ def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(space: OwnNamesp
     assert removed == {"ConfigMap a": "deleted", "ClusterRole cluster-version-operator-preflight": "deleted"}
 
 
+@pytest.mark.slow
 def test_61_runs_of_update_policies_do_not_hold_their_definition(space: OwnNamespace) -> None:
     """The controller is removed as well, so the uninstallation removes its finalizer, and no other one."""
     file = DEPLOYED / "update-policy" / "01_updateruns.crd.yaml"

@@ -52,6 +52,7 @@ async def dockerfile(made: World, text: str = "FROM scratch\n") -> None:
     await made.create(CONFIG_MAPS, body)
 
 
+@pytest.mark.slow
 def test_good_missing_and_built(tmp_path: Path) -> None:
     """Three Modules next to each other: found, not there, and built by a Job that is then looked at."""
 

@@ -191,6 +191,7 @@ async def test_every_worker_gets_work() -> None:
     assert sorted(await asyncio.gather(*workers)) == ["a", "b"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["add", "get", "done", "later"]), st.sampled_from("abc")), max_size=40))
 async def test_no_change_is_lost_in_any_order(steps: list[tuple[str, str]]) -> None:
     """Whatever happens in whatever order, a key added is handed out afterwards, and never to two workers at once."""

@@ -40,6 +40,7 @@ async def test_all_of_it_goes(cluster: Cluster) -> None:
     assert await cluster.find("thing") is not None
 
 
+@pytest.mark.slow
 async def test_a_finalizer_holds_it(cluster: Cluster) -> None:
     """And the namespace says which, how often, and takes in nothing new."""
     await cluster.create("ns", resource=NAMESPACES)

@@ -96,6 +96,7 @@ async def test_a_roll_out(cluster_with_node: Cluster, strategy: str) -> None:
     assert {number: each["spec"]["replicas"] for number, each in revisions.items()} == {"1": 0, "2": 2}
 
 
+@pytest.mark.slow
 async def test_recreate_starts_when_the_last_old_pod_is_gone(cluster_with_node: Cluster) -> None:
     """Its end is noticed, though no ReplicaSet changes with it."""
     cluster = cluster_with_node
@@ -133,6 +134,7 @@ async def test_everything_goes_with_its_deployment(cluster_with_node: Cluster) -
     assert await pods(cluster) == []
 
 
+@pytest.mark.slow
 async def test_a_pod_that_is_deleted_is_replaced(cluster_with_node: Cluster) -> None:
     """By one of another name."""
     cluster = cluster_with_node

@@ -95,6 +95,7 @@ class Health:
         return web.Response(status=self.status)
 
 
+@pytest.mark.slow
 async def test_readiness(still: AgentCluster) -> None:
     """Not ready until the probe says so, nor after it failed three times."""
     health = Health()

@@ -62,6 +62,7 @@ def test_2_a_risk_keeps_the_update_from_starting(shared: World) -> None:
     assert "NodeCordoned (warning)" in gate.message
 
 
+@pytest.mark.slow
 def test_16_no_calendar(shared: World) -> None:
     """A policy without a calendar says that nothing starts, and what to add."""
     shared.begin(actuator="ClusterVersion")

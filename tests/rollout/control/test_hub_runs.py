@@ -129,6 +129,7 @@ def turn_done(found: World, name: str = "r-1") -> tuple[str, str]:
     return done.status, done.reason
 
 
+@pytest.mark.slow
 def test_39_starts_with_its_turn_only(found: World) -> None:
     """A cluster whose other gates are open claims to be ready, waits for its turn, and reports when it is done."""
     begin(found)
@@ -180,6 +181,7 @@ def test_55a_yields_a_turn_that_it_did_not_use(found: World) -> None:
     assert is_started(found)
 
 
+@pytest.mark.slow
 def test_45_one_run_at_a_time(found: World) -> None:
     """A run of the hub adopts the update that an older one started, and starts none."""
     begin(found)

@@ -110,6 +110,7 @@ def start(found: World) -> None:
     found.passes(3)
 
 
+@pytest.mark.slow
 def test_11_without_the_rights_nothing_starts(shared: World) -> None:
     """The gate and the policy name the flag that grants the rights; no pool is paused."""
     begin(shared)

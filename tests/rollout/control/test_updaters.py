@@ -218,6 +218,7 @@ def serves(client: SyncClient, resource: Resource) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_34_a_field_is_written_once(plain: PlainWorld) -> None:
     """The version is written when the gates open, stays latched, and the run ends when all components have it."""
     plain.begin(**BY_FIELD)

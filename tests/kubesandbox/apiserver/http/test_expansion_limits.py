@@ -76,6 +76,7 @@ def test_room_for_warnings(texts: list[str], sent: list[str]) -> None:
     assert warnings.sent() == sent
 
 
+@pytest.mark.slow
 def test_warnings_that_have_no_room_are_not_made() -> None:
     """A pod with 20,000 containers that all have the same port."""
     containers = [{"name": f"c{n}", "ports": [{"containerPort": 80, "name": "p"}]} for n in range(20_000)]

@@ -149,6 +149,7 @@ async def test_a_streaming_list_says_when_it_is_complete(session: aiohttp.Client
     assert bookmark["object"]["metadata"]["resourceVersion"] == str(server.store.rv)
 
 
+@pytest.mark.slow
 async def test_a_watch_ends_when_its_time_is_over(session: aiohttp.ClientSession) -> None:
     """timeoutSeconds closes the stream without an error."""
     async with watching(session, timeoutSeconds="1") as stream:

@@ -110,6 +110,7 @@ async def test_force_takes_the_field_over(client: Client) -> None:
         await apply(client, config(a="1"), "first")
 
 
+@pytest.mark.slow
 async def test_the_same_value_is_no_conflict(client: Client) -> None:
     """Applying what is there already makes one more owner."""
     await apply(client, config(a="1"), "first")
