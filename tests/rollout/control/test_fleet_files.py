@@ -114,6 +114,13 @@ def test_refuses_a_file_that_is_not_whole(text: str, error: str, tmp_path: Path)
     assert error in raised.value.message
 
 
+@pytest.mark.parametrize("text", ["a: [", "\x00"])
+def test_refuses_a_file_that_is_not_yaml(text: str, tmp_path: Path) -> None:
+    """The error names the file."""
+    with pytest.raises(InputError, match="update"):
+        read(text, tmp_path)
+
+
 def test_refuses_more_failures_than_clusters(tmp_path: Path) -> None:
     """A maximum that could never be exceeded is a mistake."""
     update = read(FILE.replace("maxFailures: 1", "maxFailures: 3"), tmp_path).update

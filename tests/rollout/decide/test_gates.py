@@ -463,6 +463,9 @@ def test_the_gate_of_the_forecast(value: Any, mode: Any, state: str, reason: str
     """The longest estimated time must fit into what is left of the window, or the shortest one."""
     gate = gate_of(observed(forecast=value, gates=PolicyGates(forecast=mode)), "forecast")
     assert (gate.state, gate.reason) == (state, reason)
+    if reason in ("NotTooLong", "DoesNotFit") and mode == "NotTooLong":
+        minutes = 60 if state == "Open" else 301
+        assert gate.message == f"The update takes at least {minutes} min; the window has 300 min left."
 
 
 @pytest.mark.parametrize(

@@ -171,11 +171,10 @@ def _fit(subject: str, forecast: Forecast, left: timedelta, *, fits: bool, until
     """Returns the gate from a forecast and the time that is left of the window."""
     total: Range = forecast.total
     left_text = f"the window has {_minutes(left)} min left"
+    text = f"{subject} takes at least {-(-total.low_s // 60)} min; {left_text}."
     if total.low_s > left.total_seconds():
-        text = f"{subject} takes at least {-(-total.low_s // 60)} min; {left_text}."
         return Gate(name="forecast", state=CLOSED, reason="DoesNotFit", message=text)
     if not fits:
-        text = f"{subject} takes at least {-(-total.low_s // 60)} min; {left_text}."
         return Gate(name="forecast", state=OPEN, reason="NotTooLong", message=text, until=until)
     if forecast.needs_help:
         text = f"{subject} does not finish without help: {'; '.join(forecast.needs_help[:3])}."
