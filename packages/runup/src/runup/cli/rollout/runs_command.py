@@ -54,60 +54,45 @@ def control_run() -> None:
     """
 
 
-@control_run.command("hold")
-@click.argument("run")
-@connection_options
-@click.pass_context
-def hold(ctx: click.Context, /, run: str) -> None:
-    """Start no further step of a run until `resume`; a step that has begun continues.
-
-    \b
-      runup upgrade run hold 5.1.0-ff4b4c
-      runup upgrade run hold 5.1.0-ff4b4c --context production
-    """
-    _set_control(ctx, run, "Hold", "starts no further step until `runup upgrade run resume`")
-
-
-@control_run.command("resume")
-@click.argument("run")
-@connection_options
-@click.pass_context
-def resume(ctx: click.Context, /, run: str) -> None:
-    """Let a run that is held start its next step once its gates are open.
-
-    \b
-      runup upgrade run resume 5.1.0-ff4b4c
-      runup upgrade run resume 5.1.0-ff4b4c --context production
-    """
-    _set_control(ctx, run, "Run", "starts its next step once its gates are open")
+# The value of `spec.control`, what the run does then, and the help text of each command.
+_CONTROLS: dict[str, tuple[Control, str, str]] = {
+    "hold": (
+        "Hold",
+        "starts no further step until `runup upgrade run resume`",
+        "Start no further step of a run until `resume`; a step that has begun continues.",
+    ),
+    "resume": (
+        "Run",
+        "starts its next step once its gates are open",
+        "Let a run that is held start its next step once its gates are open.",
+    ),
+    "abort": (
+        "Abort",
+        "ends; an update that has begun is completed first",
+        "End a run; an update that has begun is completed first, and nothing is rolled back.",
+    ),
+    "skip": (
+        "Skip",
+        "is skipped",
+        "End a run that has not begun, as done: the policy does not try this release again.",
+    ),
+}
 
 
-@control_run.command("abort")
-@click.argument("run")
-@connection_options
-@click.pass_context
-def abort(ctx: click.Context, /, run: str) -> None:
-    """End a run; an update that has begun is completed first, and nothing is rolled back.
+def _add_control(word: str) -> None:
+    control, effect, text = _CONTROLS[word]
+    typed = f"runup upgrade run {word} 5.1.0-ff4b4c"
 
-    \b
-      runup upgrade run abort 5.1.0-ff4b4c
-      runup upgrade run abort 5.1.0-ff4b4c --context production
-    """
-    _set_control(ctx, run, "Abort", "ends; an update that has begun is completed first")
+    @control_run.command(word, help=f"{text}\n\n\b\n  {typed}\n  {typed} --context production")
+    @click.argument("run")
+    @connection_options
+    @click.pass_context
+    def command(ctx: click.Context, /, run: str) -> None:
+        _set_control(ctx, run, control, effect)
 
 
-@control_run.command("skip")
-@click.argument("run")
-@connection_options
-@click.pass_context
-def skip(ctx: click.Context, /, run: str) -> None:
-    """End a run that has not begun, as done: the policy does not try this release again.
-
-    \b
-      runup upgrade run skip 5.1.0-ff4b4c
-      runup upgrade run skip 5.1.0-ff4b4c --context production
-    """
-    _set_control(ctx, run, "Skip", "is skipped")
+for _word in _CONTROLS:
+    _add_control(_word)
 
 
 def _set_control(ctx: click.Context, name: str, control: Control, effect: str) -> None:
