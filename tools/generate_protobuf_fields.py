@@ -1,4 +1,4 @@
-"""Write the table with which the sandbox's API server reads protobuf request bodies.
+"""Write the table with which the sandbox's API server reads and writes protobuf.
 
 usage: tools/generate_protobuf_fields.py [VERSION FOLDER]
 
@@ -53,6 +53,14 @@ ROOTS = {
     "apiregistration.k8s.io/v1": ("apiregistration/v1", "APIService"),
     "meta.k8s.io/v1": ("meta/v1", "DeleteOptions"),
 }
+# Answers alone: a failure, an object's metadata, and what discovery lists. The core group has its version to itself.
+ANSWERS = {
+    "v1": "Status APIVersions APIGroup APIGroupList APIResourceList",
+    "meta.k8s.io/v1": "PartialObjectMetadata PartialObjectMetadataList",
+    "meta.k8s.io/v1beta1": "PartialObjectMetadata PartialObjectMetadataList",
+}
+# Of v1beta1 the list alone differs from v1.
+BETA_LIST = "meta.k8s.io/v1beta1/PartialObjectMetadataList"
 MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator")
 # Messages whose JSON is not the sum of their fields.
 SPECIAL = {
@@ -109,6 +117,7 @@ class Types:
             machinery = self.modules["k8s.io/apimachinery"] / "pkg"
             folders = {
                 "meta/v1": machinery / "apis/meta/v1",
+                "meta/v1beta1": machinery / "apis/meta/v1beta1",
                 "runtime": machinery / "runtime",
                 "resource": machinery / "api/resource",
                 "intstr": machinery / "util/intstr",
@@ -199,6 +208,13 @@ def main() -> None:
         for kind in kinds.split():
             types.struct(package, kind)
             roots[f"{api_version}/{kind}"] = f"{package}.{kind}"
+    types.struct("meta/v1", "ListMeta")
+    for api_version, kinds in ANSWERS.items():
+        for kind in kinds.split():
+            root = f"{api_version}/{kind}"
+            package = "meta/v1beta1" if root == BETA_LIST else "meta/v1"
+            types.struct(package, kind)
+            roots[root] = f"{package}.{kind}"
     document = {"source": f"{', '.join(MODULES)} {VERSION}", "roots": roots, "messages": types.table}
     rows = [f'"source": {json.dumps(document["source"])}', f'"roots": {json.dumps(roots, indent=0)}']
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in sorted(types.table.items()))

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from kubekit.kube import config
+from kubesandbox.apiserver.http import protobuf
 
 JSON = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -135,13 +136,33 @@ class Api:
             if answer.status_code != 200:
                 answer.read()
                 return _answer(answer)
-            seen = [json.loads(line) for line in itertools.islice(answer.iter_lines(), events)]
+            if is_protobuf(answer.headers):
+                seen = list(itertools.islice(_decode_events(answer.iter_raw()), events))
+            else:
+                seen = [json.loads(line) for line in itertools.islice(answer.iter_lines(), events)]
         return Answer(200, {"events": seen}, tuple(answer.headers.get_list("Warning")), answer.headers)
+
+
+def is_protobuf(headers: httpx.Headers) -> bool:
+    """Whether an answer is in Kubernetes' protobuf encoding; its body is then what it is in JSON."""
+    return bool(headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE))
+
+
+def _decode_events(chunks: Iterator[bytes]) -> Iterator[JSON]:
+    """The events of a watch in protobuf: after four bytes with the length, field 1 is the type, 2 holds the object."""
+    data = b""
+    for chunk in chunks:
+        data += chunk
+        while len(data) >= 4 and len(data) >= 4 + (size := int.from_bytes(data[:4])):
+            frame, data = data[4 : 4 + size], data[4 + size :]
+            event = dict(protobuf.read_fields(frame))
+            ((_, obj),) = protobuf.read_fields(event[2])
+            yield {"type": event[1].decode(), "object": protobuf.decode_protobuf(obj)}
 
 
 def _answer(answer: httpx.Response) -> Answer:
     try:
-        body = answer.json()
+        body = protobuf.decode_protobuf(answer.content) if is_protobuf(answer.headers) else answer.json()
     except ValueError:
         body = answer.text
     return Answer(answer.status_code, body, tuple(answer.headers.get_list("Warning")), answer.headers)

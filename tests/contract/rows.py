@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.contract.api import CRDS, JSON, Answer, Api, managed
+from tests.contract.api import CRDS, JSON, Answer, Api, is_protobuf, managed
 
 FOLDER = Path(__file__).parent / "rows"
 DEFINITION = FOLDER / "definitions" / "widget.yaml"
@@ -178,6 +178,8 @@ def state(answer: Answer, show: list[str] | None, namespace: str) -> JSON:
     stated: JSON = {"code": answer.code}
     if answer.warnings:
         stated["warnings"] = list(answer.warnings)
+    if is_protobuf(answer.headers):
+        stated["protobuf"] = True
     body = answer.body
     if isinstance(body, dict) and body.get("kind") == "Status" and body.get("status") == "Failure":
         stated |= {key: body[key] for key in ("reason", "message", "details") if key in body}

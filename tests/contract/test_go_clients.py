@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 CASES = (
     "typed",
+    "protobuf",
     "deletes",
     "patches",
     "definitions",

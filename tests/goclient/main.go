@@ -31,6 +31,7 @@ type run struct {
 
 var cases = map[string]func(context.Context, run) error{
 	"typed":              typed,
+	"protobuf":           inProtobufAlone,
 	"deletes":            deletes,
 	"patches":            patches,
 	"definitions":        definitions,

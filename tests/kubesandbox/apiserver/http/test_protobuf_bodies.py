@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode_protobuf, encoded_kinds
 from kubesandbox.apiserver.served_kinds import BUILTIN
 
@@ -113,3 +114,75 @@ def test_every_kind_that_clients_write_has_an_encoding() -> None:
         if part.kind and {"create", "update"} & set(part.verbs)
     }
     assert written - set(encoded_kinds()) == set()
+
+
+# A value of each kind of field, as JSON has it.
+VALUES: dict[str, object] = {
+    "string": "wörd",
+    "bool": True,
+    "int": -7,
+    "double": 0.25,
+    "bytes": "AP8=",
+    "time": "2024-02-29T12:00:01Z",
+    "microtime": "2024-02-29T12:00:01.000250Z",
+    "quantity": "10m",
+    "intorstring": "50%",
+    "raw": {"a": [1, None]},
+}
+# Messages of which JSON is one value.
+CHOICES = {
+    "apiextensions/v1.JSONSchemaPropsOrArray": [{"type": "string"}],
+    "apiextensions/v1.JSONSchemaPropsOrBool": {"type": "string"},
+    "apiextensions/v1.JSONSchemaPropsOrStringArray": ["a"],
+}
+
+
+def full(message: str, above: tuple[str, ...] = ()) -> object:
+    """A value of a message with all its fields, but not itself inside itself."""
+    if message in CHOICES:
+        return CHOICES[message]
+    rows = protobuf.field_table()["messages"][message]
+    if rows and rows[0][1] == "@items":
+        return ["a", "b"]
+    made: dict[str, object] = {}
+    for _, name, kind, *_ in rows:
+        inner = kind.removeprefix("[]").removeprefix("{}")
+        if inner[1:] in (*above, message):
+            continue
+        value = full(inner[1:], (*above, message)) if inner.startswith("@") else VALUES[inner]
+        if not name:
+            assert isinstance(value, dict)
+            made.update(value)
+        else:
+            made[name] = [value, value] if kind.startswith("[]") else {"k": value} if kind.startswith("{}") else value
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(encoded_kinds()))
+def test_writes_all_fields_of_a_kind(name: str) -> None:
+    """Decoding the encoding of an object with every field gives the object."""
+    message = full(protobuf.field_table()["roots"][name])
+    assert isinstance(message, dict)
+    api_version, _, kind = name.rpartition("/")
+    obj = {**message, "apiVersion": api_version, "kind": kind}
+    encoded = protobuf.encode_protobuf(obj)
+    assert encoded is not None
+    assert decode_protobuf(encoded) == obj
+
+
+@pytest.mark.parametrize("value", [True, False, {"type": "string"}])
+def test_writes_a_schema_or_a_boolean(value: object) -> None:
+    """`additionalProperties` is one of the two; a schema allows what it describes."""
+    schema = {"type": "object", "additionalProperties": value}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
+    obj = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"versions": versions}}
+    encoded = protobuf.encode_protobuf(obj)
+    assert encoded is not None
+    assert decode_protobuf(encoded) == obj
+
+
+def test_does_not_write_an_unknown_kind() -> None:
+    """A custom resource has no such encoding."""
+    assert protobuf.encode_protobuf({"apiVersion": "example.com/v1", "kind": "Ship", "metadata": {}}) is None
+    with pytest.raises(ProtobufError, match="Ship"):
+        protobuf.encode_event("ADDED", b'{"kind":"Ship","apiVersion":"example.com/v1"}')

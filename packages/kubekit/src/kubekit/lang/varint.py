@@ -1,6 +1,10 @@
-"""Varints, the numbers of protocol buffers (https://protobuf.dev/programming-guides/encoding/)."""
+"""Varints and fields of protocol buffers (https://protobuf.dev/programming-guides/encoding/)."""
 
 from __future__ import annotations
+
+import struct
+
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -25,3 +29,18 @@ def write_varint(value: int) -> bytes:
         value >>= 7
     encoded.append(value)
     return bytes(encoded)
+
+
+def write_bytes_field(number: int, value: bytes) -> bytes:
+    """Returns a field with bytes, a text in UTF-8, or an encoded message."""
+    return write_varint(number << 3 | _BYTES) + write_varint(len(value)) + value
+
+
+def write_int_field(number: int, value: int) -> bytes:
+    """Returns a field with an integer or a boolean."""
+    return write_varint(number << 3 | _VARINT) + write_varint(int(value))
+
+
+def write_double_field(number: int, value: float) -> bytes:
+    """Returns a field with a number of 64 bits."""
+    return write_varint(number << 3 | _FIXED64) + struct.pack("<d", value)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,7 @@ from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.probes import answer_probe
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, check_timeout
 from kubesandbox.apiserver.http.request_target import Target, endpoint_error, not_there
-from kubesandbox.apiserver.large_steps import run_step
+from kubesandbox.apiserver.large_steps import is_large, run_step
 from kubesandbox.apiserver.metadata import new_uid
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.admission import Admission
@@ -337,6 +338,8 @@ class App:
             failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = await _failure_response(failure)
+        if messages.wants_protobuf(request, response):
+            response = await run_step(partial(messages.in_protobuf, response), large=is_large(response.body))
         response = messages.indented(request, response)
         response = replace(response, headers=(*response.headers, *_common_headers(request, response, audit_id)))
         try:
@@ -373,6 +376,10 @@ class App:
         if not kind.custom and not target.subresource:
             # The real server's router does so for built-in resources.
             messages.check_acceptable(request.header("accept"))
+        elif kind.custom and not target.subresource:
+            accepted = messages.negotiate(request.header("accept"))
+            if accepted.as_protobuf and accepted.form is messages.Form.OBJECT:
+                raise status_errors.only_media_types()
         if not kind.namespaced:
             # A namespace is in itself for authorization and the audit log, not in the store.
             target = msgspec.structs.replace(target, namespace="")
@@ -426,7 +433,8 @@ class App:
         if path == "/version":
             # A handler without objects: the parameters of media types have no meaning.
             media = ",".join(clause.partition(";")[0] for clause in request.header("accept").split(","))
-            if messages.negotiate(media, frozenset({messages.Form.OBJECT})).as_yaml:
+            accepted = messages.negotiate(media, frozenset({messages.Form.OBJECT}))
+            if accepted.as_yaml or accepted.as_protobuf:
                 raise status_errors.not_acceptable()
             document = messages.Response(body=orjson.dumps(VERSION, option=orjson.OPT_INDENT_2))
         document = document or self._openid(path, request.header("accept"))

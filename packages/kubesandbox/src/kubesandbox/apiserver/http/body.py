@@ -18,7 +18,7 @@ from kubesandbox.apiserver.status_errors import JSON, ApiError, bad_request, too
 
 # Kubernetes' limit of a request body (3 MiB).
 MAX_BYTES = 3 * 1024 * 1024
-PROTOBUF = "application/vnd.kubernetes.protobuf"
+PROTOBUF = protobuf.MEDIA_TYPE
 _OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _NO_KIND = "couldn't get version/kind; json parse error"

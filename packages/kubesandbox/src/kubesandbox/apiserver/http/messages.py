@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.list_options import Query
 from kubesandbox.apiserver.http.request_target import Target, parse_target, split_uri
 
@@ -22,7 +23,7 @@ JSON_TYPE = "application/json"
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 # The answer to a subresource that creates nothing to show.
 CREATED: status_errors.JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-_JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
+_MEDIA_TYPES = frozenset({"application/json", "application/*", "*/*", "application/yaml", protobuf.MEDIA_TYPE})
 _META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
 
 
@@ -177,6 +178,26 @@ def indented(request: Request, response: Response) -> Response:
     return replace(response, body=body)
 
 
+def wants_protobuf(request: Request, response: Response) -> bool:
+    """Returns whether the object of a response is sent in protobuf, since the client accepts nothing else.
+
+    A failure has no other form (ErrorNegotiated in k8s.io/apiserver/pkg/endpoints/handlers/responsewriters).
+    """
+    accept = request.header("accept")
+    if response.stream is not None or response.content_type != JSON_TYPE or protobuf.MEDIA_TYPE not in accept:
+        return False
+    try:
+        return negotiate(accept, OBJECTS if response.status < 400 else frozenset({Form.OBJECT})).as_protobuf
+    except status_errors.ApiError:
+        return False
+
+
+def in_protobuf(response: Response) -> Response:
+    """Returns a response with its object in protobuf, or as it is if its kind has no such encoding."""
+    encoded = protobuf.encode_protobuf(orjson.loads(response.body))
+    return response if encoded is None else replace(response, body=encoded, content_type=protobuf.MEDIA_TYPE)
+
+
 def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with plain text, for health endpoints and unknown paths."""
     return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8", headers=headers)
@@ -198,11 +219,12 @@ class Accepted(NamedTuple):
     form: Form = Form.OBJECT
     as_yaml: bool = False
     version: str = "v1"
+    as_protobuf: bool = False
 
     @property
     def as_stored(self) -> bool:
         """Whether stored bytes are sent as they are."""
-        return self.form is Form.OBJECT and not self.as_yaml
+        return self.form is Form.OBJECT and not self.as_yaml and not self.as_protobuf
 
 
 # Form -> its group, and the versions of it that the server has.
@@ -218,25 +240,37 @@ _FORMS = {
 OBJECTS = frozenset({Form.OBJECT, Form.TABLE, Form.PARTIAL, Form.PARTIAL_LIST})
 UNSTORED = frozenset({Form.OBJECT, Form.PARTIAL})
 DOCUMENTS = frozenset({Form.OBJECT, Form.DISCOVERY})
+# A real server has no protobuf of tables, and has that of aggregated discovery, which no client asks for alone.
+_NEVER_PROTOBUF = frozenset({Form.TABLE, Form.DISCOVERY})
 
 
 def check_acceptable(accept: str) -> None:
     """Raises ApiError 406 unless a media type of an Accept header is served, in whatever representation."""
-    if accept and not any(clause.split(";")[0].strip() in _JSON_LIKE for clause in accept.split(",")):
+    if accept and not any(clause.split(";")[0].strip() in _MEDIA_TYPES for clause in accept.split(",")):
         raise status_errors.not_acceptable()
 
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = False) -> Accepted:
-    """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
+    """Returns the first representation of an Accept header that the server supports. Raises ApiError 406.
+
+    Protobuf is chosen only if the header has the same representation in nothing else.
+    """
     if not accept:
         return Accepted()
+    acceptable = _acceptable(accept, forms, stream=stream)
+    return next((each for each in acceptable if each == acceptable[0]._replace(as_protobuf=False)), acceptable[0])
+
+
+def _acceptable(accept: str, forms: frozenset[Form], *, stream: bool) -> list[Accepted]:
+    """Returns the representations that an Accept header names and the server supports. Raises ApiError 406."""
+    found: list[Accepted] = []
     refusal: Callable[[], status_errors.ApiError] = status_errors.not_acceptable
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
-        if media not in _JSON_LIKE:
+        if media not in _MEDIA_TYPES:
             continue
-        as_yaml = media == "application/yaml"
+        as_yaml, as_protobuf = media == "application/yaml", media == protobuf.MEDIA_TYPE
         if stream and as_yaml:
             refusal = status_errors.only_stream_types
             continue
@@ -244,8 +278,13 @@ def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = F
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
         # Without as= the client accepts the object itself.
         if not options.get("as"):
-            return Accepted(as_yaml=as_yaml)
+            found.append(Accepted(as_yaml=as_yaml, as_protobuf=as_protobuf))
+            continue
         form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))
+        if as_protobuf and form in _NEVER_PROTOBUF:
+            continue
         if form in forms and (version := options.get("v", "")) in versions and options.get("g") == group:
-            return Accepted(form, as_yaml, version)
-    raise refusal()
+            found.append(Accepted(form, as_yaml, version, as_protobuf))
+    if not found:
+        raise refusal()
+    return found

@@ -21,14 +21,15 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.list_options import ListOptions, check_list_options, check_version
-from kubesandbox.apiserver.http.messages import Accepted, Form, Request, Response, negotiate
+from kubesandbox.apiserver.http.messages import JSON_TYPE, Accepted, Form, Request, Response, negotiate
+from kubesandbox.apiserver.http.protobuf import MEDIA_TYPE, encode_event
 from kubesandbox.apiserver.http.request_target import Target
 from kubesandbox.apiserver.http.selectors import FieldTerm, Selector, selector_of
 from kubesandbox.apiserver.large_steps import is_large, run_step
 from kubesandbox.apiserver.metadata import JSON, encoder_of, list_bytes
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.views import from_stored
-from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
+from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher, json_line
 from kubesandbox.apiserver.published.tables.columns import Tables
 from kubesandbox.apiserver.schema.field_errors import go_json
 from kubesandbox.apiserver.schema.object_meta import path_segment_faults
@@ -158,15 +159,17 @@ class Reading:
             bookmarks=options.bookmarks,
             initial_bookmark=bool(options.initial_events and options.bookmarks),
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
-            form=f"{accepted.form.value}/{accepted.version}/{include}",
+            form=f"{accepted.form.value}/{accepted.version}/{include}/{accepted.as_protobuf}",
             seen=lambda entry: self._schemas.as_read(kind, entry),
             convert=self._schemas.conversions.convert,
             render=self._renderer.for_watch(kind, accepted, include),
             nothing=self._schemas.empty_internal(kind),
             fresh=(options.resource_version or 0) if options.initial_events else 0,
             columns=accepted.form is Form.TABLE,
+            encode=encode_event if accepted.as_protobuf else json_line,
         )
-        return Response(stream=self._run_watcher(Watcher(self._store, watch, self._clock.monotonic)))
+        stream = self._run_watcher(Watcher(self._store, watch, self._clock.monotonic))
+        return Response(stream=stream, content_type=f"{MEDIA_TYPE};stream=watch" if accepted.as_protobuf else JSON_TYPE)
 
     async def _run_watcher(self, watcher: Watcher) -> AsyncIterator[bytes]:
         """Yields the chunks of a watch, which `stop_watches` can end meanwhile."""

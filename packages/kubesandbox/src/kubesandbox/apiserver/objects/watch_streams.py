@@ -1,8 +1,8 @@
-"""Watches: the stream of stored changes as lines that a client reads.
+"""Watches: the stream of stored changes as events that a client reads.
 
-In: a kind, a selector, a starting revision. Out: an async iterator of JSON lines. Each change is encoded once for each
-representation and shared by all watchers. A watcher that does not read is ended when its backlog is full: it resumes at
-the last revision that it read, and does not delay the others.
+In: a kind, a selector, a starting revision. Out: an async iterator of events, as lines of JSON or in protobuf. Each
+change is encoded once for each representation and shared by all watchers. A watcher that does not read is ended when
+its backlog is full: it resumes at the last revision that it read, and does not delay the others.
 """
 
 from __future__ import annotations
@@ -34,6 +34,13 @@ DEFAULT_TIMEOUT_S = 1800.0
 T = TypeVar("T")
 # Renders the `object` of a watch event in the requested representation; of tables the first has the columns.
 Render = Callable[[Entry, bool], bytes]
+# Encodes a watch event of a type with an object, which is JSON.
+Encode = Callable[[str, bytes], bytes]
+
+
+def json_line(type_: str, obj: bytes) -> bytes:
+    """Returns an event as a line of JSON."""
+    return b'{"type":"%b","object":%b}\n' % (type_.encode(), obj)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +65,19 @@ class Watch:
     columns: bool = False  # the first event differs from the others: it has a table's columns
     seen: Callable[[Entry], Entry] = lambda entry: entry  # how a stored object is read
     convert: Callable[[Unconverted], Awaitable[None]] | None = None
+    encode: Encode = json_line
 
-
-def error_line(error: ApiError) -> bytes:
-    """Returns an ERROR event; the stream ends after it."""
-    return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
+    def error(self, error: ApiError) -> bytes:
+        """Returns an ERROR event; the stream ends after it."""
+        return self.encode("ERROR", orjson.dumps(error.status()))
 
 
 def _event_line(type_: str, event: Event, entry: Entry, watch: Watch, *, first: bool) -> bytes:
-    """Returns the event as a line of JSON; watches of one form share the encoded line."""
+    """Returns the encoded event; watches of one form share it."""
     key = (type_, watch.form, watch.kind.version, watch.kind.group, first and watch.columns)
     line = event.lines.get(key)
     if line is None:
-        line = event.lines[key] = b'{"type":"%b","object":%b}\n' % (type_.encode(), watch.render(entry, first))
+        line = event.lines[key] = watch.encode(type_, watch.render(entry, first))
     return line
 
 
@@ -143,10 +150,10 @@ class Watcher:
         try:
             first = await self._repeat_converted(lambda: b"".join(self._first_lines()))
         except Expired as error:
-            yield error_line(expired(str(error)))
+            yield self._watch.error(expired(str(error)))
             return
         except ApiError as error:
-            yield error_line(error)
+            yield self._watch.error(error)
             return
         unsubscribe = self._store.subscribe(self._watch.kind.storage, self._on_event)
         rv = self._store.rv
@@ -185,7 +192,7 @@ class Watcher:
         else:
             for entry in map(watch.seen, store.items(watch.kind.storage, watch.namespace)):
                 if not watch.selector or watch.selector.matches(entry):
-                    yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry, self._at_first)
+                    yield watch.encode("ADDED", watch.render(entry, self._at_first))
                     self._at_first = False
         if watch.initial_bookmark:
             yield self._next_bookmark_line(store.rv, initial=True)
@@ -196,7 +203,7 @@ class Watcher:
         marked = {"annotations": {"k8s.io/initial-events-end": "true"}} if initial else {}
         head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {**metadata, **marked}}
         entry = Entry(kind.resource, "", rv, encoder_of(kind)({**self._watch.nothing, **head}))
-        line = b'{"type":"BOOKMARK","object":%b}\n' % self._watch.render(entry, self._at_first)
+        line = self._watch.encode("BOOKMARK", self._watch.render(entry, self._at_first))
         self._at_first = False
         return line
 
@@ -231,7 +238,7 @@ class Watcher:
                 try:
                     line = await self._repeat_converted(partial(line_for, event, self._watch, first=self._at_first))
                 except ApiError as error:
-                    yield b"".join((*lines, error_line(error)))
+                    yield b"".join((*lines, self._watch.error(error)))
                     return
                 if line:
                     self._at_first = False

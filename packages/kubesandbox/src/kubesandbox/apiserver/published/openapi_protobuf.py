@@ -8,30 +8,28 @@ it, kubectl fails on a kind that it does not know before it can report the kind.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import yaml
 
-from kubekit.lang.varint import write_varint
+from kubekit.lang.varint import write_bytes_field, write_double_field, write_int_field
 
 JSON = dict[str, Any]
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # The second is the older name that clients send, which is not a valid media type by RFC 2045.
 _ASKED = (MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-_VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def encode_openapi(document: JSON) -> bytes:
     """Encodes the document."""
     info, paths = document["info"], b""
     for path, item in document["paths"].items():
-        operations = (_bytes_field(_METHODS[method], _encode_operation(each)) for method, each in item.items())
+        operations = (write_bytes_field(_METHODS[method], _encode_operation(each)) for method, each in item.items())
         paths += _named_field(2, path, b"".join(operations))
     head = _text_field(1, document["swagger"])
-    head += _bytes_field(2, _text_field(1, info["title"]) + _text_field(2, info["version"]))
-    return head + _bytes_field(8, paths) + _bytes_field(9, _encode_schemas(document["definitions"]))
+    head += write_bytes_field(2, _text_field(1, info["title"]) + _text_field(2, info["version"]))
+    return head + write_bytes_field(8, paths) + write_bytes_field(9, _encode_schemas(document["definitions"]))
 
 
 def is_wanted(accept: str) -> bool:
@@ -39,40 +37,28 @@ def is_wanted(accept: str) -> bool:
     return any(clause.split(";")[0].strip() in _ASKED for clause in accept.split(","))
 
 
-def _bytes_field(number: int, value: bytes) -> bytes:
-    return write_varint(number << 3 | _BYTES) + write_varint(len(value)) + value
-
-
 def _text_field(number: int, value: str) -> bytes:
-    return _bytes_field(number, value.encode())
+    return write_bytes_field(number, value.encode())
 
 
 def _repeated(write: Callable[[int, Any], bytes]) -> Callable[[int, Iterable[Any]], bytes]:
     return lambda number, values: b"".join(write(number, value) for value in values)
 
 
-def _int_field(number: int, value: int) -> bytes:
-    return write_varint(number << 3 | _VARINT) + write_varint(int(value))
-
-
-def _double_field(number: int, value: float) -> bytes:
-    return write_varint(number << 3 | _FIXED64) + struct.pack("<d", value)
-
-
 def _any_field(number: int, value: Any) -> bytes:
     """Encodes any value as its YAML; values other than strings are written as JSON, which is YAML."""
     plain = isinstance(value, str)
-    return _bytes_field(number, _text_field(2, yaml.safe_dump(value) if plain else json.dumps(value)))
+    return write_bytes_field(number, _text_field(2, yaml.safe_dump(value) if plain else json.dumps(value)))
 
 
 def _named_field(number: int, name: str, value: bytes) -> bytes:
-    return _bytes_field(number, _text_field(1, name) + _bytes_field(2, value))
+    return write_bytes_field(number, _text_field(1, name) + write_bytes_field(2, value))
 
 
 def _extension_fields(number: int, value: JSON) -> bytes:
     """Returns the extensions (`x-...`) of an element as repeated fields `number`."""
     return b"".join(
-        _bytes_field(number, _text_field(1, key) + _any_field(2, item))
+        write_bytes_field(number, _text_field(1, key) + _any_field(2, item))
         for key, item in value.items()
         if key.startswith("x-")
     )
@@ -89,12 +75,14 @@ def _encode_operation(operation: JSON) -> bytes:
     for parameter in operation.get("parameters", ()):
         # A query parameter: a NonBodyParameter, within a Parameter, within a ParametersItem.
         query = _text_field(2, parameter["in"]) + _text_field(4, parameter["name"]) + _text_field(6, "string")
-        result += _bytes_field(8, _bytes_field(1, _bytes_field(2, _bytes_field(3, query + _int_field(20, True)))))
+        result += write_bytes_field(
+            8, write_bytes_field(1, write_bytes_field(2, write_bytes_field(3, query + write_int_field(20, True))))
+        )
     answers = (
-        _named_field(1, code, _bytes_field(1, _text_field(1, answer["description"])))
+        _named_field(1, code, write_bytes_field(1, _text_field(1, answer["description"])))
         for code, answer in operation["responses"].items()
     )
-    return result + _bytes_field(9, b"".join(answers)) + _extension_fields(13, operation)
+    return result + write_bytes_field(9, b"".join(answers)) + _extension_fields(13, operation)
 
 
 def _encode_schemas(schemas: JSON) -> bytes:
@@ -107,16 +95,16 @@ def _encode_schema(schema: JSON) -> bytes:
 
 
 def _schema_field(number: int, schema: JSON) -> bytes:
-    return _bytes_field(number, _encode_schema(schema))
+    return write_bytes_field(number, _encode_schema(schema))
 
 
 def _list_field(number: int, value: Any, write: Callable[[int, Any], bytes]) -> bytes:
     """Returns a message with one repeated field, from a list or its only item."""
-    return _bytes_field(number, _repeated(write)(1, value if isinstance(value, list) else [value]))
+    return write_bytes_field(number, _repeated(write)(1, value if isinstance(value, list) else [value]))
 
 
 def _additional_field(number: int, value: JSON | bool) -> bytes:
-    return _bytes_field(number, _int_field(2, value) if isinstance(value, bool) else _schema_field(1, value))
+    return write_bytes_field(number, write_int_field(2, value) if isinstance(value, bool) else _schema_field(1, value))
 
 
 _FIELDS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
@@ -125,25 +113,25 @@ _FIELDS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
     "title": (3, _text_field),
     "description": (4, _text_field),
     "default": (5, _any_field),
-    "multipleOf": (6, _double_field),
-    "maximum": (7, _double_field),
-    "exclusiveMaximum": (8, _int_field),
-    "minimum": (9, _double_field),
-    "exclusiveMinimum": (10, _int_field),
-    "maxLength": (11, _int_field),
-    "minLength": (12, _int_field),
+    "multipleOf": (6, write_double_field),
+    "maximum": (7, write_double_field),
+    "exclusiveMaximum": (8, write_int_field),
+    "minimum": (9, write_double_field),
+    "exclusiveMinimum": (10, write_int_field),
+    "maxLength": (11, write_int_field),
+    "minLength": (12, write_int_field),
     "pattern": (13, _text_field),
-    "maxItems": (14, _int_field),
-    "minItems": (15, _int_field),
-    "uniqueItems": (16, _int_field),
-    "maxProperties": (17, _int_field),
-    "minProperties": (18, _int_field),
+    "maxItems": (14, write_int_field),
+    "minItems": (15, write_int_field),
+    "uniqueItems": (16, write_int_field),
+    "maxProperties": (17, write_int_field),
+    "minProperties": (18, write_int_field),
     "required": (19, _repeated(_text_field)),
     "enum": (20, _repeated(_any_field)),
     "additionalProperties": (21, _additional_field),
     "type": (22, lambda number, value: _list_field(number, value, _text_field)),
     "items": (23, lambda number, value: _list_field(number, value, _schema_field)),
     "allOf": (24, _repeated(_schema_field)),
-    "properties": (25, lambda number, value: _bytes_field(number, _encode_schemas(value))),
+    "properties": (25, lambda number, value: write_bytes_field(number, _encode_schemas(value))),
     "example": (30, _any_field),
 }
