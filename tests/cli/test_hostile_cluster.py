@@ -174,7 +174,10 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "fleet update plan": ((f"/nowhere/{EVIL}", "--contexts", "all"), (f"/nowhere/{EVIL}", "--contexts", EVIL)),
     "fleet update check": ((f"/nowhere/{EVIL}", "--contexts", EVIL),),
     "fleet update start": ((f"/nowhere/{EVIL}", "--contexts", EVIL, "--journal", f"/nowhere/{EVIL}"),),
-    "fleet update approve": ((EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--until", EVIL),),
+    "fleet update approve": (
+        (EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--until", EVIL),
+        (EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--hub", EVIL, "-n", EVIL),
+    ),
     "fleet update retry": ((EVIL, EVIL, "--reason", EVIL),),
     "fleet update skip": ((EVIL, EVIL, "--reason", EVIL),),
     **{

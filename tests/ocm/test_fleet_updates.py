@@ -33,7 +33,8 @@ from kubekit.lang.text import timestamp
 from runup.api.fleet_update_v1alpha1 import FleetUpdate
 from runup.api.hub_v1 import ManifestWork
 from runup.api.update_policy_v1alpha1 import UpdateRun, UpdateTurn
-from runup.fleet.control.hub_controller import FLEETS, FleetController, read_hub
+from runup.fleet.control.hub_controller import FleetController
+from runup.fleet.control.hub_fleets import FLEETS, read_hub
 from runup.fleet.decide.hub_update.engine_objects import PLACEMENT, REPLICA_SET
 from runup.fleet.decide.hub_update.observation import HubInputs
 from runup.rollout.control.policy_objects import CLAIMS

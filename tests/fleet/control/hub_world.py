@@ -23,14 +23,8 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from runup.api.fleet_update_v1alpha1 import FleetUpdate
 from runup.api.hub_v1 import ManagedCluster, ManifestWork
-from runup.fleet.control.hub_controller import (
-    DECISIONS,
-    FLEETS,
-    MANAGERS,
-    PLACEMENT_LABEL,
-    FleetController,
-    read_hub,
-)
+from runup.fleet.control.hub_controller import FleetController
+from runup.fleet.control.hub_fleets import DECISIONS, FLEETS, MANAGERS, PLACEMENT_LABEL, read_hub
 from runup.fleet.decide.hub_update.engine_objects import PLACEMENT, REPLICA_SET
 from runup.fleet.decide.hub_update.observation import GATE, HubInputs
 
@@ -61,9 +55,9 @@ def definition(resource: Resource) -> JSON:
 class HubWorld:
     """The hub of a test."""
 
-    def __init__(self, client: SyncClient) -> None:
+    def __init__(self, client: SyncClient, kubeconfig: Path) -> None:
         self.client = client
-        self.writes = 0
+        self.kubeconfig = kubeconfig
 
     def put(self, resource: Resource, name: str, namespace: str = "", **fields: Any) -> JSON:
         """Creates or changes an object with its status."""
@@ -176,7 +170,7 @@ def hub_world(folder: Path) -> Iterator[HubWorld]:
         client.send(calls.create(CRD, document(FOLDER / "01_fleetupdates.crd.yaml")))
         client.send(calls.apply(NAMESPACES, {"metadata": {"name": NAMESPACE}}, field_manager="tests"))
         eventually(lambda: _are_served(client), "the kinds are served")
-        yield HubWorld(client)
+        yield HubWorld(client, kubeconfig)
 
 
 def _are_served(client: SyncClient) -> bool:

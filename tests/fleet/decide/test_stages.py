@@ -339,3 +339,39 @@ def test_keeps_turns_while_the_placement_is_gone() -> None:
     outcome = decide(fleet, hub(observed(None, {"a": BEGUN}, sets=sets)), at("10:20"))
     assert (condition(outcome, "Ready")[1], outcome.deleted) == ("PlacementMissing", ())
     assert permit(outcome) == "2026-11-30T10:20:00Z"
+
+
+def test_stores_why_clusters_wait_and_for_which_gate() -> None:
+    """The most frequent reasons with their numbers, at most five; turns in use; the gate of the next stage."""
+    main = stage("main", before=[{"type": "Approval", "name": "go"}])
+    fleet = fleet_update(stage(), main, status={"stages": [RUNNING]}, metadata={"generation": 7})
+    reasons = ["PreflightRisks"] * 3 + ["OutsideWindow"] * 2 + ["a", "b", "c", "d" * 100]
+    runs = {f"c{number}": run(gates=reason) for number, reason in enumerate(reasons)}
+    turns = {1: {"c0": TurnState(), "c1": TurnState(counts_as_done=True, done="Succeeded")}}
+    status = decide(fleet, hub(observed(runs, runs, turns=turns), observed(("z",))), at("10:20")).status
+    found = status.stages[0]
+    assert [(each.reason[:14], each.total) for each in found.waiting_for] == [
+        ("PreflightRisks", 3),
+        ("OutsideWindow", 2),
+        ("a", 1),
+        ("b", 1),
+        ("c", 1),
+    ]
+    assert (found.waiting, found.turns, status.observed_generation) == (9, 1, 7)
+    assert status.closed is None
+    done = hub(observed(NAMES, dict.fromkeys(NAMES, run("Done"))), observed(("z",)))
+    closed = decide(fleet, done, at("10:20")).status.closed
+    assert closed is not None
+    assert (closed.stage, closed.type, closed.name) == ("main", "Approval", "go")
+
+
+def test_progresses_while_a_gate_after_the_last_stage_is_closed() -> None:
+    """The update has not ended before the last soak: it progresses, and says until when."""
+    fleet = fleet_update(stage(after=[{"type": "Soak", "for": "24h"}]), status={"stages": [RUNNING]})
+    done = hub(observed(NAMES, dict.fromkeys(NAMES, run("Done"))))
+    outcome = decide(fleet, done, at("10:20"))
+    assert (condition(outcome, "Done"), condition(outcome, "Progressing")) == (("False", "NotYet"), ("True", "Stage"))
+    assert outcome.status.closed is not None
+    assert outcome.status.closed.message == "The soak ends at 2026-12-01T10:20:00Z."
+    later = decide(with_status(fleet, outcome), done, at("10:20") + timedelta(days=1))
+    assert (condition(later, "Done"), later.status.closed) == (("True", "Succeeded"), None)

@@ -13,6 +13,7 @@ from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
 from runup.api.update_policy_v1alpha1 import Actuator, Control, PolicyGates
 
 Ready = Literal["Claim", "None"]
+GateType = Literal["Approval", "Soak", "Calendar", "NotBefore"]
 StagePhase = Literal["Pending", "Checking", "Running", "Over"]
 TroubleKind = Literal["Failed", "Unknown", "LateCluster", "OutOfRounds", "Ungated"]
 
@@ -36,7 +37,7 @@ class StageGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Approval: `name`, `count` and `expires`. Soak: `for_`. Calendar: the `name` of an UpdateCalendar. NotBefore: `at`.
     """
 
-    type: Literal["Approval", "Soak", "Calendar", "NotBefore"]
+    type: GateType
     name: str = ""
     count: int = 1
     expires: str = "7d"
@@ -98,11 +99,28 @@ class FleetUpdateSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     control: Control = "Run"
 
 
+class ReasonCount(Wire, frozen=True, kw_only=True):
+    """How many clusters have one reason."""
+
+    reason: str
+    total: int
+
+
+class ClosedGate(Wire, frozen=True, kw_only=True):
+    """The gate for which a fleet update waits; `stage` is the stage that lists it in `before` or `after`."""
+
+    stage: str
+    type: GateType
+    name: str = ""
+    message: str = ""
+
+
 class StageStatus(Wire, frozen=True, kw_only=True):
     """The clusters of a stage by state, its round, and why its next turns are not handed out.
 
     `done_at` is the time at which enough clusters were done, `round_closed` the time from which on no cluster gets a
-    turn of this round. Nothing starts in its clusters later than `permit_until`.
+    turn of this round. Nothing starts in its clusters later than `permit_until`. `turns` is how many clusters have a
+    turn of this round that is not over. `waiting_for` has the most frequent reasons of the clusters that wait.
     """
 
     name: str
@@ -119,6 +137,8 @@ class StageStatus(Wire, frozen=True, kw_only=True):
     skipped: int = 0
     failed: int = 0
     unknown: int = 0
+    turns: int = 0
+    waiting_for: tuple[ReasonCount, ...] = ()
     message: str = ""
 
 
@@ -131,9 +151,15 @@ class Trouble(Wire, frozen=True, kw_only=True):
 
 
 class FleetUpdateStatus(Wire, frozen=True, kw_only=True):
-    """`status` of FleetUpdate. It never lists all clusters."""
+    """`status` of FleetUpdate. It never lists all clusters.
 
+    `observed_generation`: the generation of the FleetUpdate for which this status was decided. `closed` is the gate
+    that keeps the next stage from its beginning, or the update from its end; None if no gate does.
+    """
+
+    observed_generation: int = 0
     permit_until: datetime | None = None
+    closed: ClosedGate | None = None
     stages: tuple[StageStatus, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     conditions: tuple[Condition, ...] = ()

@@ -16,6 +16,9 @@ OPERATOR_NAMESPACE = "openshift-cluster-version-operator"
 Source: docs/decisions/0072 D19.
 """
 
+FLEET_NAMESPACE = "runup-fleet"
+"""The namespace of FleetUpdates on a hub, and of their controller."""
+
 NOBODY = 65534
 """The user `nobody`: the image names no user, and its processes write no file but in /tmp."""
 

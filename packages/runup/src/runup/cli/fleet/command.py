@@ -36,7 +36,7 @@ SECTIONS = (("Clusters", (*_CLUSTERS, *_HOW)),)
 SECTIONS_WITH_HUB = (("Clusters", (*_CLUSTERS, "hub", "cluster_set", *_HOW)),)
 
 
-def _complete_context_names(ctx: click.Context) -> Iterable[str]:
+def complete_context_names(ctx: click.Context) -> Iterable[str]:
     from kubekit.kube.config import context_names
 
     return ("all", *context_names(connection_of(ctx).kubeconfig))
@@ -54,7 +54,7 @@ _MEMBERS = (
         "--contexts",
         multiple=True,
         metavar="A,B|all",
-        shell_complete=static_completion.complete_from(_complete_context_names),
+        shell_complete=static_completion.complete_from(complete_context_names),
         help="Contexts of the kubeconfig; `all`: each server once.",
     ),
     click.option(
@@ -139,7 +139,7 @@ _HUB = (
         "--hub",
         default="",
         metavar="CONTEXT",
-        shell_complete=static_completion.complete_from(_complete_context_names),
+        shell_complete=static_completion.complete_from(complete_context_names),
         help="A hub of Open Cluster Management: its clusters, by what they sent there.",
     ),
     click.option(

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
-from runup.cli.fleet.command import cluster_options
+from runup.cli.fleet.command import cluster_options, complete_context_names
 from runup.cli.lazy import Group
 from runup.cli.options import option, with_options
 from runup.cli.release.shared import run_guarded
 from runup.cli.rollout.fleet_update_forms import FORMS
+from runup.process.names import FLEET_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.fleet.control.update_driver import Driver, Survey
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from runup.fleet.decide.update_view import FleetView
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Options that have an effect only without a hub, and only with one.
+_OF_JOURNAL = frozenset({"journal", "once", "interval"})
+_OF_HUB = frozenset({"namespace", "acknowledge", "clusters"})
 _JOURNAL = option(
     "--journal",
     metavar="FILE",
@@ -36,7 +41,17 @@ _JOURNAL = option(
 _OUTPUT = option("-o", "--output", type=click.Choice(FORMS), help="Output format for programs, reports and pages.")
 _INTERVAL = option("--interval", metavar="DURATION", default="30s", help="How often the clusters are read.")
 _ONCE = option("--once", is_flag=True, help="Do what is possible now, and end: for pipelines.")
-_REASON = option("--reason", metavar="TEXT", default="", help="Why; it is kept in the journal.")
+_REASON = option("--reason", metavar="TEXT", default="", help="Why; it is kept with the update.")
+_HUB = option(
+    "--hub",
+    metavar="CONTEXT",
+    default="",
+    shell_complete=static_completion.complete_from(complete_context_names),
+    help="A hub of Open Cluster Management that carries out the FleetUpdate.",
+)
+_NAMESPACE = option(
+    "-n", "--namespace", metavar="NAME", default="", help=f"With --hub: of the FleetUpdate ({FLEET_NAMESPACE})."
+)
 _target = click.argument("target", metavar="FILE|NAME", shell_complete=static_completion.files)
 
 
@@ -137,18 +152,35 @@ def start(
 
 @update.command("resume")
 @_target
-@with_options((_JOURNAL, _ONCE, _INTERVAL, _OUTPUT))
+@with_options((_JOURNAL, _ONCE, _INTERVAL, _OUTPUT, _HUB, _NAMESPACE))
+@option("--acknowledge", is_flag=True, help="With --hub: continue although the fuse has blown; its cause is fixed.")
 @connection_options
 @click.pass_context
-def resume(ctx: click.Context, /, target: str, journal: str, once: bool, interval: str, output: str | None) -> int:
+def resume(
+    ctx: click.Context,
+    /,
+    target: str,
+    journal: str,
+    once: bool,
+    interval: str,
+    output: str | None,
+    hub: str,
+    namespace: str,
+    acknowledge: bool,
+) -> int:
     """Continue an update that was held, or whose process has ended. Every cluster is read first.
+
+    On a hub, the controller continues a FleetUpdate that was held or, with --acknowledge, whose fuse has blown.
 
     \b
       runup fleet update resume update.yaml
-      runup fleet update resume 5.1 --once
+      runup fleet update resume five-one --hub hub
     """
     from runup.fleet.control import update_journal
     from runup.rollout.decide.durations import parse
+
+    if _is_on_hub(ctx, hub):
+        return _control_on_hub(ctx, target, hub, namespace, word="resume", acknowledges=acknowledge)
 
     def run() -> int:
         interval_s = parse(interval, "--interval").total_seconds()
@@ -170,20 +202,40 @@ def resume(ctx: click.Context, /, target: str, journal: str, once: bool, interva
 
 @update.command("status")
 @_target
-@with_options((_JOURNAL, _OUTPUT))
+@with_options((_JOURNAL, _OUTPUT, _HUB, _NAMESPACE))
+@option("--clusters", is_flag=True, help="With --hub: also each cluster, and why it waits.")
 @connection_options
 @click.pass_context
-def status(ctx: click.Context, /, target: str, journal: str, output: str | None) -> int:
+def status(
+    ctx: click.Context,
+    /,
+    target: str,
+    journal: str,
+    output: str | None,
+    hub: str,
+    namespace: str,
+    clusters: bool,
+) -> int:
     """Show stages and clusters as they are now; nothing is written.
+
+    On a hub, stages, turns and troubles are those that its controller has stored.
 
     Exit codes: those of `--once`.
 
     \b
       runup fleet update status update.yaml
       runup fleet update status 5.1 -o html > update.html
+      runup fleet update status five-one --hub hub
     """
 
     def run() -> int:
+        if _is_on_hub(ctx, hub):
+            from runup.cli.rollout import fleet_hub
+
+            wants_clusters = clusters or output is not None
+            shown = fleet_hub.view(ctx, target, hub=hub, namespace=namespace, clusters=wants_clusters)
+            _show(shown, output)
+            return shown.exit_code
         with _opened(target, journal) as opened:
             view = _view(_driver(ctx, opened).survey())
         _show(view, output)
@@ -227,31 +279,35 @@ def watch(ctx: click.Context, /, target: str, journal: str, interval: str) -> in
 
 @update.command("hold")
 @_target
-@with_options((_JOURNAL, _REASON))
+@with_options((_JOURNAL, _REASON, _HUB, _NAMESPACE))
 @connection_options
 @click.pass_context
-def hold(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
+def hold(ctx: click.Context, /, target: str, journal: str, reason: str, hub: str, namespace: str) -> int:
     """Start nothing more until `resume`; updates that have begun continue.
 
     \b
       runup fleet update hold update.yaml --reason "incident 12"
-      runup fleet update hold 5.1
+      runup fleet update hold five-one --hub hub
     """
+    if _is_on_hub(ctx, hub):
+        return _control_on_hub(ctx, target, hub, namespace, word="hold", reason=reason)
     return _control(ctx, target, journal, control="Hold", reason=reason)
 
 
 @update.command("abort")
 @_target
-@with_options((_JOURNAL, _REASON))
+@with_options((_JOURNAL, _REASON, _HUB, _NAMESPACE))
 @connection_options
 @click.pass_context
-def abort(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
+def abort(ctx: click.Context, /, target: str, journal: str, reason: str, hub: str, namespace: str) -> int:
     """End the update: nothing more is started, its preflights are taken back; updates that have begun continue.
 
     \b
       runup fleet update abort update.yaml
-      runup fleet update abort 5.1 --reason "5.1.1 is out"
+      runup fleet update abort five-one --hub hub
     """
+    if _is_on_hub(ctx, hub):
+        return _control_on_hub(ctx, target, hub, namespace, word="abort", reason=reason)
     return _control(ctx, target, journal, control="Abort", reason=reason)
 
 
@@ -261,21 +317,42 @@ def abort(ctx: click.Context, /, target: str, journal: str, reason: str) -> int:
 @option("--gate", metavar="NAME", required=True, help="The name of the approval in the file.")
 @option("--reason", metavar="TEXT", required=True, help="Why, for example a change number.")
 @option("--until", metavar="TIME", default="", help="The approval ends then, such as 2026-12-24T22:00:00Z.")
-@with_options((_JOURNAL,))
+@with_options((_JOURNAL, _HUB, _NAMESPACE))
 @connection_options
 @click.pass_context
-def approve(ctx: click.Context, /, target: str, stage: str, gate: str, reason: str, until: str, journal: str) -> int:
+def approve(
+    ctx: click.Context,
+    /,
+    target: str,
+    stage: str,
+    gate: str,
+    reason: str,
+    until: str,
+    journal: str,
+    hub: str,
+    namespace: str,
+) -> int:
     """Record an approval in the journal, by the user of this machine, for the release image of this update.
+
+    On a hub, the approval is an UpdateApproval, and the hub's API server verifies that the user may give it.
 
     \b
       runup fleet update approve update.yaml --stage main --gate go --reason "change 4711"
       runup fleet update approve 5.1 --stage main --gate go --reason "4711" --until 2026-12-24T22:00:00Z
+      runup fleet update approve five-one --hub hub --stage main --gate go --reason "change 4711"
     """
     from kubekit.kube.clock import SystemClock
     from kubekit.lang.text import timestamp
     from runup.cli.rollout.calendar_command import parse_moment
+    from runup.rollout.decide.approvals import refuse_unknown_approval
 
     def run() -> int:
+        if _is_on_hub(ctx, hub):
+            from runup.cli.rollout import fleet_hub
+
+            words = {"hub": hub, "namespace": namespace, "stage": stage, "gate": gate, "reason": reason, "until": until}
+            _say(fleet_hub.approve(ctx, target, **words))
+            return 0
         end = parse_moment(until, "--until") if until else None
         if not reason.strip():
             raise CommandError("--reason must not be empty")
@@ -283,14 +360,7 @@ def approve(ctx: click.Context, /, target: str, stage: str, gate: str, reason: s
             raise CommandError(f"--until {timestamp(end)} must be later than now")
         with _opened(target, journal) as opened:
             spec = opened.start.update.spec
-            names = {
-                each.name: [g.name for g in (*each.before, *each.after) if g.type == "Approval"] for each in spec.stages
-            }
-            if stage not in names:
-                raise CommandError(f"there is no stage {stage}; give --stage {' or '.join(names)}")
-            if gate not in names[stage]:
-                known = f"give --gate {' or '.join(names[stage])}" if names[stage] else "it has no approvals"
-                raise CommandError(f"stage {stage} has no approval {gate}: {known}")
+            refuse_unknown_approval(opened.start.update, stage, gate)
             data = {"stage": stage, "gate": gate, "reason": reason.strip()} | (
                 {"until": end.isoformat()} if end else {}
             )
@@ -331,6 +401,38 @@ def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal:
       runup fleet update skip 5.1 harbour lighthouse
     """
     return _decide_clusters(ctx, target, journal, clusters, kind="skip", reason=reason)
+
+
+def _is_on_hub(ctx: click.Context, hub: str) -> bool:
+    """Reports whether a hub carries out the update. Raises CommandError for options that do not go together."""
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    wrong = given & (_OF_JOURNAL if hub else _OF_HUB)
+    if wrong:
+        names = " and ".join(f"--{name}" for name in sorted(wrong))
+        raise CommandError(
+            f"{names} is about the journal, which an update on a hub does not have" if hub else f"{names} needs --hub"
+        )
+    return bool(hub)
+
+
+def _control_on_hub(
+    ctx: click.Context,
+    target: str,
+    hub: str,
+    namespace: str,
+    *,
+    word: str,
+    reason: str = "",
+    acknowledges: bool = False,
+) -> int:
+    from runup.cli.rollout import fleet_hub
+
+    _say(
+        fleet_hub.control(
+            ctx, target, hub=hub, namespace=namespace, word=word, reason=reason, acknowledges=acknowledges
+        )
+    )
+    return 0
 
 
 def _planned(ctx: click.Context, file: str, members: dict[str, Any]) -> FleetView:

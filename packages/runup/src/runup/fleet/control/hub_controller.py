@@ -9,106 +9,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 import structlog
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName
-from kubekit.api.scheme import Resource, resource_of
-from kubekit.error_types import InputError
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.api.fleet_update_v1alpha1 import FleetUpdate
-from runup.api.hub_v1 import ManagedCluster, ManifestWork
+from runup.fleet.control.hub_fleets import FLEETS
 from runup.fleet.control.hub_metrics import Metrics
-from runup.fleet.decide.hub_update.engine_objects import FLEET_UPDATE, PLACEMENT, REPLICA_SET
+from runup.fleet.decide.hub_update.engine_objects import PLACEMENT, REPLICA_SET
 from runup.fleet.decide.hub_update.observation import HubInputs, observe
 from runup.fleet.decide.hub_update.stages import HubOutcome, decide
 from runup.process.leader_election import repeat_passes
 from runup.process.plan import PatchStatus, Plan
 from runup.process.plan_executor import Executor
 from runup.process.threads import in_thread
-from runup.rollout.control import policy_objects
 
-JSON = dict[str, Any]
 log = structlog.get_logger("fleet-update")
 FIELD_MANAGER = "runup-fleet-update"
-FLEETS = resource_of(FleetUpdate)
-DECISIONS = Resource(
-    group="cluster.open-cluster-management.io",
-    version="v1beta1",
-    kind="PlacementDecision",
-    plural="placementdecisions",
-    namespaced=True,
-)
-MANAGERS = Resource(
-    group="operator.open-cluster-management.io",
-    version="v1",
-    kind="ClusterManager",
-    plural="clustermanagers",
-    namespaced=False,
-)
-MANAGER = "cluster-manager"
-PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 # The digest of an object as it was applied, so that an unchanged one is not written again.
 APPLIED = "update.runup.dev/applied"
 # Seconds between passes: while a FleetUpdate is not over, and otherwise. A status is written at most every 5 s.
 ACTIVE_S, IDLE_S, SOONEST_S = 30.0, 300.0, 5.0
-
-
-def read_hub(client: SyncClient, namespace: str) -> HubInputs:
-    """Reads a hub. Raises KubeError or DecodeError."""
-    fleets = tuple(client.list_all(FleetUpdate, namespace)[0])
-    if not fleets:
-        return HubInputs(now=client.now())
-    sets, serves_sets = _list(client, REPLICA_SET, namespace, FLEET_UPDATE)
-    placements, _ = _list(client, PLACEMENT, namespace)
-    decisions: dict[str, tuple[str, ...]] = {}
-    for each in _list(client, DECISIONS, namespace)[0]:
-        name = (each["metadata"].get("labels") or {}).get(PLACEMENT_LABEL, "")
-        chosen = (each.get("status") or {}).get("decisions") or ()
-        decisions[name] = (*decisions.get(name, ()), *(str(one.get("clusterName")) for one in chosen))
-    return HubInputs(
-        now=client.now(),
-        fleets=fleets,
-        clusters=client.list_all(ManagedCluster)[0],
-        placements={each["metadata"]["name"]: each for each in placements},
-        decisions=decisions,
-        sets=sets,
-        works=client.list_all(ManifestWork, label_selector=FLEET_UPDATE)[0],
-        manager=_manager(client),
-        serves_sets=serves_sets,
-        approvals=policy_objects.approvals(client),
-        calendars=_calendars(client),
-    )
-
-
-def _list(client: SyncClient, resource: Resource, namespace: str, label_selector: str = "") -> tuple[list[JSON], bool]:
-    """Returns all objects, and whether the kind is served. Raises KubeError."""
-    try:
-        return client.listing_raw(resource, namespace, label_selector=label_selector).items, True
-    except NotFound:
-        return [], False
-
-
-def _manager(client: SyncClient) -> JSON | None:
-    try:
-        return client.send(calls.get_raw(MANAGERS, MANAGER))
-    except NotFound:
-        return None
-
-
-def _calendars(client: SyncClient) -> Any:
-    """Returns the calendars; none on a hub that does not serve them, where a stage that names one does not begin."""
-    try:
-        return policy_objects.calendars(client)
-    except InputError:
-        return ()
 
 
 class FleetController:

@@ -14,20 +14,21 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from runup import __version__
-from runup.fleet.control.hub_controller import FleetController, read_hub
+from runup.fleet.control.hub_controller import FleetController
+from runup.fleet.control.hub_fleets import LEASE, read_hub
 from runup.fleet.control.hub_metrics import Metrics
 from runup.process.endpoint import Endpoint
+from runup.process.names import FLEET_NAMESPACE
 from runup.process.process_server import LeaderProcess, ProcessOptions, serve_until_done
 
 log = structlog.get_logger("fleet-update")
-NAMESPACE, LEASE = "runup-fleet", "fleet-controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ProcessOptions):
     """The settings from the flags. `namespace` has the lease, and the FleetUpdates."""
 
-    namespace: str = NAMESPACE
+    namespace: str = FLEET_NAMESPACE
 
 
 class Process(LeaderProcess):

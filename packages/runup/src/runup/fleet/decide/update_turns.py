@@ -25,7 +25,9 @@ from runup.rollout.decide.stage_gates import evaluate_stage_gates
 State = Literal["waiting", "ready", "running", "done", "skipped", "failed", "unknown"]
 STATES: tuple[State, ...] = ("done", "running", "ready", "waiting", "unknown", "skipped", "failed")
 Control = Literal["Run", "Hold", "Abort"]
-Outcome = Literal["Done", "Running", "Failed", "Aborted", "Held", "ApprovalMissing", "Unknown", "GatesClosed"]
+Outcome = Literal[
+    "Done", "Running", "Failed", "Aborted", "Held", "ApprovalMissing", "Unknown", "GatesClosed", "Refused"
+]
 # `docs/reference/cli.md`, `runup fleet update`. Running is the code of `--once` while updates continue.
 EXIT_CODES: Mapping[Outcome, int] = {
     "Done": 0,
@@ -36,7 +38,9 @@ EXIT_CODES: Mapping[Outcome, int] = {
     "Aborted": 1,
     "Held": 4,
     "ApprovalMissing": 4,
+    "Refused": 1,
 }
+_FINAL: frozenset[Outcome] = frozenset({"Done", "Failed", "Aborted", "Held", "ApprovalMissing", "Refused"})
 # States in which a cluster counts for `minDone`.
 _SETTLED: tuple[State, ...] = ("done", "skipped")
 
@@ -108,9 +112,7 @@ class Turns(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def over(self) -> bool:
         """Reports whether nothing changes any more without a person, and no update runs."""
-        return self.outcome in ("Done", "Failed", "Aborted", "Held", "ApprovalMissing") and not any(
-            stage.counts.get("running", 0) for stage in self.stages
-        )
+        return is_over(self.outcome, sum(stage.counts.get("running", 0) for stage in self.stages))
 
     @property
     def exit_code(self) -> int:
@@ -276,6 +278,11 @@ def _outcome(
     if any(is_unknown(each) for each in unfinished):
         return "Unknown"
     return "GatesClosed"
+
+
+def is_over(outcome: Outcome, running: int) -> bool:
+    """Reports whether nothing changes any more without a person, and none of `running` updates runs."""
+    return outcome in _FINAL and not running
 
 
 def is_unknown(cluster: ClusterProgress) -> bool:

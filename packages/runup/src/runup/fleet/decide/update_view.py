@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from runup.api.fleet_update_v1alpha1 import FleetUpdate
-from runup.fleet.decide.update_turns import ClusterProgress, Outcome, State, Turns, is_unknown, waves
+from runup.api.fleet_update_v1alpha1 import ClosedGate, FleetUpdate, Trouble
+from runup.fleet.decide.update_turns import ClusterProgress, Outcome, State, Turns, is_over, is_unknown, waves
 from runup.rollout.decide.gates.gate import OPEN, Gate, Verdict
 
 
@@ -30,17 +30,31 @@ class ClusterLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A stage with its clusters by state. `closed` are the gates that keep its clusters from starting."""
+    """A stage with its clusters by state. `closed` are the gates that keep its clusters from starting.
+
+    On a hub, `phase` is the stage's, `turns` how many clusters have a turn that is not over, in round `round` of at
+    most `rounds`, and `waiting_for` the most frequent reasons of clusters that wait, with their number.
+    """
 
     name: str
     counts: Mapping[State, int]
     clusters: int
     needed: int
     closed: tuple[Gate, ...]
+    phase: str = ""
+    turns: int = 0
+    round: int = 0
+    rounds: int = 0
+    waiting_for: Mapping[str, int] = {}
 
 
 class FleetView(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet update at one time. `left_out` are clusters that no stage selects."""
+    """A fleet update at one time. `left_out` are clusters that no stage selects.
+
+    Of an update on a hub, `hub` is the context of the hub, `clusters` is empty unless they were asked for, and the
+    fields that follow are what the hub's controller has stored: `problem` says why nothing starts, `waits_for` is the
+    gate for which the update waits. `doubts` say why this may be out of date.
+    """
 
     name: str
     version: str
@@ -54,10 +68,27 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[ClusterLine, ...]
     closed_at_end: tuple[Gate, ...] = ()
     left_out: tuple[str, ...] = ()
+    hub: str = ""
+    namespace: str = ""
+    problem: str = ""
+    waits_for: ClosedGate | None = None
+    permit_until: datetime | None = None
+    troubles: tuple[Trouble, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def number(self, state: State) -> int:
         """Returns how many clusters are in a state."""
-        return sum(each.state == state for each in self.clusters)
+        return sum(stage.counts.get(state, 0) for stage in self.stages)
+
+    @property
+    def total(self) -> int:
+        """The number of clusters of all stages."""
+        return sum(stage.clusters for stage in self.stages)
+
+    @property
+    def is_over(self) -> bool:
+        """Reports whether nothing changes any more without a person, and no update runs."""
+        return is_over(self.outcome, self.number("running"))
 
     @property
     def check_code(self) -> int:

@@ -24,7 +24,20 @@ class FleetFile(msgspec.Struct, frozen=True):
 
 
 def read(path: str) -> FleetFile:
-    """Returns the FleetUpdate of a file and its calendars. Raises InputError that names the file and the field."""
+    """Returns the FleetUpdate of a file and its calendars. Raises InputError that names the file and the field.
+
+    The update must be one that needs no hub.
+    """
+    found = read_objects(path)
+    try:
+        fleet_file.check(found.update, frozenset(each.metadata.name for each in found.calendars))
+    except InputError as error:
+        raise InputError(f"{path}: FleetUpdate {found.update.metadata.name}: {error.message}") from error
+    return found
+
+
+def read_objects(path: str) -> FleetFile:
+    """Returns the FleetUpdate of a file and its calendars, also one for a hub. Raises InputError as `read` does."""
     updates: list[FleetUpdate] = []
     calendars: dict[str, UpdateCalendar] = {}
     try:
@@ -48,8 +61,4 @@ def read(path: str) -> FleetFile:
             calendars[name] = decoded
     if len(updates) != 1:
         raise InputError(f"{path}: must have one FleetUpdate; it has {len(updates)}")
-    try:
-        fleet_file.check(updates[0], frozenset(calendars))
-    except InputError as error:
-        raise InputError(f"{path}: FleetUpdate {updates[0].metadata.name}: {error.message}") from error
     return FleetFile(updates[0], tuple(calendars.values()))

@@ -152,9 +152,8 @@ def create_approval(client: SyncClient, spec: UpdateApprovalSpec) -> str:
         created = client.send(calls.create(resource, body, field_manager="runup"))
     except (Forbidden, Invalid) as error:
         way_out = "an administrator grants it by the ClusterRole runup-update-approver"
-        raise InputError(
-            f"{spec.approved_by} may not approve run {spec.run}: {message_of(error)}; {way_out}"
-        ) from error
+        what = f"run {spec.run}" if spec.fleet_update is None else f"FleetUpdate {spec.fleet_update.name}"
+        raise InputError(f"{spec.approved_by} may not approve {what}: {message_of(error)}; {way_out}") from error
     return str(created["metadata"]["name"])
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
+from runup.api.fleet_update_v1alpha1 import FleetUpdate
 from runup.api.update_policy_v1alpha1 import (
     GROUP,
     FleetUpdateRef,
@@ -134,20 +135,45 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
     if wanted.gate not in settings:
         known = f"give --gate {' or '.join(settings)}" if settings else "its policy names no approvals"
         raise InputError(f"run {name} has no approval {wanted.gate!r}: {known}")
-    if not wanted.approved_by:
-        raise InputError("the server did not return your user name: it must serve SelfSubjectReview")
+    _check_author_and_end(wanted, now)
     if settings[wanted.gate].four_eyes and wanted.approved_by == requester_of(run):
         raise InputError(f"{wanted.approved_by} requested run {name}: another user must give approval {wanted.gate}")
-    if wanted.not_after is not None and wanted.not_after <= now:
-        raise InputError(
-            f"--until {timestamp(wanted.not_after)} must be later than {timestamp(now)}, the server's time"
-        )
     images = [current_target(run).image]
     if settings[wanted.gate].scope == "Run" and run.status.hops:
         images = [each.image for each in run.status.hops]
     elif run.spec.max_hops > 1 and not run.status.hops:
         raise InputError(f"the path of run {name} is not known yet: try again when `status.hops` of the run has it")
     return replace(wanted, run=name, image_digests=tuple(image.partition("@")[2] for image in images))
+
+
+def _check_author_and_end(wanted: UpdateApprovalSpec, now: datetime) -> None:
+    if not wanted.approved_by:
+        raise InputError("the server did not return your user name: it must serve SelfSubjectReview")
+    if wanted.not_after is not None and wanted.not_after <= now:
+        raise InputError(
+            f"--until {timestamp(wanted.not_after)} must be later than {timestamp(now)}, the server's time"
+        )
+
+
+def new_stage_approval(fleet: FleetUpdate, stage: str, wanted: UpdateApprovalSpec, now: datetime) -> UpdateApprovalSpec:
+    """Returns an approval of a stage with the digest of the release. Raises InputError if it would not count."""
+    refuse_unknown_approval(fleet, stage, wanted.gate)
+    _check_author_and_end(wanted, now)
+    place = FleetUpdateRef(namespace=fleet.metadata.namespace, name=fleet.metadata.name, stage=stage)
+    return replace(wanted, fleet_update=place, image_digests=(fleet.spec.target.image.partition("@")[2],))
+
+
+def refuse_unknown_approval(fleet: FleetUpdate, stage: str, gate: str) -> None:
+    """Raises InputError with the way out if a FleetUpdate has no such stage, or the stage no such approval."""
+    names = {
+        each.name: [one.name for one in (*each.before, *each.after) if one.type == "Approval"]
+        for each in fleet.spec.stages
+    }
+    if stage not in names:
+        raise InputError(f"there is no stage {stage}; give --stage {' or '.join(names)}")
+    if gate not in names[stage]:
+        known = f"give --gate {' or '.join(names[stage])}" if names[stage] else "it has no approvals"
+        raise InputError(f"stage {stage} has no approval {gate}: {known}")
 
 
 def approvals_of_stage(namespace: str, name: str, stage: str, approvals: FoundApprovals) -> Approvals:

@@ -147,6 +147,18 @@ def state_of(run: RunState | None, cluster: ManagedCluster | None, image: str) -
     return "ready" if run.gates in _OPEN else "waiting"
 
 
+def reason_of(run: RunState, state: State) -> str:
+    """Returns why a cluster is in its state: the reason of its first gate that is not open, its step, or how it ended.
+
+    Empty for a cluster that is unknown.
+    """
+    if state == "failed":
+        return run.failure if run.step == "Failed" else run.step
+    if state in ("waiting", "ready"):
+        return run.gates or run.step
+    return {"running": run.step, "done": run.outcome, "skipped": run.outcome}.get(state, "")
+
+
 def heard_since(cluster: ManagedCluster | None) -> datetime | None:
     """Returns since when the hub has heard of a cluster; None if it does not."""
     available = find(cluster.status.conditions, AVAILABLE) if cluster is not None else None

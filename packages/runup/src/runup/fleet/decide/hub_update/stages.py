@@ -7,6 +7,7 @@ itself, also where the hub does not reach a cluster (docs/decisions/0135).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,8 +20,10 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import count, cut, printable, timestamp
 from runup.api.fleet_update_v1alpha1 import (
+    ClosedGate,
     FleetUpdate,
     FleetUpdateStatus,
+    ReasonCount,
     StageGate,
     StageStatus,
     Trouble,
@@ -36,6 +39,7 @@ from runup.fleet.decide.hub_update.cluster_states import (
     StageObserved,
     State,
     heard_since,
+    reason_of,
     state_of,
 )
 from runup.fleet.decide.hub_update.engine_objects import settings_of, size_of
@@ -50,6 +54,8 @@ from runup.rollout.decide.turns import YIELDED
 
 JSON = dict[str, Any]
 MAX_NAMES, MAX_NAME, MAX_MESSAGE = 20, 128, 256
+# The most frequent reasons of clusters that wait; agents report them, so their number and length are not known.
+MAX_REASONS, MAX_REASON = 5, 48
 # In bytes, as JSON (design of fleet updates: counts and first names only, whatever the size of the fleet).
 MAX_STATUS = 16 * 1024
 _NEVER = datetime.fromtimestamp(0, tz=UTC)
@@ -115,6 +121,7 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
     before = {each.name: each for each in fleet.status.stages}
     previous: StageStatus | None = None
     opened = ""
+    waits_for: ClosedGate | None = None
     for index, (stage, view) in enumerate(zip(spec.stages, views, strict=True)):
         status = stored = before.get(stage.name, StageStatus(name=stage.name))
         after = spec.stages[index - 1].after if index else ()
@@ -123,17 +130,14 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
             *(_gate(fleet, index - 1, gate, hub, previous=previous, now=now) for gate in after if previous is not None),
             *(_gate(fleet, index, gate, hub, previous=previous, now=now) for gate in stage.before),
         ]
-        closed = next((each for each in gates if each), "")
+        closed_gate = next((each for each in gates if each is not None), None)
+        closed = closed_gate.message if closed_gate is not None else ""
         status = _phase(status, view, is_next=is_next, closed=closed, is_stopped=is_stopped)
         status = _round(fleet, index, status, view, now=now, is_stopped=is_stopped)
         status = _counted(fleet, index, status, view, now=now)
         # A window of the hub that ends takes the permits with it.
         may_start = not is_stopped and status.phase == "Running" and not closed
-        status = replace(
-            status,
-            permit_until=_permit(fleet, status, now, may_start=may_start),
-            message=cut(printable(closed), MAX_MESSAGE),
-        )
+        status = replace(status, permit_until=_permit(fleet, status, now, may_start=may_start), message=closed)
         runs_name = engine_objects.set_name(fleet, index, engine_objects.RUNS)
         if (status.phase != "Pending" and refused is None) or runs_name in view.observed.sets:
             sets.append(
@@ -157,13 +161,19 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
             sets.append(engine_objects.turns_set(fleet, index, stored.round))
         deleted += sorted(view.observed.sets - {wanted, runs_name})
         statuses.append(status)
-        opened = opened or (stage.name if status.phase in ("Checking", "Running") and status.done_at is None else "")
+        if not opened and status.phase in ("Checking", "Running") and status.done_at is None:
+            opened, waits_for = stage.name, closed_gate
         previous = status
     last = spec.stages[-1]
-    ends = [_gate(fleet, len(views) - 1, gate, hub, previous=statuses[-1], now=now) for gate in last.after]
-    is_done = all(each.done_at is not None for each in statuses) and not any(ends)
+    is_done = all(each.done_at is not None for each in statuses)
+    if is_done:
+        ends = (_gate(fleet, len(views) - 1, gate, hub, previous=statuses[-1], now=now) for gate in last.after)
+        waits_for = next((each for each in ends if each is not None), None)
+        is_done, opened = waits_for is None, last.name
     next_status = FleetUpdateStatus(
+        observed_generation=fleet.metadata.generation,
         permit_until=max((each.permit_until for each in statuses if each.permit_until), default=None),
+        closed=waits_for,
         stages=tuple(statuses),
         troubles=_troubles(fleet, statuses, views),
         conditions=fleet.status.conditions,
@@ -177,11 +187,14 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
 
 
 def _view(fleet: FleetUpdate, observed: StageObserved, clusters: Mapping[str, ManagedCluster]) -> _View:
+    return _View(states=states_of(fleet, observed, clusters), observed=observed)
+
+
+def states_of(fleet: FleetUpdate, observed: StageObserved, clusters: Mapping[str, ManagedCluster]) -> dict[str, State]:
     """Returns the states of the clusters of a stage, and of those that left it after they had got their run."""
     names = dict.fromkeys((*(observed.members or ()), *observed.runs))
     image = fleet.spec.target.image
-    states = {name: state_of(observed.runs.get(name), clusters.get(name), image) for name in names}
-    return _View(states=states, observed=observed)
+    return {name: state_of(observed.runs.get(name), clusters.get(name), image) for name in names}
 
 
 def _phase(status: StageStatus, view: _View, *, is_next: bool, closed: str, is_stopped: bool) -> StageStatus:
@@ -231,7 +244,21 @@ def _counted(fleet: FleetUpdate, index: int, status: StageStatus, view: _View, *
     done = counts["done"] + counts["skipped"]
     is_done = status.phase in ("Running", "Over") and total and done >= size_of_or_all(fleet, index, total)
     done_at = status.done_at or (now if is_done else None)
-    return replace(status, clusters=total, done_at=done_at, **counts)
+    turns = view.observed.turns.get(status.round, {}).values()
+    runs = view.observed.runs
+    reasons = Counter(
+        cut(reason_of(runs[name], "waiting"), MAX_REASON) for name in view.names("waiting") if name in runs
+    )
+    # By name among equals, so that the order of a list does not cause a write.
+    most = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))[:MAX_REASONS]
+    return replace(
+        status,
+        clusters=total,
+        done_at=done_at,
+        turns=sum(not (turn.counts_as_done or turn.counts_as_failed) for turn in turns),
+        waiting_for=tuple(ReasonCount(reason=reason, total=number) for reason, number in most),
+        **counts,
+    )
 
 
 def size_of_or_all(fleet: FleetUpdate, index: int, total: int) -> int:
@@ -261,10 +288,7 @@ def _blown_fuse(fleet: FleetUpdate, hub: HubObserved, views: Sequence[_View], no
         for name in view.names("failed")
     ]
     total = sum(len(view.states) for view in views)
-    try:
-        allowed = size_of(fleet.spec.max_failures, total)
-    except ValueError:
-        allowed = 0
+    allowed = allowed_failures(fleet, total)
     if len(failed) > allowed:
         return f"{count(len(failed), 'cluster')} failed, and spec.maxFailures allows {allowed}: {_first(failed)}."
     for stage, view in zip(fleet.spec.stages, hub.stages, strict=True):
@@ -283,6 +307,14 @@ def _blown_fuse(fleet: FleetUpdate, hub: HubObserved, views: Sequence[_View], no
                 f"Stage {stage.name}: the engine counts turns as done whose updates are not complete: {_first(wrong)}."
             )
     return None
+
+
+def allowed_failures(fleet: FleetUpdate, total: int) -> int:
+    """Returns how many of `total` clusters may fail; 0 if `maxFailures` cannot be read."""
+    try:
+        return size_of(fleet.spec.max_failures, total)
+    except ValueError:
+        return 0
 
 
 def concurrency(settings: JSON, total: int) -> int | None:
@@ -337,9 +369,25 @@ def _gate(
     *,
     previous: StageStatus | None,
     now: datetime,
+) -> ClosedGate | None:
+    """Returns a condition before or after a stage that does not hold, with the reason; None if it holds."""
+    stage = fleet.spec.stages[index]
+    message = _why_closed(fleet, stage.name, gate, hub, previous=previous, now=now)
+    if not message:
+        return None
+    return ClosedGate(stage=stage.name, type=gate.type, name=gate.name, message=cut(printable(message), MAX_MESSAGE))
+
+
+def _why_closed(
+    fleet: FleetUpdate,
+    stage: str,
+    gate: StageGate,
+    hub: HubObserved,
+    *,
+    previous: StageStatus | None,
+    now: datetime,
 ) -> str:
     """Returns why a condition before or after a stage does not hold; empty if it does."""
-    stage = fleet.spec.stages[index]
     if gate.type == "NotBefore":
         return "" if gate.at is not None and now >= gate.at else f"Not before {timestamp(gate.at)}."
     if gate.type == "Soak":
@@ -350,7 +398,7 @@ def _gate(
         return "" if now >= end else f"The soak ends at {timestamp(end)}."
     if gate.type == "Approval":
         setting = ApprovalGate(name=gate.name, count=gate.count, expires=gate.expires, four_eyes=False)
-        approvals = approvals_of_stage(fleet.metadata.namespace, fleet.metadata.name, stage.name, hub.approvals)
+        approvals = approvals_of_stage(fleet.metadata.namespace, fleet.metadata.name, stage, hub.approvals)
         wanted = Wanted(version=fleet.spec.target.version, image=fleet.spec.target.image, source="")
         found = approval_gate(setting, wanted, approvals, now)
         return "" if found.state == "Open" else found.message
@@ -380,7 +428,7 @@ def _troubles(fleet: FleetUpdate, statuses: Sequence[StageStatus], views: Sequen
         for name, state in view.states.items():
             run = runs.get(name, RunState())
             if state == "failed":
-                add("Failed", name, run.failure if run.step == "Failed" else run.step)
+                add("Failed", name, reason_of(run, state))
             elif status.phase == "Over" and state not in ("done", "skipped"):
                 add("LateCluster", name)
             elif state == "unknown" and status.phase != "Pending":
@@ -430,7 +478,7 @@ def _with_conditions(
     if is_done:
         progress = ("False", "Finished", "")
     elif is_running or opened:
-        why = next((each.message for each in status.stages if each.name == opened), "")
+        why = status.closed.message if status.closed is not None else ""
         progress = ("True", "Stage", f"Stage {opened}. {why}".strip() if opened else "")
     held: tuple[ConditionStatus, str, str] = ("False", "Running", "")
     if control != "Run":

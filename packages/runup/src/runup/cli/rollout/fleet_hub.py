@@ -1,0 +1,114 @@
+"""Implements `runup fleet update` with `--hub`, for a FleetUpdate that a hub's controller carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli.connection import connection_of
+from runup.process.names import FLEET_NAMESPACE
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.api.update_policy_v1alpha1 import Control
+    from runup.fleet.decide.update_view import FleetView
+
+# By command: the value of `spec.control`, and what it does.
+_CONTROLS: dict[str, tuple[Control, str]] = {
+    "hold": ("Hold", "is held: nothing more is started as soon as the hub's controller has read it"),
+    "resume": ("Run", "continues"),
+    "abort": ("Abort", "is aborted: runs that have not begun end"),
+}
+
+
+@contextmanager
+def _hub_client(ctx: click.Context, hub: str) -> Iterator[SyncClient]:
+    """Yields a client of the hub, as the command's own user."""
+    from runup.fleet.control.cluster_sources import connection_to
+    from runup.fleet.decide.members import Member
+
+    with connection_to(Member(name=hub, context=hub), connection_of(ctx)).client("fleet update") as client:
+        yield client
+
+
+def _named(target: str, namespace: str) -> tuple[str, str]:
+    """Returns namespace and name of the FleetUpdate that a file or a name means."""
+    if not Path(target).is_file():
+        return namespace or FLEET_NAMESPACE, target
+    from runup.rollout.control import fleet_files
+
+    metadata = fleet_files.read_objects(target).update.metadata
+    return namespace or metadata.namespace or FLEET_NAMESPACE, metadata.name
+
+
+def view(ctx: click.Context, target: str, *, hub: str, namespace: str, clusters: bool) -> FleetView:
+    """Returns the view of a FleetUpdate as the controller has stored it; `clusters`: with each cluster."""
+    from runup.fleet.control import hub_fleets
+    from runup.fleet.decide.hub_update.hub_view import cluster_lines, hub_view
+
+    with _hub_client(ctx, hub) as client:
+        place, name = _named(target, namespace)
+        fleet = hub_fleets.read_fleet(client, place, name)
+        why = hub_fleets.why_unconfirmed(client, place)
+        lines = cluster_lines(fleet, hub_fleets.read_clusters(client, fleet)) if clusters else ()
+        return hub_view(fleet, client.now(), hub=hub, unconfirmed=why, clusters=lines)
+
+
+def control(
+    ctx: click.Context,
+    target: str,
+    *,
+    hub: str,
+    namespace: str,
+    word: str,
+    reason: str = "",
+    acknowledges: bool = False,
+) -> str:
+    """Holds, resumes or aborts a FleetUpdate, and returns what the user reads."""
+    from runup.fleet.control import hub_fleets
+    from runup.fleet.decide.hub_update.hub_view import control_patch
+
+    value, effect = _CONTROLS[word]
+    with _hub_client(ctx, hub) as client:
+        place, name = _named(target, namespace)
+        hub_fleets.change(
+            client,
+            place,
+            name,
+            lambda fleet: control_patch(fleet, value, reason=reason.strip(), acknowledges=acknowledges),
+        )
+    return f"FleetUpdate {name} {effect}; `runup fleet update status {name} --hub {hub}` shows when it has\n"
+
+
+def approve(
+    ctx: click.Context,
+    target: str,
+    *,
+    hub: str,
+    namespace: str,
+    stage: str,
+    gate: str,
+    reason: str,
+    until: str,
+) -> str:
+    """Approves a stage in the name of the hub's user, and returns what the user reads."""
+    from runup.cli.rollout import approve_command
+    from runup.fleet.control import hub_fleets
+    from runup.rollout.decide.approvals import new_stage_approval
+
+    with _hub_client(ctx, hub) as client:
+        place, name = _named(target, namespace)
+        fleet = hub_fleets.read_fleet(client, place, name)
+        spec, created = approve_command.create(
+            client,
+            gate=gate,
+            reason=reason,
+            until=until,
+            complete=lambda wanted: new_stage_approval(fleet, stage, wanted, client.now()),
+        )
+    version = fleet.spec.target.version
+    return f"Approved {gate} of stage {stage} for {version} as {spec.approved_by} (UpdateApproval {created})\n"
