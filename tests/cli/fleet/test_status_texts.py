@@ -133,6 +133,7 @@ def test_what_changed_and_which_objects_changed_it() -> None:
             target="4.16.0",
             completed=True,
             applies=2,
+            accepted_applies=1,
             came=(
                 Change("Cordoned", tuple(f"Node {name}" for name in "bcdef"), whole=False),
                 Change("Skew", ("Node a",), whole=True),
@@ -141,13 +142,16 @@ def test_what_changed_and_which_objects_changed_it() -> None:
         ),
         ReportStep(cluster="a", observed=tuesday, target="4.16.0", completed=False),
     ]
-    printed = lines(history_command.report_lines(found, Screen(200)))
-    assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [
-        ["first report", "-"],
-        ["Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
-        ["could not be evaluated", "-"],
+    printed = lines(history_command.report_lines(found, Screen(240)))
+    assert [re.split(" {2,}", line)[2:] for line in printed] == [
+        ["APPLY", "UNKNOWN", "ACCEPTED OF THESE", "NEW", "GONE"],
+        ["2", "0", "0", "first report", "-"],
+        ["2", "0", "1", "Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
+        ["-", "-", "-", "could not be evaluated", "-"],
     ]
-    assert lines(history_command.day_lines(summarize_days(found, weeks=True), weeks=True)) == [
-        "WEEK OF     CLUSTERS  NOT EVALUATED  APPLY  UNKNOWN  NEW   GROWN     GONE",
-        "2026-11-23  1         1              0      0        Skew  Cordoned  Ack",
+    counts = {"applies": 3, "unknown": 1, "accepted_applies": 1, "accepted_unknown": 1}
+    other = ReportStep(cluster="b", observed=monday, target="4.16.0", completed=True, first=True, **counts)
+    assert lines(history_command.day_lines(summarize_days([*found, other], weeks=True), weeks=True)) == [
+        "WEEK OF     CLUSTERS  NOT EVALUATED  APPLY  UNKNOWN  ACCEPTED OF THESE  NEW   GROWN     GONE",
+        "2026-11-23  2         1              3      1        2                  Skew  Cordoned  Ack",
     ]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from runup.process.connection import Connection
     from runup.report.report import Report
 
+# Accepted risks are among those that apply or are unknown.
+_COUNTS = ("APPLY", "UNKNOWN", "ACCEPTED OF THESE")
+
 
 def run(
     connection: Connection, store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False
@@ -82,14 +85,13 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
     columns = tuple(
-        Column(title=title)
-        for title in ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT EVALUATED", "APPLY", "UNKNOWN")
+        Column(title=title) for title in ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT EVALUATED", *_COUNTS)
     )
     rows = [
         Row(
             (
                 f"{day.day:%Y-%m-%d}",
-                *map(str, (day.clusters, day.failed, day.applies, day.unknown)),
+                *map(str, (day.clusters, day.failed, day.applies, day.unknown, day.accepted)),
                 names_with_counts(day.new),
                 names_with_counts(day.grown),
                 names_with_counts(day.gone),
@@ -109,13 +111,13 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
 
 def report_lines(report_steps: Sequence[ReportStep], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each report of a cluster, the newest last."""
-    columns = tuple(Column(title=title) for title in ("OBSERVED", "TARGET", "APPLY", "UNKNOWN"))
+    columns = tuple(Column(title=title) for title in ("OBSERVED", "TARGET", *_COUNTS))
     rows = [
         Row(
             (
                 timestamp(step.observed),
                 step.target,
-                *((str(step.applies), str(step.unknown)) if step.completed else ("", "")),
+                *(str(n) if step.completed else "" for n in (step.applies, step.unknown, step.accepted)),
                 one_line(new_risks_text(step)),
                 one_line(gone_risks_text(step)),
             )
