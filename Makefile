@@ -70,6 +70,7 @@ check: $(VENV)/.dev ## format, lint, types, imports, docs, citations, English, s
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python -m tests.contract.differences --check
 	$(BIN)/python tools/check_citations.py
 	$(BIN)/python tools/check_english.py
 	$(BIN)/python tools/sizes.py --check

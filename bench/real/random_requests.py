@@ -108,27 +108,66 @@ _TYPES = (
 _PATCHES = ("merge-patch+json", "merge-patch+json", "strategic-merge-patch+json", "json-patch+json", "apply-patch+yaml")
 _ACCEPTS = ("application/json",) * 6 + ("*/*", "text/html", "application/yaml", "a b", "application/json;as=Table", "")
 _WORDS = (b"null", b'"a":', b"{}", b"[", b'{"a":', b"\xff", b"\\ud800", b"\0", b"1e999", b"---\n", b"&a ", b"*a")
-# Differences that docs/reference/sandbox-differences.md explains: its words, and which they are.
-_EXPLAINED: tuple[tuple[str, Callable[[Request, Answer, Answer], bool]], ...] = (
-    ("a method in small letters is refused", lambda request, _, second: request.method == "get" and second.code == 400),
-    (
-        "a text that is not UTF-8",
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A difference that is known: what it is, why, and whether the answers of both servers to a request show it."""
+
+    what: str
+    why: str
+    shows: Callable[[Request, Answer, Answer], bool]
+
+
+# The table of docs/reference/sandbox-differences.md is written from these.
+EXPLAINED = (
+    Explained(
+        "a method in small letters is refused with 400",
+        "the HTTP library refuses it; Go's reads it as another method",
+        lambda request, _, second: request.method == "get" and second.code == 400,
+    ),
+    Explained(
+        "`/metrics` is not served",
+        "the sandbox has no metrics",
+        lambda request, *_: unquote_to_bytes(request.uri).startswith(b"/metrics"),
+    ),
+    Explained(
+        "a Service without an address is created where the range of addresses is full",
+        "no addresses are allocated",
+        lambda _, first, second: "range is full" in first.message and second.code < 500,
+    ),
+    Explained(
+        "JSON that is not UTF-8, or has half of a surrogate pair, is refused with 400",
+        "kube-apiserver stores U+FFFD in its place",
         lambda *answers: bool(re.search("surrogate|valid UTF-8", answers[2].message)),
     ),
-    ("a YAML body of several documents", lambda *answers: "<document start>" in answers[2].message),
-    (
-        "several faults of a custom resource of another kind",
+    Explained(
+        "a YAML body with more than one document is refused with 400",
+        "kube-apiserver reads the first document",
+        lambda *answers: "<document start>" in answers[2].message,
+    ),
+    Explained(
+        "a custom resource of another kind, with further faults, is refused for its kind",
+        "kube-apiserver validates the kind after the name",
         lambda request, first, second: (
             GROUP.encode() in request.uri and request.method != "GET" and {first.code, second.code} == {400, 422}
         ),
     ),
-    ("a HEAD of discovery", lambda request, *_: request.method == "HEAD" and request.uri.count(b"/") < 4),
-    ("the revision of a scale", lambda request, first, _: b"/scale" in request.uri and first.code == 500),
-    ("kube-apiserver ends the connection", lambda _, first, __: not first.code),
-    ("a control character in JSON", lambda _, first, second: "control characters" in first.message + second.message),
-    ("a scale is applied", lambda request, *_: b"/scale" in request.uri and b"apply-patch" in str(request).encode()),
-    ("the range of addresses is full", lambda _, first, second: "range is full" in first.message and second.code < 500),
-    ("there are no metrics", lambda request, *_: unquote_to_bytes(request.uri).startswith(b"/metrics")),
+    Explained(
+        "HEAD of a custom group's discovery is refused with 405",
+        "no client sends it",
+        lambda request, *_: request.method == "HEAD" and request.uri.count(b"/") < 4,
+    ),
+    Explained(
+        "a control character in JSON is named in the error",
+        "kube-apiserver's YAML form of the error fails",
+        lambda _, first, second: "control characters" in first.message + second.message,
+    ),
+    Explained(
+        "kube-apiserver closes the connection at a JSON patch that removes the whole object",
+        "the sandbox answers 400",
+        lambda _, first, __: not first.code,
+    ),
 )
 
 
@@ -160,9 +199,9 @@ class Survey:
             first, second = replace(first, names=()), replace(second, names=())
         if first == second:
             return
-        for why, is_explained in _EXPLAINED:
-            if is_explained(request, first, second):
-                self.explained[why] += 1
+        for difference in EXPLAINED:
+            if difference.shows(request, first, second):
+                self.explained[difference.what] += 1
                 return
         place = re.sub(rb"(?<=namespaces/)r[0-9]+-\w+|[?].*|allowed|other", b"", request.uri)[:60].decode("latin-1")
         name = f"{request.method} {place} {first.code} {first.reason} / {second.code} {second.reason}"

@@ -19,9 +19,10 @@ FOLDER = Path(__file__).parent
 
 
 class Difference(Wire, frozen=True):
-    """A reason, and the rows (`FILE: ID`) and functions for which it holds."""
+    """A reason, its effect on runup, and the rows (`FILE: ID`) and functions for which it holds."""
 
     reason: str
+    effect: str = ""
     rows: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
 

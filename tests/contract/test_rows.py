@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.contract import other_versions
+from tests.contract import differences, other_versions
 from tests.contract.api import Api
 from tests.contract.rows import Row, rows, run
 
-DIFFERENCES = Path(__file__).parents[2] / "docs" / "reference" / "sandbox-differences.md"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.title)
@@ -22,16 +22,24 @@ def test_row(api: Api, widgets: str, namespace: str, row: Row) -> None:
     assert answer == row.then
 
 
-def test_what_differs_is_written_down() -> None:
-    """Whoever uses the sandbox reads it in the docs, not in a test."""
-    page = " ".join(DIFFERENCES.read_text().split())
-    assert [row.differs for row in rows() if row.differs and row.differs not in page] == []
+def test_the_page_of_differences_is_current() -> None:
+    """`python -m tests.contract.differences` writes it."""
+    page = differences.PAGE.read_text()
+    assert page == differences.with_tables(page)
 
 
-def test_what_another_kubernetes_answers_otherwise_is_written_down() -> None:
-    """Each reason is in the docs, each row in it is one."""
-    page = " ".join(DIFFERENCES.read_text().split())
-    assert [each.reason for each in other_versions.all_differences() if each.reason not in page] == []
+def test_each_difference_is_explained_and_shown() -> None:
+    """A reason without a row or a test could be one of the past; a row without a reason is not on the page."""
+    listed = differences.stored().rows
+    assert {row.differs for row in rows() if row.differs} <= {each.what for each in listed}
+    assert [each.what for each in listed if not differences.shown_by(each)] == []
+    paths = [test.partition("::") for each in listed for test in each.tests]
+    assert [name for path, _, name in paths if f"def {name}(" not in (ROOT / path).read_text()] == []
+
+
+def test_differences_of_another_version_are_of_rows() -> None:
+    """Each has an effect, which the page names, and each row in it is one."""
+    assert [each.reason for each in other_versions.all_differences() if not each.effect] == []
     known = {f"{row.file}: {row.id}" for row in rows()}
     assert {row for each in other_versions.all_differences() for row in each.rows} <= known
 

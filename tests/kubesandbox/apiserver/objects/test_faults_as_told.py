@@ -11,6 +11,8 @@ import pytest
 from tests.rehearse.reference.seeded_release import KINDS, change
 
 from kubekit.lang import yaml as kyaml
+from kubesandbox.apiserver import status_errors
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.validation import object_faults
 
@@ -301,3 +303,12 @@ def test_exceptions_of_a_block(exception: str, *, within: bool) -> None:
         f'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "{exception}": must be a strict subset of `cidr`'
     )
     assert list(map(str, object_faults(served, policy, copy.deepcopy(policy)))) == ([] if within else [shown])
+
+
+def test_leaves_out_faults_after_8_mib() -> None:
+    """Each of them may show a list of a mebibyte; the first is reported whatever its size."""
+    long = "x" * (1 << 20)
+    faults = [FieldError(Fault.INVALID, f"data[{number}]", "", long) for number in range(12)]
+    assert len(status_errors.invalid("Secret", "", "a", faults).status()["details"]["causes"]) == 7
+    huge = FieldError(Fault.INVALID, "data", "", 9 * long)
+    assert len(status_errors.invalid("Secret", "", "a", [huge]).status()["details"]["causes"]) == 1
