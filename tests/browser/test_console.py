@@ -55,6 +55,8 @@ ALL = {
         "a login",
         "a cluster that can be changed",
         "a risk to be confirmed",
+        "a policy where clusters can be changed",
+        "an approval to be confirmed",
         "an update that was refused",
         "an update that was started",
         "the end of a login",

@@ -14,13 +14,41 @@ from tests.rehearse.drained import budget, cluster, node, pod
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, ObjectReference
-from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.lang.gotext import to_ns
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
+from runup.api.update_policy_v1alpha1 import (
+    ApprovalGate,
+    Candidate,
+    Notification,
+    PausedPool,
+    PolicyGates,
+    PolicyTarget,
+    RunDecision,
+    RunGate,
+    RunHop,
+    UpdatePolicy,
+    UpdatePolicySpec,
+    UpdatePolicyStatus,
+    UpdateRun,
+    UpdateRunSpec,
+    UpdateRunStatus,
+)
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
-from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, ClusterState, RequestedAction, asked_of
+from runup.console.decide.asked_actions import (
+    ACCEPT,
+    APPROVE,
+    HOLD,
+    RESUME,
+    START,
+    ActionResult,
+    ClusterState,
+    RequestedAction,
+    RunState,
+    asked_of,
+)
 from runup.console.decide.board import (
     Board,
     Evaluation,
@@ -37,6 +65,10 @@ from runup.fleet.decide.trend import Change, ReportStep
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings
 from runup.rehearse.decide.drains.simulation import simulate
 from runup.rehearse.decide.update_forecast import Forecast, ForecastPart, NodeProgress, Range
+from runup.rollout.control.policy_reading import PolicyReading
+from runup.rollout.decide.calendar import Period
+from runup.rollout.decide.explain import ExplainedOpening, Explanation, StartPreview
+from runup.rollout.decide.gates.gate import Gate
 from runup.updatestatus.control.status_reading import StatusReading
 
 NOW = samples.WHEN + timedelta(hours=1)
@@ -247,6 +279,101 @@ def _asked(action: str, target: str = "", **more: str) -> RequestedAction:
     return asked_of(action, MEMBERS[0], {"risk": target, "to": target, **more}, "")
 
 
+def _run(name: str, **status: Any) -> UpdateRun:
+    target = Candidate(version="5.2.0", image=f"example.com/release@sha256:{'2' * 64}")
+    gates = PolicyGates(approvals=(ApprovalGate(name="cab"), ApprovalGate(name="owners")))
+    return UpdateRun(
+        metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
+        spec=UpdateRunSpec(target=target, gates=gates, requested_by=status.pop("by", "")),
+        status=UpdateRunStatus(**status),
+    )
+
+
+WAITING = _run(
+    "5.2.0-ff4b4c",
+    from_="5.0.3",
+    gates=(
+        RunGate(
+            name="preflight",
+            state="Closed",
+            reason="PreflightRisks",
+            message="NodeCordoned (warning) applies.",
+            evidence={"report": "sha256:77"},
+        ),
+        RunGate(name="approval cab", state="Closed", reason="ApprovalMissing", message="0 of 1 given."),
+        RunGate(name="approval owners", state="Open", reason="Approved", message="Approved by ann.", until=NOW),
+        RunGate(name="alerts", state="Unknown", reason="AlertsUnknown", message="no answer"),
+    ),
+    decisions=(RunDecision(at=NOW, step="Waiting", reason="TurnUsedUp", evidence={"turn": "t1"}),),
+)
+ENDED_RUN = _run(
+    "5.1.0-aa11bb",
+    step="Failed",
+    started=NOW - timedelta(hours=5),
+    hops=(RunHop(version="5.1.0", image="i", started=NOW - timedelta(hours=5), completed=NOW),),
+    paused_pools=(PausedPool(name="infra", since=NOW - timedelta(hours=6), resource_version="7", resumed=NOW),),
+    decisions=(RunDecision(at=NOW, step="Failed", reason="PoolDegraded", message="pool infra is degraded"),),
+)
+POLICY = UpdatePolicy(
+    metadata=ObjectMeta(name="cluster"),
+    spec=UpdatePolicySpec(
+        target=PolicyTarget(follow="Minor"),
+        calendars=("nights",),
+        gates=PolicyGates(approvals=(ApprovalGate(name="cab"),)),
+        notify=(Notification(url="https://hooks.example/T0/secret-path"),),
+    ),
+    status=UpdatePolicyStatus(
+        next_opening=NOW + timedelta(hours=2),
+        conditions=(Condition(type="Ready", status="True", reason="AsExpected"),),
+    ),
+)
+_WINDOW = Gate(name="forecast", state="Closed", reason="DoesNotFit", message="The update takes up to 400 min.")
+POLICY_READING = PolicyReading(
+    now=NOW,
+    policy=POLICY,
+    runs=(WAITING, ENDED_RUN),
+    shown=StartPreview(
+        version="5.2.0",
+        stopped="",
+        explanation=Explanation(
+            openings=(
+                ExplainedOpening(Period(NOW, NOW + timedelta(hours=1)), (_WINDOW,)),
+                ExplainedOpening(Period(NOW + timedelta(days=1), NOW + timedelta(days=2)), ()),
+            ),
+            closed_now=(Gate(name="alerts", state="Unknown", reason="AlertsUnknown", message="no answer"),),
+            open_now=False,
+        ),
+    ),
+    approvers={"5.2.0-ff4b4c": ("Group cab", "User jane")},
+)
+STOPPED = replace(
+    POLICY_READING,
+    shown=StartPreview(
+        version="",
+        stopped="No release is chosen: the update service does not answer",
+        explanation=Explanation(openings=(), closed_now=(), open_now=False),
+    ),
+    runs=(),
+)
+EVIL_RUN = _run(
+    f"r{EVIL}",
+    from_=EVIL,
+    by=EVIL,
+    gates=(RunGate(name=EVIL, state="Closed", reason=EVIL, message=EVIL, evidence={EVIL: EVIL}),),
+    hops=(RunHop(version=EVIL, image=EVIL),),
+    decisions=(RunDecision(at=NOW, step="Waiting", reason=EVIL, message=EVIL, evidence={EVIL: EVIL}),),
+)
+EVIL_POLICY = replace(POLICY_READING, runs=(EVIL_RUN,), approvers={f"r{EVIL}": (EVIL,)})
+
+
+def policy_status(reading: Any) -> ClusterStatus:
+    """A reading of a policy, as the console keeps it."""
+    return ClusterStatus(reading, count=1)
+
+
+RUN_TRUTH = RunState(cluster="harbour", server="api.prod.example:6443", user="ann", run=WAITING)
+
+
 def pages() -> dict[str, str]:
     """Each page, in each of its states, by what it shows."""
     whole, kept = board(), replace(board(), kept=True)
@@ -288,6 +415,40 @@ def pages() -> dict[str, str]:
             whole, "lighthouse", replace(SEEN, value=UNDATED), outlook=None, now=NOW
         ),
         "an update of a kept report": PAGES.update(kept, "harbour", None, outlook=None, now=NOW),
+        "a policy": PAGES.policy(whole, "harbour", policy_status(POLICY_READING), NOW),
+        "a policy where clusters can be changed": ACTING.policy(whole, "harbour", policy_status(POLICY_READING), NOW),
+        "a policy that starts nothing": PAGES.policy(whole, "harbour", policy_status(STOPPED), NOW),
+        "a policy whose approvers are not known": PAGES.policy(
+            whole,
+            "harbour",
+            policy_status(replace(POLICY_READING, approvers={"5.2.0-ff4b4c": "clusterroles is forbidden"})),
+            NOW,
+        ),
+        "a cluster without a policy": PAGES.policy(whole, "harbour", policy_status(PolicyReading(now=NOW)), NOW),
+        "a policy that cannot be read": PAGES.policy(whole, "harbour", policy_status("no route"), NOW),
+        "a policy that was not read yet": PAGES.policy(whole, "harbour", None, NOW),
+        "a policy of a dump": PAGES.policy(whole, "lighthouse", None, NOW),
+        "a policy of a kept report": PAGES.policy(kept, "harbour", None, NOW),
+        "runs to hold": ACTING.action(
+            _asked(HOLD),
+            ActionResult(truth=replace(RUN_TRUTH, run=None, choices=((WAITING.metadata.name, ""),))),
+            "key",
+            NOW,
+        ),
+        "no run to resume": ACTING.action(_asked(RESUME), ActionResult(truth=replace(RUN_TRUTH, run=None)), "key", NOW),
+        "a run to be held": ACTING.action(_asked(HOLD, run="5.2.0-ff4b4c"), ActionResult(truth=RUN_TRUTH), "key", NOW),
+        "a run that was resumed": ACTING.action(
+            _asked(RESUME, run="5.2.0-ff4b4c"), ActionResult(truth=RUN_TRUTH, said=("so",), done=True), "key", NOW
+        ),
+        "approvals to give": ACTING.action(
+            _asked(APPROVE),
+            ActionResult(truth=replace(RUN_TRUTH, run=None, choices=((WAITING.metadata.name, "cab"),))),
+            "key",
+            NOW,
+        ),
+        "an approval to be confirmed": ACTING.action(
+            _asked(APPROVE, run="5.2.0-ff4b4c", gate="cab"), ActionResult(truth=RUN_TRUTH), "key", NOW
+        ),
         "a way": PAGES.graph(whole, "harbour", NOW),
         "a way of one update": ConsolePages(max_age=timedelta(hours=24)).graph(board(harbour=ONE_STEP), "harbour", NOW),
         "a way that is not known": PAGES.graph(whole, "ruin", NOW),

@@ -21,7 +21,15 @@ from kubekit.lang.text import is_hazardous
 from runup.cli.console.pages import ConsolePages
 from runup.cli.console.render.frame import path_of
 from runup.console.control.statuses import ClusterStatus
-from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
+from runup.console.decide.asked_actions import (
+    ACCEPT,
+    ACTIONS,
+    APPROVE,
+    ActionResult,
+    ClusterState,
+    RequestedAction,
+    RunState,
+)
 from runup.console.decide.board import Board, Evaluation
 from runup.evaluation.suppressions import Suppression
 from runup.rehearse.decide.drains.drain_result import Blocked
@@ -63,7 +71,7 @@ def test_marks_of_severities_differ() -> None:
 def test_links_lead_to_pages(name: str) -> None:
     """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
     known = re.compile(
-        r"#main|#object-\d+|/|/history(\?.*)?|/clusters/[^/]+(/update|/forecast|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
+        r"#main|#object-\d+|/|/history(\?.*)?|/clusters/[^/]+(/update|/policy|/forecast|/graph|/(accept|start)(\?(risk|to)=[^&]+)?|/(approve|hold|resume)(\?run=[^&]+(&gate=[^&]+)?)?)?|/logout|https?://.*|/console\.css"
     )
     targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
     assert [target for target in targets if not known.fullmatch(target)] == []
@@ -118,6 +126,30 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("an update without a time", "As the cluster was at an unknown time", id="an unknown moment"),
         pytest.param("an update that cannot be read", "no route", id="an update that is not known"),
         pytest.param("an update that was not read yet", "Not read yet", id="an update to come"),
+        pytest.param(
+            "a policy",
+            "The update to 5.2.0 starts at 2026-11-22T08:30:00Z if all other gates are open then.",
+            id="when a policy starts",
+        ),
+        pytest.param("a policy", "May approve: Group cab, User jane.", id="who may approve"),
+        pytest.param("a policy", "closed: The update takes up to 400 min.", id="why an opening is of no use"),
+        pytest.param("a policy", "alerts Unknown AlertsUnknown no answer", id="a gate that is unknown"),
+        pytest.param("a policy", "report: sha256:77", id="the evidence of a gate"),
+        pytest.param("a policy", "pool infra is degraded", id="the decision of a run that failed"),
+        pytest.param("a policy", "Ready True AsExpected", id="the conditions of a policy"),
+        pytest.param("a policy that starts nothing", "No release is chosen: the update service", id="starts nothing"),
+        pytest.param(
+            "a policy whose approvers are not known",
+            "Could not determine who may approve: clusterroles is forbidden",
+            id="approvers that are not known",
+        ),
+        pytest.param("a cluster without a policy", "no update starts by itself", id="no policy"),
+        pytest.param("a policy that cannot be read", "It could not be read: no route", id="a policy that is not known"),
+        pytest.param("a policy of a dump", "An update policy is read from a live cluster.", id="the policy of a dump"),
+        pytest.param("a run to be held", "it starts no further step until runup upgrade run resume.", id="the effect"),
+        pytest.param("a run to be held", "sha256:2222", id="the image of a run"),
+        pytest.param("no run to resume", "No run of this cluster is held.", id="nothing to resume"),
+        pytest.param("an approval to be confirmed", "harbour may update to 5.2.0 once all", id="what is approved"),
         pytest.param("a way", "2 updates, 1 with known risks", id="a way"),
         pytest.param("a way", "blocked.yaml", id="a blocked update"),
         pytest.param("a way that is not known", "The cluster's own release is not known", id="no way"),
@@ -239,6 +271,16 @@ def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
         "graph": lambda board, name: PAGES.graph(board, name, NOW),
         "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
         "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),
+        "a policy": lambda board, name: boards.ACTING.policy(
+            board, name, boards.policy_status(boards.EVIL_POLICY), NOW
+        ),
+        "a policy that failed": lambda board, name: PAGES.policy(board, name, ClusterStatus(EVIL, EVIL, 1), NOW),
+        "an approval": lambda board, name: boards.ACTING.action(
+            RequestedAction(action=APPROVE, member=board.entries[name].member, run=EVIL, gate=EVIL, reason=EVIL),
+            ActionResult(truth=RunState(cluster=EVIL, server=EVIL, user=EVIL, run=boards.EVIL_RUN), said=(EVIL,)),
+            EVIL,
+            NOW,
+        ),
         "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
         "logout": lambda _, __: boards.ACTING.logout(EVIL, EVIL),
         "a cluster that can be changed": lambda board, name: boards.ACTING.cluster(board, name, NOW),
@@ -318,12 +360,29 @@ def test_the_fleet_of_kept_reports() -> None:
         pytest.param("a preflight with everything", False, id="where they cannot"),
         pytest.param("a dump where clusters can be changed", False, id="a dump"),
         pytest.param("a kept report where clusters can be changed", False, id="a kept report"),
+        pytest.param("a policy where clusters can be changed", True, id="runs that can be changed"),
+        pytest.param("a policy", False, id="runs that cannot"),
     ],
 )
 def test_where_something_can_be_done(name: str, acts: bool) -> None:
     """Links to it are where it can be done, and nowhere else."""
     links = [str(attributes.get("href")) for _, attributes in read(ALL[name]).tags]
-    assert any("/accept" in link or "/start" in link for link in links) == acts
+    assert any(f"/{action}" in link for link in links for action in ACTIONS) == acts
+
+
+def test_links_to_the_approvals_that_are_missing() -> None:
+    """Not to one that was given, and not to a control that has no effect: neither on a run that has ended."""
+    tags = read(ALL["a policy where clusters can be changed"]).tags
+    links = [str(attributes["href"]) for _, attributes in tags if "run=" in str(attributes.get("href"))]
+    assert links == [
+        "/clusters/harbour/approve?run=5.2.0-ff4b4c&gate=cab",
+        "/clusters/harbour/hold?run=5.2.0-ff4b4c",
+    ]
+
+
+def test_shows_no_address_of_notifications() -> None:
+    """A webhook's path may be its password."""
+    assert not [name for name, page in ALL.items() if "secret-path" in page]
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if "confirmed" in name])
@@ -332,11 +391,12 @@ def test_what_a_confirmation_sends(name: str) -> None:
     tags = read(ALL[name]).tags
     (form,) = [attributes for tag, attributes in tags if tag == "form"]
     fields = {attributes["name"]: attributes["value"] for tag, attributes in tags if tag == "input"}
-    what = "accept" if "risk" in name else "start"
+    what = next(action for word, action in (("risk", "accept"), ("approval", "approve"), ("", "start")) if word in name)
+    sent = {"accept": {"risk", "reason", "until"}, "start": {"to"}, "approve": {"run", "gate", "reason", "until"}}
     assert form == {"method": "post", "action": f"/clusters/harbour/{what}"}
     assert fields["key"] == "key"
     assert len(str(fields["confirmed"])) == 64
-    assert set(fields) == {"key", "confirmed", *(("risk", "reason", "until") if what == "accept" else ("to",))}
+    assert set(fields) == {"key", "confirmed", *sent[what]}
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if "refused" in name or "started" in name or "does not" in name])

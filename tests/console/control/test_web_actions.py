@@ -260,5 +260,8 @@ async def test_routes_that_change_something(process: EvaluationProcess) -> None:
         "/login",
         "/logout",
         "/clusters/{name}/accept",
+        "/clusters/{name}/approve",
+        "/clusters/{name}/hold",
+        "/clusters/{name}/resume",
         "/clusters/{name}/start",
     }

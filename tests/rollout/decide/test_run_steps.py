@@ -26,7 +26,8 @@ from runup.api.update_policy_v1alpha1 import Candidate, UpdateRun, UpdateRunSpec
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Health, Holds
-from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide, refuse_control, verdict_of_begun
+from runup.rollout.decide.run_controls import refuse_control
+from runup.rollout.decide.run_steps import FINISHED, Outcome, Situation, decide, verdict_of_begun
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 OLD = UpdateHistory(state="Completed", started_time=NOW - 99 * HOUR, version="5.0.3", image="r@sha256:" + "1" * 64)

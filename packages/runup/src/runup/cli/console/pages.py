@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from runup.checks.areas import areas
-from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame, outlook_pages
+from runup.cli.console.render import action_pages, cluster_pages, fleet_pages, frame, outlook_pages, policy_pages
 from runup.cli.render.html.markup import Markup
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import ActionResult, RequestedAction
@@ -16,6 +16,7 @@ from runup.console.decide.outlook import Outlook
 from runup.evaluation.results import ClusterResult, with_accepted
 from runup.evaluation.suppressions import Suppression
 from runup.fleet.decide.selection import selection_of
+from runup.rollout.control.policy_reading import PolicyReading
 from runup.updatestatus.control.status_reading import StatusReading
 
 
@@ -90,6 +91,12 @@ class ConsolePages:
     def forecast(self, board: Board, name: str, outlook: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's forecast and simulated drains."""
         return outlook_pages.forecast_page(board, name, *_outlook_of(outlook), now=now, site=self._site)
+
+    def policy(self, board: Board, name: str, read: ClusterStatus | None, now: datetime) -> str:
+        """Returns the page of one cluster's update policy and runs."""
+        reading = read.value if read is not None and isinstance(read.value, PolicyReading) else None
+        why = (read.why or str(read.value)) if read is not None and reading is None else ""
+        return policy_pages.policy_page(board, name, reading, why, now=now, site=self._site)
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""

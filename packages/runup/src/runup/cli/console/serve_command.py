@@ -26,7 +26,7 @@ from runup.cli.console.render.frame import Site
 from runup.cli.errors import CommandError
 from runup.console.control import cluster_actions, evaluation_process, login, web_server, worker_tasks
 from runup.console.control.reports import EVALUATE, Members, Reports
-from runup.console.control.statuses import OUTLOOK, STATUS, Statuses
+from runup.console.control.statuses import OUTLOOK, POLICY, STATUS, Statuses
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
 from runup.evaluation.request import RequestedUpdate
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _STATUS_EVERY_S = 10.0
 # Seconds between two forecasts for an open page: each lists all pods.
 _OUTLOOK_EVERY_S = 300.0
+# Seconds between two readings of a policy for its open page: each lists all pods, for the forecast's gate.
+_POLICY_EVERY_S = 60.0
 _STOP_S = 1.0
 # Longest line of a request's head: a bearer token is in the body.
 _MAX_LINE = 8190
@@ -126,6 +128,7 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
             EVALUATE: partial(read_wherever, work=evaluation, lost=worker_tasks.unevaluated_member),
             STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
             OUTLOOK: partial(read_wherever, work=outlook, lost=worker_tasks.status_error),
+            POLICY: partial(worker_tasks.policy_of, connection=connection),
         }
         processes = []
         # One for each: a page about an update does not wait for a round of evaluating, or for a simulation.
@@ -242,6 +245,7 @@ async def _serve(
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
         outlooks = Statuses(processes[2], reports.member, clock, every_s=_OUTLOOK_EVERY_S, work=OUTLOOK)
+        policies = Statuses(processes[3], reports.member, clock, every_s=_POLICY_EVERY_S, work=POLICY)
         logins = login.Logins(client, clock) if client is not None else None
         key = secrets.token_urlsafe() if actions and not logins else ""
         server = web_server.ConsoleServer(
@@ -254,6 +258,7 @@ async def _serve(
             actions=actions,
             enter_key=key,
             outlooks=outlooks,
+            policies=policies,
         )
         # A future whose result is the number of the first signal that ends the command.
         loop = asyncio.get_running_loop()
@@ -272,7 +277,7 @@ async def _serve(
         loops: list[asyncio.Task[None]] = []
         try:
             await _listen(runner, door, flags, key)
-            loops += [asyncio.create_task(each.run()) for each in (reports, statuses, outlooks)]
+            loops += [asyncio.create_task(each.run()) for each in (reports, statuses, outlooks, policies)]
             if door.certificate is not None:
                 loops.append(asyncio.create_task(door.certificate.follow()))
             ends: list[asyncio.Future[Any]] = [stopped, *loops]

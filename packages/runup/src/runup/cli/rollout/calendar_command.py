@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,6 +44,7 @@ def calendar(ctx: click.Context, /, name: str, file: str, most: int, at: str, ou
     from runup.cli.output import write
     from runup.cli.render.text import machine, out
     from runup.rollout.decide.calendar import read
+    from runup.rollout.decide.durations import parse_moment
 
     moment = parse_moment(at) if at else None
     if file:
@@ -68,17 +69,6 @@ def calendar(ctx: click.Context, /, name: str, file: str, most: int, at: str, ou
     texts = (_text(each, source, moment, most) for each, source in zip(calendars, chosen, strict=True))
     write([out("\n".join(texts))])
     return 0
-
-
-def parse_moment(text: str, flag: str = "--at") -> datetime:
-    """Returns the time that was typed for `flag`. Raises CommandError unless it is a date and time with an offset."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise CommandError(f"{flag} {text!r} must be a time with an offset, such as 2026-12-24T22:00:00Z")
-    return moment.astimezone(UTC)
 
 
 def _text(calendar: Calendar, source: UpdateCalendar, moment: datetime, most: int) -> str:

@@ -96,19 +96,21 @@ def approve(
     until: str,
 ) -> str:
     """Approves a stage in the name of the hub's user, and returns what the user reads."""
-    from runup.cli.rollout import approve_command
+    from runup.cli.output import write
     from runup.fleet.control import hub_fleets
+    from runup.rollout.control import run_changes
     from runup.rollout.decide.approvals import new_stage_approval
 
     with _hub_client(ctx, hub) as client:
         place, name = _named(target, namespace)
         fleet = hub_fleets.read_fleet(client, place, name)
-        spec, created = approve_command.create(
+        spec, created, warnings = run_changes.create_approval(
             client,
+            lambda wanted: new_stage_approval(fleet, stage, wanted, client.now()),
             gate=gate,
             reason=reason,
             until=until,
-            complete=lambda wanted: new_stage_approval(fleet, stage, wanted, client.now()),
         )
+    write(warnings)
     version = fleet.spec.target.version
     return f"Approved {gate} of stage {stage} for {version} as {spec.approved_by} (UpdateApproval {created})\n"

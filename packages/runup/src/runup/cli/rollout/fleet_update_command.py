@@ -343,8 +343,8 @@ def approve(
     """
     from kubekit.kube.clock import SystemClock
     from kubekit.lang.text import timestamp
-    from runup.cli.rollout.calendar_command import parse_moment
     from runup.rollout.decide.approvals import refuse_unknown_approval
+    from runup.rollout.decide.durations import parse_moment
 
     def run() -> int:
         if _is_on_hub(ctx, hub):

@@ -64,11 +64,10 @@ def gate(
     from runup.cli.output import write
     from runup.cli.rehearse.forecast_command import parse_node_minutes
     from runup.cli.render.text import err, machine, out
-    from runup.cli.rollout.calendar_command import parse_moment
     from runup.cli.rollout.cluster_inputs import read_dump
     from runup.rollout.control import policy_files
     from runup.rollout.control.observe import read_cluster
-    from runup.rollout.decide.durations import parse
+    from runup.rollout.decide.durations import parse, parse_moment
 
     node_s = parse_node_minutes(node_minutes)
     if bool(run) == bool(to):

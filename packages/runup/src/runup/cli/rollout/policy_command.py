@@ -15,7 +15,7 @@ from runup.cli.lazy import Group
 from runup.cli.options import option, version_option
 
 if TYPE_CHECKING:
-    from runup.rollout.decide.explain import Explanation
+    from runup.rollout.decide.explain import ExplainedOpening, StartPreview
     from runup.rollout.decide.gates.gate import Gate
 
 _WIDTH = 110
@@ -55,10 +55,7 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     from runup.cli.render.text import machine, out
     from runup.rollout.control import policy_files
     from runup.rollout.control.observe import read_cluster
-    from runup.rollout.decide.assemble import observe
-    from runup.rollout.decide.candidate import choose
-    from runup.rollout.decide.explain import explain as explain_policy
-    from runup.rollout.decide.policy import failed_run
+    from runup.rollout.decide.explain import preview
 
     node_s = parse_node_minutes(node_minutes)
     given = policy_files.read(file) if file else None
@@ -68,27 +65,13 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     policies = given.policies if given is not None else inputs.policies
     if len(policies) != 1:
         raise CommandError(f"{file or 'the cluster'} must have one UpdatePolicy; it has {len(policies)}")
-    spec = policies[0].spec
-    offered, plain = policies[0].status.offered, inputs.objects.plain
-    choice = choose(spec.target, inputs.objects.cluster, inputs.now, offered, plain=plain)
-    version = to or (choice.candidate.version if choice.candidate is not None else "")
-    failed = failed_run(inputs.runs)
-    stopped = f"Run {failed.metadata.name} failed and is not acknowledged." if failed is not None else ""
-    if spec.remote == "Only":
-        stopped = "Nothing will start by the policy itself: spec.remote is Only."
-    if not version:
-        stopped = f"No release is chosen: {choice.message}"
     calendars = given.calendars if given is not None else inputs.calendars
-    observed = observe(inputs.objects, spec, calendars, inputs.now, version=version)
-    explanation = explain_policy(observed, inputs.now)
-    starts = not stopped and (explanation.open_now or explanation.first is not None)
-    if not stopped and not starts and not spec.calendars:
-        stopped = "Nothing will start: spec.calendars is empty. Add the name of an UpdateCalendar, or Always."
-    code = 0 if starts else 2
+    shown = preview(policies[0], inputs.objects, inputs.runs, calendars, inputs.now, version=to)
+    code = 0 if shown.starts else 2
     if output:
-        write([out(machine(explanation_data(explanation, version, stopped, code), output))])
+        write([out(machine(explanation_data(shown, code), output))])
     else:
-        write([out(explanation_text(explanation, version, stopped))])
+        write([out(explanation_text(shown))])
     return code
 
 
@@ -127,7 +110,7 @@ def pause(ctx: click.Context, /, until: str, reason: str) -> None:
       runup upgrade policy pause --reason "year end"
       runup upgrade policy pause --reason "year end" --until 2027-01-04T06:00:00Z
     """
-    from runup.cli.rollout.calendar_command import parse_moment
+    from runup.rollout.decide.durations import parse_moment
 
     if not reason.strip():
         raise CommandError("--reason must not be empty")
@@ -162,14 +145,20 @@ def _set_pause(ctx: click.Context, fields: dict[str, Any], text: str) -> None:
     write([out(text)])
 
 
-def explanation_text(explanation: Explanation, version: str, stopped: str) -> str:
+def start_sentence(shown: StartPreview) -> str:
+    """Returns the sentence that says when the update starts, or why nothing does."""
+    if shown.stopped:
+        return shown.stopped
+    when = "now" if shown.explanation.open_now else "at no time in the next 14 days"
+    if not shown.explanation.open_now and shown.explanation.first is not None:
+        when = f"at {timestamp(shown.explanation.first)} if all other gates are open then"
+    return f"The update to {shown.version} starts {when}."
+
+
+def explanation_text(shown: StartPreview) -> str:
     """Returns the explanation as text."""
-    lines = [stopped] if stopped else []
-    if version and not stopped:
-        when = "now" if explanation.open_now else "at no time in the next 14 days"
-        if not explanation.open_now and explanation.first is not None:
-            when = f"at {timestamp(explanation.first)} if all other gates are open then"
-        lines.append(f"The update to {version} starts {when}.")
+    explanation = shown.explanation
+    lines = [start_sentence(shown)]
     if explanation.closed_now:
         lines.append("Not open now:")
         for gate in explanation.closed_now:
@@ -177,12 +166,16 @@ def explanation_text(explanation: Explanation, version: str, stopped: str) -> st
     if explanation.openings:
         lines.append("Openings in the next 14 days:")
     for each in explanation.openings[:_MAX_OPENINGS]:
-        state = f"closed: {each.closed[0].message}" if each.closed else "may start"
-        text = f"{timestamp(each.period.start)} to {timestamp(each.period.end)}  {state}"
+        text = f"{timestamp(each.period.start)} to {timestamp(each.period.end)}  {opening_state(each)}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     if len(explanation.openings) > _MAX_OPENINGS:
         lines.append(f"  and {len(explanation.openings) - _MAX_OPENINGS} more")
     return "".join(f"{line}\n" for line in lines)
+
+
+def opening_state(opening: ExplainedOpening) -> str:
+    """Returns whether an update may start at an opening, or the first reason why not."""
+    return f"closed: {opening.closed[0].message}" if opening.closed else "may start"
 
 
 def _gate_lines(gate: Gate) -> list[str]:
@@ -190,11 +183,12 @@ def _gate_lines(gate: Gate) -> list[str]:
     return textwrap.wrap(gate.message, _WIDTH, initial_indent=head, subsequent_indent="    ")
 
 
-def explanation_data(explanation: Explanation, version: str, stopped: str, code: int) -> dict[str, Any]:
+def explanation_data(shown: StartPreview, code: int) -> dict[str, Any]:
     """Returns the explanation as JSON data."""
+    explanation = shown.explanation
     return {
-        "version": version,
-        "stopped": stopped,
+        "version": shown.version,
+        "stopped": shown.stopped,
         "openNow": explanation.open_now,
         "firstStart": timestamp(explanation.first) if explanation.first else None,
         "notOpenNow": [

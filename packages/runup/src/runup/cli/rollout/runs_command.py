@@ -13,6 +13,7 @@ from runup.cli.lazy import Command, Group
 
 if TYPE_CHECKING:
     from runup.api.update_policy_v1alpha1 import Control, UpdateRun
+    from runup.rollout.decide.approvers import Approvers
 
 _WIDTH = 110
 
@@ -35,13 +36,17 @@ def runs(ctx: click.Context, /, run: str, output: str | None) -> None:
     from runup.cli.output import write
     from runup.cli.render.text import machine, out
     from runup.rollout.control import policy_objects
+    from runup.rollout.control.policy_reading import approvers_of_runs
 
     with connection_of(ctx).client("upgrade runs") as client:
         found = (policy_objects.run(client, run),) if run else policy_objects.runs(client)[::-1]
+        approvers = approvers_of_runs(client, found)
+    named = [(each, approvers.get(each.metadata.name)) for each in found]
     if output:
-        write([out(machine({"runs": [run_data(each) for each in found]}, output))])
+        write([out(machine({"runs": [run_data(each, who) for each, who in named]}, output))])
     else:
-        write([out("".join(run_text(each, decisions=bool(run)) for each in found) or "There are no update runs.\n")])
+        texts = [run_text(each, who, decisions=bool(run)) for each, who in named]
+        write([out("".join(texts) or "There are no update runs.\n")])
 
 
 @click.group("run", cls=Group)
@@ -54,33 +59,17 @@ def control_run() -> None:
     """
 
 
-# The value of `spec.control`, what the run does then, and the help text of each command.
-_CONTROLS: dict[str, tuple[Control, str, str]] = {
-    "hold": (
-        "Hold",
-        "starts no further step until `runup upgrade run resume`",
-        "Start no further step of a run until `resume`; a step that has begun continues.",
-    ),
-    "resume": (
-        "Run",
-        "starts its next step once its gates are open",
-        "Let a run that is held start its next step once its gates are open.",
-    ),
-    "abort": (
-        "Abort",
-        "ends; an update that has begun is completed first",
-        "End a run; an update that has begun is completed first, and nothing is rolled back.",
-    ),
-    "skip": (
-        "Skip",
-        "is skipped",
-        "End a run that has not begun, as done: the policy does not try this release again.",
-    ),
+# The value of `spec.control` that each command sets, and its help text.
+_CONTROLS: dict[str, tuple[Control, str]] = {
+    "hold": ("Hold", "Start no further step of a run until `resume`; a step that has begun continues."),
+    "resume": ("Run", "Let a run that is held start its next step once its gates are open."),
+    "abort": ("Abort", "End a run; an update that has begun is completed first, and nothing is rolled back."),
+    "skip": ("Skip", "End a run that has not begun, as done: the policy does not try this release again."),
 }
 
 
 def _add_control(word: str) -> None:
-    control, effect, text = _CONTROLS[word]
+    control, text = _CONTROLS[word]
     typed = f"runup upgrade run {word} 5.1.0-ff4b4c"
 
     @control_run.command(word, help=f"{text}\n\n\b\n  {typed}\n  {typed} --context production")
@@ -88,28 +77,24 @@ def _add_control(word: str) -> None:
     @connection_options
     @click.pass_context
     def command(ctx: click.Context, /, run: str) -> None:
-        _set_control(ctx, run, control, effect)
+        _set_control(ctx, run, control)
 
 
 for _word in _CONTROLS:
     _add_control(_word)
 
 
-def _set_control(ctx: click.Context, name: str, control: Control, effect: str) -> None:
+def _set_control(ctx: click.Context, name: str, control: Control) -> None:
     from runup.cli.output import write
-    from runup.cli.render.text import out
-    from runup.rollout.control import policy_objects
-    from runup.rollout.decide.run_steps import refuse_control
+    from runup.rollout.control import policy_objects, run_changes
 
     with connection_of(ctx).client("upgrade run") as client:
-        found = policy_objects.run(client, name)
-        refuse_control(found, control)
-        policy_objects.set_control(client, found, control)
-    write([out(f"Run {name} {effect}\n")])
+        said = run_changes.set_control(client, policy_objects.run(client, name), control)
+    write([said])
 
 
-def run_text(run: UpdateRun, *, decisions: bool) -> str:
-    """Returns a run as text: its step, its control, and the gates that are not open."""
+def run_text(run: UpdateRun, approvers: Approvers | None = None, *, decisions: bool) -> str:
+    """Returns a run as text: its step, its control, the gates that are not open, and who may give approvals."""
     status, from_ = run.status, f"from {run.status.from_} " if run.status.from_ else ""
     hop = f", hop {status.hop + 1} of {len(status.hops)}" if status.hops else ""
     held = "" if run.spec.control == "Run" else f", control {run.spec.control}"
@@ -121,15 +106,30 @@ def run_text(run: UpdateRun, *, decisions: bool) -> str:
     for gate in closed:
         head = f"  {gate.name.ljust(width)}  {gate.state.lower().ljust(7)}  "
         lines += textwrap.wrap(gate.message or gate.reason, _WIDTH, initial_indent=head, subsequent_indent=" " * 6)
+    if approvers is not None:
+        text = approvers_text(approvers)
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
     for each in status.decisions if decisions else ():
         text = f"{timestamp(each.at)}  {each.step}  {each.reason}{': ' if each.message else ''}{each.message}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 6)
     return "".join(f"{line}\n" for line in lines)
 
 
-def run_data(run: UpdateRun) -> dict[str, Any]:
+def approvers_text(approvers: Approvers) -> str:
+    """Returns who may give the approvals that a run lacks, as a sentence."""
+    if isinstance(approvers, str):
+        return f"Could not determine who may approve: {approvers}"
+    if not approvers:
+        return "By RBAC nobody may approve: an administrator binds the ClusterRole runup-update-approver."
+    return f"May approve: {', '.join(approvers)}."
+
+
+def run_data(run: UpdateRun, approvers: Approvers | None = None) -> dict[str, Any]:
     """Returns the record of a run as JSON data."""
     from kubekit.api import codec
 
-    data = {"name": run.metadata.name, "uid": run.metadata.uid}
+    data: dict[str, Any] = {"name": run.metadata.name, "uid": run.metadata.uid}
+    if approvers is not None:
+        # Null where it is unknown who may approve.
+        data["approvers"] = None if isinstance(approvers, str) else list(approvers)
     return {**data, "spec": codec.to_dict(run.spec), "status": codec.to_dict(run.status)}

@@ -1,4 +1,4 @@
-"""Carries out the actions of the console's pages, as the commands do: accepts a risk, or starts an update.
+"""Carries out the actions of the console's pages, as the commands do: on the ClusterVersion, or on an update run.
 
 With a login it uses the user's token, which is sent to the cluster of the login and nowhere else; without one, the
 kubeconfig with which the console was started. Afterwards the cluster is read again, and its state is shown.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.conditions import find
@@ -23,7 +25,16 @@ from runup.advice.decide.acceptance_change import Change
 from runup.api.config_v1 import Update
 from runup.clusterversion.control.upgrade import AcceptanceReason, accept_risks, checked, planned_update, start_update
 from runup.clusterversion.decide.upgrade_target import Flags, check_flags
-from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction, seal
+from runup.console.control import run_actions
+from runup.console.decide.asked_actions import (
+    ACCEPT,
+    OF_RUNS,
+    ActionResult,
+    ClusterState,
+    RequestedAction,
+    RunState,
+    seal,
+)
 from runup.fleet.control.cluster_sources import connection_to
 from runup.preflight.control import cluster_records
 from runup.preflight.decide.findings import all_findings, known_risk_names
@@ -83,12 +94,14 @@ class ClusterActions:
 
     def _preview(self, asked: RequestedAction, client: SyncClient) -> ActionResult:
         """Returns the cluster's state and what the command would print; changes nothing."""
-        truth = _read_state(client)
+        truth = _read_state(asked, client)
         if not asked.target:
             return ActionResult(truth=truth)
         messages = _Messages()
         try:
-            if asked.action == ACCEPT:
+            if isinstance(truth, RunState):
+                messages.say(*run_actions.check(asked, truth, client))
+            elif asked.action == ACCEPT:
                 messages.say(*checked(_acceptance_of(asked), clusters.read(client, no="no", server="")))
             else:
                 flags = Flags(to=asked.version)
@@ -101,12 +114,14 @@ class ClusterActions:
 
     def _carry_out(self, asked: RequestedAction, confirmed: str, client: SyncClient) -> ActionResult:
         """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
-        truth = _read_state(client)
+        truth = _read_state(asked, client)
         if not asked.target or seal(asked, truth) != confirmed:
             return ActionResult(truth=truth, refused=_CHANGED, status=409)
         messages = _Messages()
         try:
-            if asked.action == ACCEPT:
+            if isinstance(truth, RunState):
+                messages.say(*run_actions.carry_out(asked, truth, client))
+            elif asked.action == ACCEPT:
                 accept_risks(_acceptance_of(asked), client, AcceptanceReason(asked.reason, asked.until), messages.say)
             else:
                 flags = Flags(to=asked.version)
@@ -114,8 +129,9 @@ class ClusterActions:
                 start_update(flags, client, messages.say)
         except (InputError, KubeError) as error:
             # Some of it may have been done before it failed: that is read, too.
-            return _refused_result(error, None, messages, client)
-        state, unread = _state_or_reason(client)
+            state, unread = _state_or_reason(asked, client)
+            return replace(_refused_result(error, state, messages), unread=unread)
+        state, unread = _state_or_reason(asked, client)
         return ActionResult(truth=state, said=tuple(messages.texts), done=True, unread=unread)
 
 
@@ -130,9 +146,9 @@ class _Messages:
         self.texts.extend(text.strip("\n") for _, text in output)
 
 
-def _state_or_reason(client: SyncClient) -> tuple[ClusterState | None, str]:
+def _state_or_reason(asked: RequestedAction, client: SyncClient) -> tuple[ClusterState | RunState | None, str]:
     try:
-        return _read_state(client), ""
+        return _read_state(asked, client), ""
     except (InputError, KubeError, codec.DecodeError) as error:
         return None, _error_text(error)
 
@@ -144,8 +160,10 @@ def _acceptance_of(asked: RequestedAction) -> Change:
     return Change(add=(asked.risk,))
 
 
-def _read_state(client: SyncClient) -> ClusterState:
-    """Returns what the ClusterVersion says now. Raises InputError, KubeError and DecodeError."""
+def _read_state(asked: RequestedAction, client: SyncClient) -> ClusterState | RunState:
+    """Returns what the ClusterVersion, or the run, says now. Raises InputError, KubeError and DecodeError."""
+    if asked.action in OF_RUNS:
+        return run_actions.read_state(asked, client)
     cluster = clusters.read(client)
     status = cluster.status
     progress = find(status.conditions, "Progressing")
@@ -183,17 +201,11 @@ def _requested_text(desired: Update | None) -> str:
 
 
 def _refused_result(
-    error: Exception,
-    truth: ClusterState | None = None,
-    messages: _Messages | None = None,
-    client: SyncClient | None = None,
+    error: Exception, truth: ClusterState | RunState | None = None, messages: _Messages | None = None
 ) -> ActionResult:
-    """Returns the answer for an action that failed with `error`; reads the state again if `client` is given."""
-    unread = ""
-    if client is not None:
-        truth, unread = _state_or_reason(client)
+    """Returns the answer for an action that failed with `error`."""
     said = tuple(messages.texts) if messages else ()
-    return ActionResult(truth=truth, said=said, refused=_error_text(error), status=_http_status(error), unread=unread)
+    return ActionResult(truth=truth, said=said, refused=_error_text(error), status=_http_status(error))
 
 
 def _error_text(error: Exception) -> str:

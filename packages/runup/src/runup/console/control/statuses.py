@@ -1,4 +1,4 @@
-"""Reads the update status, or the outlook, of the clusters whose pages are open; other clusters are not queried.
+"""Reads the status, the outlook or the policy of the clusters whose pages are open; other clusters are not queried.
 
 In: names of clusters with an open page. Out: the newest `ClusterStatus` of each, and a wake-up for all that wait for
 it.
@@ -20,6 +20,7 @@ from runup.fleet.decide.members import Member
 
 STATUS = "status"
 OUTLOOK = "outlook"
+POLICY = "policy"
 # Statuses that are kept: each is 256 KiB at most, as an UpdateStatus is.
 MAX_STATUSES = 64
 MAX_STATUS = 4 * 1024 * 1024
@@ -37,7 +38,7 @@ class ClusterStatus(msgspec.Struct, frozen=True):
 class Statuses:
     """The newest status of each cluster with an open page, read again every `every_s` seconds.
 
-    `work` names what the process reads: the status, or the outlook.
+    `work` names what the process reads: the status, the outlook or the policy.
     """
 
     def __init__(
@@ -63,6 +64,10 @@ class Statuses:
     def newest(self, name: str) -> ClusterStatus | None:
         """Returns the last reading of a cluster, or None."""
         return self._seen.get(name)
+
+    def forget(self, name: str) -> None:
+        """Drops the last reading of a cluster that was changed: the next page of it waits for a new one."""
+        self._seen.pop(name, None)
 
     @contextmanager
     def looking_at(self, name: str) -> Iterator[None]:

@@ -80,6 +80,9 @@ class Pages(Protocol):
     def forecast(self, board: Board, name: str, outlook: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's forecast and simulated drains."""
 
+    def policy(self, board: Board, name: str, read: ClusterStatus | None, now: datetime) -> str:
+        """Returns the page of one cluster's update policy and runs; `read` is None until they were read."""
+
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
 
@@ -132,10 +135,12 @@ class ConsoleServer:
         actions: Actions | None = None,
         enter_key: str = "",
         outlooks: Statuses | None = None,
+        policies: Statuses | None = None,
     ) -> None:
         self._reports = reports
         self._statuses = statuses
         self._outlooks = outlooks
+        self._policies = policies
         self._pages = pages
         self._clock = clock
         self._hosts = hosts
@@ -161,6 +166,7 @@ class ConsoleServer:
         app.router.add_get("/clusters/{name}/update", self._update)
         app.router.add_get("/clusters/{name}/update/events", self._events, allow_head=False)
         app.router.add_get("/clusters/{name}/forecast", self._forecast)
+        app.router.add_get("/clusters/{name}/policy", self._policy)
         app.router.add_get("/clusters/{name}/graph", self._graph)
         app.router.add_get("/history", self._history)
         app.router.add_get(request_rules.LOGIN, self._login_page)
@@ -322,6 +328,12 @@ class ConsoleServer:
         outlook = await self._newest_of(self._outlooks, name) if self._outlooks is not None else None
         board, now = self._reports.board, self._clock.now()
         return await self._rendered(lambda: self._pages.forecast(board, name, outlook, now))
+
+    async def _policy(self, request: web.Request) -> web.Response:
+        name = self._cluster_name(request)
+        read = await self._newest_of(self._policies, name) if self._policies is not None else None
+        board, now = self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.policy(board, name, read, now))
 
     async def _newest_of(self, statuses: Statuses, name: str) -> ClusterStatus | None:
         """Returns the status of a cluster, read again if it is old; None if it did not come in time or never does."""
@@ -507,6 +519,8 @@ class ConsoleServer:
             why=looked.refused,
         )
         self._reports.again(asked.member.name)
+        if self._policies is not None:
+            self._policies.forget(asked.member.name)
         return await self._action(asked, looked, session)
 
     async def _action(self, asked: RequestedAction, looked: ActionResult, session: Session) -> web.Response:

@@ -1,4 +1,4 @@
-"""The work of the console on each cluster: its preflight with the objects that it names, and its update status.
+"""The work of the console on each cluster: its preflight with the objects that it names, its status and its policy.
 
 Everything here runs in a worker process and returns values that can be pickled. The reason why a cluster could not be
 read is a result, too.
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kubekit.api.scheme import Resource
     from kubekit.kube.client_sync import SyncClient
     from runup.process.connection import Connection
+    from runup.rollout.control.policy_reading import PolicyReading
     from runup.updatestatus.control.status_reading import StatusReading
 
 JSON = dict[str, Any]
@@ -241,6 +242,24 @@ def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
     """Returns the update status of a cluster, or why it could not be read."""
     try:
         return replace(read_status(member, connection), read=None)
+    except Exception as error:
+        problem = problem_of(member, error)
+        if problem is None:
+            raise
+        return problem
+
+
+def policy_of(member: Member, *, connection: Connection) -> PolicyReading | str:
+    """Returns the update policy of a cluster with its runs, or why they are not known."""
+    from runup.rollout.control.policy_reading import read_policy
+
+    if member.dump:
+        return "an update policy is read from a live cluster"
+    try:
+        with connection_to(member, connection).client("serve") as client:
+            return read_policy(client)
+    except InputError as error:
+        return error.message
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:

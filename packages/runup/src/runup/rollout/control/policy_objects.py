@@ -8,7 +8,7 @@ from kubekit.api import codec
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import Forbidden, Invalid, NotFound, message_of
+from kubekit.kube.api_errors import ApiError, Forbidden, Invalid, NotFound, message_of
 from runup.api.update_policy_v1alpha1 import (
     POLICY_NAME,
     Control,
@@ -21,6 +21,7 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.rollout.decide import approvals as approval_rules
 from runup.rollout.decide.approvals import FoundApprovals
+from runup.rollout.decide.approvers import Approvers, approvers_of
 from runup.rollout.decide.policy import ACKNOWLEDGED
 from runup.rollout.decide.turns import CLAIM
 
@@ -155,6 +156,23 @@ def create_approval(client: SyncClient, spec: UpdateApprovalSpec) -> str:
         what = f"run {spec.run}" if spec.fleet_update is None else f"FleetUpdate {spec.fleet_update.name}"
         raise InputError(f"{spec.approved_by} may not approve {what}: {message_of(error)}; {way_out}") from error
     return str(created["metadata"]["name"])
+
+
+_ROLES, _ROLE_BINDINGS = (
+    Resource(group="rbac.authorization.k8s.io", version="v1", kind=kind, plural=f"{kind.lower()}s", namespaced=False)
+    for kind in ("ClusterRole", "ClusterRoleBinding")
+)
+
+
+def approvers(client: SyncClient, run: str) -> Approvers:
+    """Returns who may approve a run by the cluster's RBAC, or why that is not known."""
+    try:
+        roles, bindings = (client.listing_raw(resource) for resource in (_ROLES, _ROLE_BINDINGS))
+    except (ApiError, codec.DecodeError) as error:
+        return str(error)
+    if incomplete := (*roles.incomplete, *bindings.incomplete):
+        return "; ".join(incomplete)
+    return approvers_of(run, roles.items, bindings.items)
 
 
 def _find(client: SyncClient, resource: Resource) -> dict[str, Any] | None:

@@ -1,9 +1,9 @@
-"""Parses the durations of policies and calendars: `15m`, `6h`, `7d`, `1h30m`."""
+"""Parses the durations of policies and calendars, such as `15m`, `7d` or `1h30m`, and times that people typed."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from kubekit.error_types import InputError
 
@@ -19,3 +19,14 @@ def parse(text: str, field: str) -> timedelta:
         raise InputError(f"{field} {text!r} must be a duration such as 15m, 6h, 1h30m or 7d")
     seconds = sum(int(part[:-1]) * unit_s for part, unit_s in zip(match.groups(), _UNITS_S, strict=True) if part)
     return timedelta(seconds=seconds)
+
+
+def parse_moment(text: str, field: str = "--at") -> datetime:
+    """Returns the time that was typed for `field`. Raises InputError unless it is a date and time with an offset."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InputError(f"{field} {text!r} must be a time with an offset, such as 2026-12-24T22:00:00Z")
+    return moment.astimezone(UTC)

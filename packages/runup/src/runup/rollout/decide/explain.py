@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
-from runup.api.update_policy_v1alpha1 import ALWAYS
+from runup.api.update_policy_v1alpha1 import ALWAYS, UpdateCalendar, UpdatePolicy, UpdateRun
+from runup.rollout.decide.assemble import ClusterObjects, observe
 from runup.rollout.decide.calendar import Period, opening_at
+from runup.rollout.decide.candidate import choose
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.gate import Gate
 from runup.rollout.decide.gates.observed import Observed
+from runup.rollout.decide.policy import failed_run
 
 AHEAD = timedelta(days=14)
 # Gates whose state at a later time follows from what is known now.
@@ -40,6 +43,44 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     def first(self) -> datetime | None:
         """The first time at which an update starts if the other gates are open then."""
         return next((each.period.start for each in self.openings if not each.closed), None)
+
+
+class StartPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """When a policy starts the update to `version`. `stopped` says why it starts nothing, whatever the openings are."""
+
+    version: str
+    stopped: str
+    explanation: Explanation
+
+    @property
+    def starts(self) -> bool:
+        """Reports whether an update may start now or within two weeks."""
+        return not self.stopped and (self.explanation.open_now or self.explanation.first is not None)
+
+
+def preview(
+    policy: UpdatePolicy,
+    objects: ClusterObjects,
+    runs: Sequence[UpdateRun],
+    calendars: Sequence[UpdateCalendar],
+    now: datetime,
+    *,
+    version: str = "",
+) -> StartPreview:
+    """Returns what a policy would start in the next two weeks: `version`, else the release that it chooses."""
+    spec = policy.spec
+    choice = choose(spec.target, objects.cluster, now, policy.status.offered, plain=objects.plain)
+    version = version or (choice.candidate.version if choice.candidate is not None else "")
+    failed = failed_run(runs)
+    stopped = f"Run {failed.metadata.name} failed and is not acknowledged." if failed is not None else ""
+    if spec.remote == "Only":
+        stopped = "Nothing will start by the policy itself: spec.remote is Only."
+    if not version:
+        stopped = f"No release is chosen: {choice.message}"
+    if not stopped and not spec.calendars:
+        stopped = "Nothing will start: spec.calendars is empty. Add the name of an UpdateCalendar, or Always."
+    observed = observe(objects, spec, calendars, now, version=version)
+    return StartPreview(version=version, stopped=stopped, explanation=explain(observed, now))
 
 
 def explain(observed: Observed, now: datetime) -> Explanation:

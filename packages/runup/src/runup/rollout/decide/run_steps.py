@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find, with_condition
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.error_types import InputError
 from kubekit.lang.oc_pull_spec import is_same_image
 from kubekit.lang.text import cut, printable, timestamp
 from runup.advice.decide.update_in_progress import pending_update
@@ -25,7 +24,6 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.update_policy_v1alpha1 import (
     Candidate,
-    Control,
     RunDecision,
     RunGate,
     RunIntent,
@@ -415,17 +413,6 @@ def is_requested(cluster: ClusterVersion, target: Candidate) -> bool:
     """Reports whether ClusterVersion requests an update (not a preflight) to the target's image."""
     desired = cluster.spec.desired_update
     return desired is not None and not desired.mode and is_same_image(desired.image, target.image)
-
-
-def refuse_control(run: UpdateRun, control: Control) -> None:
-    """Raises InputError if a run cannot be controlled like this any more: it has ended, or has begun and is skipped."""
-    name, step = run.metadata.name, run.status.step
-    if step in FINISHED:
-        raise InputError(f"run {name} has ended ({step}): `runup upgrade runs` lists the runs")
-    if control == "Skip" and run.status.started is not None:
-        raise InputError(f"run {name} has begun: `runup upgrade run abort {name}` ends it after the step in progress")
-    if is_aborted(run) and control != "Abort":
-        raise InputError(f"run {name} was aborted: once it has ended, delete it, and the policy creates another run")
 
 
 def is_aborted(run: UpdateRun) -> bool:

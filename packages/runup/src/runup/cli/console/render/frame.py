@@ -116,6 +116,7 @@ def whole_page(
         pages = (
             ("", "Preflight", "cluster"),
             ("update", "Update", "update"),
+            ("policy", "Policy", "policy"),
             ("forecast", "Forecast", "forecast"),
             ("graph", "Way", "graph"),
         )
