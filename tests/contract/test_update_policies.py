@@ -54,7 +54,14 @@ def installed(api: Api) -> Iterator[Api]:
         assert api.post(CRDS, document(file)).code in (201, 409)
     for namespace in ("openshift-monitoring", "openshift-cluster-version-operator"):
         api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    for file in ("00_namespace.yaml", "02_roles.yaml", "03_admission.yaml", "05_approvals.yaml", "09_pools.yaml"):
+    for file in (
+        "00_namespace.yaml",
+        "02_roles.yaml",
+        "03_admission.yaml",
+        "05_approvals.yaml",
+        "09_pools.yaml",
+        "11_people.yaml",
+    ):
         for obj in yaml.safe_load_all((FOLDER / file).read_text(encoding="utf-8")):
             path = PATHS[obj["kind"]].format(namespace=obj["metadata"].get("namespace", ""))
             made = api.post(path, obj)
@@ -323,6 +330,64 @@ def test_57_a_forged_approver(approvers: Api, user: str, by: str, code: int, mes
     answer = (approvers.impersonating(user) if user else approvers).post(APPROVALS, approval_json(by))
     assert answer.code == code, answer.body
     assert code == 201 or message in answer.message
+
+
+GROUP = "update.runup.dev"
+KINDS = ("updatepolicies", "updatecalendars", "updateruns", "updateapprovals", "updateturns", "fleetupdates")
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "approve")
+READING = {f"{verb} {kind}" for verb in ("get", "list", "watch") for kind in KINDS}
+# Rights that would open a gate, remove what limits others, or read credentials.
+FURTHER = (
+    ("patch", "config.openshift.io", "clusterversions", "version"),
+    ("patch", "machineconfiguration.openshift.io", "machineconfigpools", "worker"),
+    ("list", "", "secrets", ""),
+    ("delete", "admissionregistration.k8s.io", "validatingadmissionpolicies", POLICY),
+    ("get", "admissionregistration.k8s.io", "validatingadmissionpolicies", "another"),
+    ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
+)
+
+
+def _may(api: Api, user: str, verb: str, group: str, resource: str, name: str = "") -> bool:
+    plural, _, subresource = resource.partition("/")
+    asked = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    spec = {"user": user, "resourceAttributes": asked}
+    answer = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {**review, "spec": spec}).ok()
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"),
+    [
+        ("runup-update-viewer", READING),
+        (
+            "runup-update-operator",
+            READING | {f"{verb} {kind}" for verb in ("create", "patch") for kind in ("updateruns", "fleetupdates")},
+        ),
+        (
+            "runup-update-approver",
+            {
+                f"{verb} {kind}"
+                for verb in ("get", "list", "watch")
+                for kind in ("updateruns", "fleetupdates", "updateapprovals")
+            }
+            | {"approve updateruns", "approve fleetupdates", "create updateapprovals", "delete updateapprovals"},
+        ),
+    ],
+)
+def test_allows_people_exactly_this(installed: Api, role: str, allowed: set[str]) -> None:
+    """Nobody but the approver approves, and no role writes a policy, a calendar or a status."""
+    user = f"of-{role}"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    body = {"metadata": {"name": user}, "roleRef": reference, "subjects": [subject]}
+    assert installed.post(PATHS["ClusterRoleBinding"], body).code in (201, 409)
+    eventually(lambda: _may(installed, user, "list", GROUP, "updateruns"))
+    resources = [*KINDS, *(f"{kind}/status" for kind in KINDS)]
+    found = {f"{verb} {each}" for each in resources for verb in VERBS if _may(installed, user, verb, GROUP, each)}
+    assert found == allowed
+    assert [right for right in FURTHER if _may(installed, user, *right)] == []
+    assert _may(installed, user, "get", "admissionregistration.k8s.io", "validatingadmissionpolicies", POLICY)
 
 
 def test_an_approval_is_immutable(approvers: Api) -> None:
