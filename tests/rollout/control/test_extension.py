@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,54 @@ from tests.rollout.control.policy_world import FOLDER, RUNS
 from tests.rollout.decide.test_hooks import body
 from tests.servers import CRD, api_server, eventually
 
+from kubekit.api.codec import Undecodable
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
+from kubekit.kube.cache import Cache
 from kubekit.kube.client_sync import SyncClient
+from runup.api.update_policy_v1alpha1 import UpdateRun
 from runup.rollout.control.extension import LONGEST_BODY, Options, Process
 from runup.rollout.decide.hooks import API
 from runup.rollout.decide.plain_cluster import release_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 HOOK = "BeforeControlPlaneUpgrade"
+
+
+NOT_READ = "UpdateRuns are not read yet"
+ODD = Undecodable("", "odd", "Object missing required field `target`")
+
+
+def read(cache: Cache[UpdateRun], *undecoded: Undecodable, incomplete: tuple[str, ...] = ()) -> None:
+    """Fills the cache with the server's answer to a list."""
+    cache.replace([], "7", undecoded, incomplete)
+
+
+@pytest.mark.parametrize(
+    ("happened", "lacking", "problem"),
+    [
+        pytest.param((), NOT_READ, NOT_READ, id="nothing yet"),
+        pytest.param((lambda cache: cache.fail("forbidden"),), "forbidden", "forbidden", id="the first list failed"),
+        pytest.param((read,), "", "", id="the runs are read"),
+        pytest.param((read, lambda cache: cache.fail("gone")), "", "gone", id="the watch ended"),
+        pytest.param((read, lambda cache: cache.fail("gone"), Cache.recover), "", "", id="the watch is back"),
+        pytest.param((lambda cache: read(cache, incomplete=("half",)),), "", "half", id="a part is hidden"),
+        pytest.param((lambda cache: read(cache, ODD),), "", "UpdateRun odd cannot be read", id="one is not decoded"),
+        pytest.param(
+            (lambda cache: read(cache, ODD, incomplete=("half",)), lambda cache: cache.fail("gone")),
+            "",
+            "gone; half; UpdateRun odd cannot be read",
+            id="all at once",
+        ),
+    ],
+)
+def test_says_why_the_runs_in_memory_may_be_wrong(
+    happened: tuple[Callable[[Cache[UpdateRun]], None], ...], lacking: str, problem: str
+) -> None:
+    """It is unready only until the first list; the gates close for each reason (`Cache`: unread is not empty)."""
+    process = Process(config.ClusterConfig(server="http://127.0.0.1:9"), Options(cluster=("clusters", "harbour")))
+    for step in happened:
+        step(process.cache)
+    assert (process.not_ready(), process.known.problem) == (lacking, problem)
 
 
 def create_run(client: SyncClient, version: str, reason: str) -> None:
@@ -102,6 +142,8 @@ async def call_hooks(kubeconfig: Path, folder: Path, stop_server: Any) -> None:
     await task
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_36_the_extension_answers_from_memory(tmp_path: Path) -> None:
     """Open gates close when the API server is gone, those of an update that has begun stay open, within 5 s each."""
     with ExitStack() as stack:
