@@ -28,7 +28,7 @@ TESTS = {
     ),
     "preflight": ("tests/golden",),
     "report": ("tests/cli/preflight", "tests/clusterversion/decide", "tests/preflight"),
-    "rules": ("tests/checks/catalogue/nodes", "tests/updatestatus/decide"),
+    "rules": ("tests/advice/decide", "tests/checks/catalogue", "tests/updatestatus/decide"),
     "target": ("tests/cli/rehearse", "tests/preflight/control"),
     "updatestatus": ("tests/golden",),
 }

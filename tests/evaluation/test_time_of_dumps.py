@@ -92,3 +92,14 @@ def test_without_a_time_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
     assert "StuckTerminating" not in applies
     assert applies["NodePressure"] == "True"
     assert "The dump shows no time, so checks that depend on the time are unknown." in evaluated.notes
+
+
+def test_names_the_field_of_a_cluster_version_that_cannot_be_decoded(tmp_path: Path) -> None:
+    """`spec` is an object (config.openshift.io/v1). The cluster has a problem, and failed when it was tried."""
+    identity = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+    dump = write(tmp_path / "dump", node())
+    listed = {"apiVersion": "v1", "kind": "List", "items": [{**identity, "spec": 7}]}
+    (dump / "clusterversions.json").write_text(json.dumps(listed))
+    evaluated = evaluate_dump(dump, RequestedUpdate(target="4.19.10"), TODAY)
+    assert (evaluated.report, evaluated.failed_at) == (None, TODAY)
+    assert all(part in evaluated.problem for part in ("clusterversions.json", "ClusterVersion", "$.spec"))

@@ -2916,6 +2916,12 @@ ROWS = (
         (("spec: {unschedulable: true}", 'status: {conditions: [{type: Ready, status: "False"}]}'),),
         ("MachineConfigPoolCannotMove-worker",),
     ),
+    Row(
+        "pool cannot move: a node whose disk is full",
+        "MachineConfigPoolCannotMove",
+        (("spec: {unschedulable: true}", 'status: {conditions: [{type: DiskPressure, status: "True"}]}'),),
+        ("MachineConfigPoolCannotMove-worker",),
+    ),
     Row("limits: of users", "PlatformPodsLimited", (("defaults, namespace: kube-system", "d, namespace: shop"),)),
     Row("policies: traffic out is not denied", "PlatformPodsCutOff", (("[Ingress, Egress]", "[Ingress]"),)),
     Row("osImageURL: none of users", "OSImageOverridden", (("99-worker-custom-os", "99-worker-ssh"),)),

@@ -244,3 +244,13 @@ def test_a_dump_without_a_time_has_no_entry(store: Store, of_dump: bool) -> None
     assert store.clusters() == (("b",) if of_dump else ("a", "b"))
     why = "the store has no entry for a: the dump could not be evaluated, and its time is unknown"
     assert [note for note in keeper.notes() if note == why] == [why] * of_dump
+
+
+def test_tries_a_store_that_cannot_be_written_once(tmp_path: Path) -> None:
+    """A fleet's clusters would otherwise give the same error a thousand times (`ReportKeeper`)."""
+    (tmp_path / "kept").touch()
+    keeper = results.ReportKeeper(open_store(str(tmp_path / "kept")), "4.16.0", NOON)
+    for name in ("a", "b"):
+        keeper.keep(name, EvaluatedCluster(where=name, report=REPORT), of_dump=True)
+    assert len(keeper.problems) == 1
+    assert f"--store {tmp_path / 'kept'}" in keeper.problems[0]

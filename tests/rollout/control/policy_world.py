@@ -30,6 +30,7 @@ from runup.preflight.decide.stored_reports import History
 from runup.process.names import OPERATOR_NAMESPACE
 from runup.report.report import FORMAT, Report, ReportedRisk
 from runup.rollout.control.controller import PolicyController
+from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.observe import ClusterInputs, read_cluster
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "update-policy"
@@ -59,6 +60,7 @@ class World:
         # By how much the cluster's time is ahead of the real one.
         self.ahead = timedelta()
         self.graph: Graph | str = "no answer"
+        self.metrics = Metrics()
 
     def create(self, resource: Resource, name: str, namespace: str = "", **fields: Any) -> None:
         """Creates an object with its status, unless it exists."""
@@ -189,7 +191,12 @@ class World:
         async def make() -> None:
             async with Client(self.client.config) as client:
                 controller = PolicyController(
-                    client, clock or SystemClock(), self.observe, leader=leader, graph=read_graph
+                    client,
+                    clock or SystemClock(),
+                    self.observe,
+                    leader=leader,
+                    graph=read_graph,
+                    metrics=self.metrics,
                 )
                 for _ in range(number):
                     await controller.make_pass()

@@ -138,6 +138,19 @@ def test_none_writes_no_request(shared: World) -> None:
     assert (shared.run().status.gated, shared.reason()) == (True, "Latched")
 
 
+def test_shows_policy_and_run_as_metrics(shared: World) -> None:
+    """After each pass (docs/reference/metrics.md); a policy that is gone has no value."""
+    sample = shared.metrics.registry.get_sample_value
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    assert sample("runup_update_policy_ready", {"reason": "AsExpected"}) == 1
+    run = shared.run()
+    assert sample("runup_update_run_step", {"run": run.metadata.name, "step": run.status.step}) == 1
+    shared.client.send(calls.delete(POLICIES, "cluster"))
+    shared.passes()
+    assert sample("runup_update_policy_ready", {"reason": "AsExpected"}) is None
+
+
 @pytest.mark.slow
 def test_33_a_failure_pauses_the_policy(shared: World, run: Any) -> None:
     """No run follows a failed one before somebody acknowledges it."""

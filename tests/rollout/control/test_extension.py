@@ -31,6 +31,7 @@ from runup.rollout.decide.plain_cluster import release_of
 HOOK = "BeforeControlPlaneUpgrade"
 
 
+BOOLS = ("false", "true")
 NOT_READ = "UpdateRuns are not read yet"
 ODD = Undecodable("", "odd", "Object missing required field `target`")
 
@@ -100,6 +101,29 @@ class Caller:
         status, given = await self.post(path, body(HOOK, toKubernetesVersion=version))
         assert status == 200, given
         return given["retryAfterSeconds"], given["message"], time.monotonic() - began
+
+
+async def test_answers_before_the_runs_are_read() -> None:
+    """Without an API server: what it handles, an error for a request that it cannot read, and closed gates."""
+    options = Options(listen="127.0.0.1:0", cluster=("clusters", "harbour"))
+    process = Process(config.ClusterConfig(server="http://127.0.0.1:9"), options)
+    task = asyncio.create_task(process.run())
+    async with asyncio.timeout(60):
+        while not process.endpoint.address:  # noqa: ASYNC110 (set when it serves)
+            await asyncio.sleep(0.01)
+    async with ClientSession() as session:
+        caller = Caller(session, process.endpoint.address, ssl.create_default_context())
+        assert (await caller.post("discovery", {}))[1]["kind"] == "DiscoveryResponse"
+        for data in (b"{", b"[" * 5000, b"\xff", b"{}"):
+            assert (await caller.post(f"{HOOK.lower()}/gate", data))[0] == 400
+        assert (await caller.post("afterclusterupgrade/gate", {}))[0] == 400
+        seconds, message, _ = await caller.seconds("v1.35.1")
+        assert (seconds, "No UpdateRun leads to v1.35.1" in message) == (60, True)
+    counted = process.metrics.registry.get_sample_value
+    answers = [counted("runup_update_extension_answers_total", {"hook": HOOK, "open": each}) for each in BOOLS]
+    assert answers == [1, 0]
+    process.stop()
+    await task
 
 
 async def until_open(caller: Caller, version: str) -> None:

@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from runup.api.update_policy_v1alpha1 import UpdateRun, UpdateTurn
-from runup.rollout.control.controller import PolicyController
+from runup.rollout.control.controller import ACTIVE_S, PolicyController
 from runup.rollout.control.observe import ClusterInputs
 from runup.rollout.control.policy_objects import CLAIMS
 from runup.rollout.decide.turns import CLAIM
@@ -91,20 +91,19 @@ def give_turn(found: World, round_: int = 1) -> None:
     found.create(TURNS, f"r-{round_}", spec={"run": "r", "round": round_, "placeFor": "1h"})
 
 
-def passes(found: World, number: int = 2, later: timedelta = timedelta()) -> None:
-    """Makes passes of a new controller, on a server whose time is later."""
+def passes(found: World, number: int = 2, later: timedelta = timedelta()) -> float:
+    """Makes passes of a new controller, on a server whose time is later; returns the seconds until the next one."""
 
     def observe() -> ClusterInputs:
         inputs = found.observe()
         return replace(inputs, now=inputs.now + later)
 
-    async def make() -> None:
+    async def make() -> float:
         async with Client(found.client.config) as client:
             controller = PolicyController(client, SystemClock(), observe, leader="a")
-            for _ in range(number):
-                await controller.make_pass()
+            return [await controller.make_pass() for _ in range(number)][-1]
 
-    asyncio.run(make())
+    return asyncio.run(make())
 
 
 def claim(found: World) -> str:
@@ -176,6 +175,10 @@ def test_55a_yields_a_turn_that_it_did_not_use(found: World) -> None:
     found.client.send(calls.merge_patch(RUNS, "r", {"spec": {"round": 2}}))
     passes(found, 2)
     assert claim(found) == "r.2"
+    # Whoever deletes the claim gets it again, and the controller looks soon whether the hub has answered.
+    found.client.send(calls.delete(CLAIMS, CLAIM))
+    assert (passes(found, 1), claim(found)) == (0.1, "r.2")
+    assert passes(found, 1) == ACTIVE_S
     give_turn(found, 2)
     passes(found, 4)
     assert is_started(found)

@@ -58,10 +58,8 @@ def evaluate_dump(path: Path, requested: update_requests.RequestedUpdate, now: d
         # The file names the cluster, and not the folder in its archive, which is often called the same in all.
         name = cluster_name(path) if path.is_file() and path.name.endswith(PACKED) else evaluated.where
         return replace(evaluated, where=name, collect=collect, of_dump=True).identified()
-    except BadDump as error:
-        problem = error.message
     except (Terminal, InputError, codec.DecodeError) as error:
-        problem = getattr(error, "message", "") or str(error)
+        problem = str(error)
     return EvaluatedCluster(where=cluster_name(path), problem=problem, failed_at=time_of_unusable(path, now))
 
 
