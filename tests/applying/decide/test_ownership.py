@@ -135,14 +135,16 @@ def entry(manager: str, operation: str, fields: dict[str, Any], subresource: str
 
 
 def test_what_earlier_writers_set_becomes_ours() -> None:
-    """All of it, in our one entry; what others set and any status stays theirs."""
+    """All of it, in our one entry; what others set or apply and any status stays theirs."""
+    applier = entry("argocd-controller", "Apply", {"f:data": {"f:d": {}}})
     ours = entry(MANAGER, "Apply", {"f:data": {"f:a": {}}})
     go = entry(MANAGER, "Update", {"f:data": {"f:b": {}}})
     installer = entry("cluster-bootstrap", "Update", {"f:metadata": {"f:labels": {"f:x": {}}}})
     status = entry(MANAGER, "Update", {"f:status": {}}, "status")
     person = entry("kubectl-edit", "Update", {"f:data": {"f:c": {}}})
-    assert adopted_entries([ours, go, installer, status, person]) == [
+    assert adopted_entries([applier, ours, go, installer, status, person]) == [
         {**ours, "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}}},
+        applier,
         status,
         person,
     ]

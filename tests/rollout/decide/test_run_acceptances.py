@@ -86,6 +86,7 @@ def test_58_the_stricter_setting_counts(first: Any, second: Any, expected: str) 
         pytest.param(replace(X, versions=("5.1.1",)), False, id="for another version"),
         pytest.param(replace(X, until=NOW + timedelta(seconds=1)), True, id="7: a second before its end"),
         pytest.param(replace(X, until=NOW), False, id="7: at its end"),
+        pytest.param(replace(X, until=NOW - timedelta(seconds=1)), False, id="7: after its end"),
     ],
 )
 def test_7_acceptances_of_a_run(acceptance: RunAcceptance, counts: bool) -> None:
