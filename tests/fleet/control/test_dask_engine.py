@@ -294,6 +294,28 @@ def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_workers_in_one_process() -> None:
+    """An error and what no worker can read cost their items alone; who gives another type is not used any more."""
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'kube-runup[dask]'")
+    notices: list[str] = []
+    dask_work.GARBLED.clear()
+    with distributed.LocalCluster(
+        n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None, worker_dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        pool: DaskPool[int, int] = DaskPool(dask_work.various, address, DEADLINE_S, kind=int, notice=notices.append)
+        found = list(pool.run(range(6)))
+        lost = {1: Lost("its task failed: RuntimeError: 1 is odd"), 2: Lost("cannot read 2")}
+        assert sorted(found, key=lambda each: each[0]) == [(number, lost.get(number, number)) for number in range(6)]
+        assert notices == [f"worker {dask_work.GARBLED[0]} is not used: it gave str for an answer"]
+        try:
+            late = list(DaskPool(dask_work.blocked, address, 1.1).run([7]))
+        finally:
+            dask_work.LET_GO.set()
+    why = "no dump was read for 1.1 s; give it more with --timeout, or look at the workers"
+    assert late == [(0, Lost(why))]
+
+
 def test_without_its_package(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is reported how it is installed."""
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -175,7 +175,7 @@ def test_55a_yields_a_turn_that_it_did_not_use(found: World) -> None:
     found.client.send(calls.merge_patch(RUNS, "r", {"spec": {"round": 2}}))
     passes(found, 2)
     assert claim(found) == "r.2"
-    # Whoever deletes the claim gets it again, and the controller looks soon whether the hub has answered.
+    # A deleted claim is written again, and the controller looks soon whether the hub has answered.
     found.client.send(calls.delete(CLAIMS, CLAIM))
     assert (passes(found, 1), claim(found)) == (0.1, "r.2")
     assert passes(found, 1) == ACTIVE_S
