@@ -266,6 +266,19 @@ def test_24_a_health_expression(shared: World) -> None:
     assert (ready.status, ready.reason) == ("False", "InvalidExpression")
 
 
+def test_50_a_commit_over_the_preflight_of_another_client(shared: World) -> None:
+    """It is written once: the server still names the other client as the writer of the image."""
+    shared.begin(calendars=["Always"], actuator="ClusterVersion")
+    shared.server.patch_spec(desiredUpdate={"version": "5.1.0", "image": NEW, "mode": "Preflight"})
+    shared.report()
+    shared.passes(3)
+    assert shared.desired() == {"version": "5.1.0", "image": NEW}
+    version = shared.server.cluster_version()["metadata"]["resourceVersion"]
+    shared.passes(2)
+    assert shared.run().status.step == "ControlPlane"
+    assert shared.server.cluster_version()["metadata"]["resourceVersion"] == version
+
+
 def test_32_an_abort_refuses_a_start_that_is_on_its_way(shared: World) -> None:
     """The run ends after ClusterVersion has changed, so that the conditional write of another process is refused."""
     shared.begin(**ALWAYS)

@@ -94,6 +94,47 @@ updating, _ = after(committing, situation(cluster(entry(), desired=OURS), owns_r
 soaking, _ = after(updating, situation(cluster(entry("Completed"), desired=OURS)))
 
 
+@pytest.mark.parametrize(
+    ("run", "seen", "step", "act"),
+    [
+        pytest.param(
+            committing,
+            situation(cluster(desired=OURS, version="8")),
+            "ControlPlane",
+            "",
+            id="our commit over another client's preflight of the same image, which the server still names",
+        ),
+        pytest.param(
+            committing,
+            situation(cluster(desired=OURS, version="8", conditions=(REFUSED,))),
+            "Waiting",
+            "withdraw",
+            id="our commit over another client's preflight, which the operator refuses",
+        ),
+        pytest.param(
+            run_of(),
+            situation(cluster(desired=OURS, version="8")),
+            "Waiting",
+            "",
+            id="the same update that somebody else requested is awaited",
+        ),
+        pytest.param(
+            run_of(),
+            situation(cluster(desired=OURS, version="8", conditions=(REFUSED,))),
+            "Waiting",
+            "",
+            id="the refused request of somebody else stays",
+        ),
+    ],
+)
+def test_50_a_request_is_never_written_twice(run: UpdateRun, seen: Situation, step: str, act: str) -> None:
+    """Neither by a commit without effect while the history shows nothing, nor over what somebody else requested."""
+    outcome = decide(run, seen, NOW)
+    assert (outcome.status.step, outcome.act) == (step, act)
+    again = decide(replace(run, status=outcome.status), seen, NOW)
+    assert again.act in ("", act)
+
+
 def test_1_an_intent_is_stored_before_the_commit() -> None:
     """The first pass stores what will be written and on which version; the second one writes it."""
     assert (committing.status.step, committing.status.started) == ("Committing", None)

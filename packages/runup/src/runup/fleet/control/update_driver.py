@@ -42,7 +42,7 @@ from runup.rollout.decide import calendar
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.gates.gate import CLOSED, OPEN, Gate, Verdict
 from runup.rollout.decide.gates.observed import Observed
-from runup.rollout.decide.run_steps import BEFORE_START, FINISHED, Act, Situation, decide, is_requested
+from runup.rollout.decide.run_steps import BEFORE_START, FINISHED, Act, Situation, decide
 
 if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
@@ -195,7 +195,7 @@ def _observed_status(run: UpdateRun, reading: Reading, observed: Observed, verdi
     """Returns the status of a run as the cluster shows it: what began or ended, without starting or ending anything."""
     if run.status.step in FINISHED:
         return run.status
-    outcome = decide(run, _situation(run, reading, observed, Verdict((*verdict.gates, NO_TURN))), _now(reading))
+    outcome = decide(run, _situation(reading, observed, Verdict((*verdict.gates, NO_TURN))), _now(reading))
     ends_before_start = outcome.status.started is None and outcome.status.step != "Done"
     is_skip = outcome.status.step == "Done" and outcome.status.decisions[-1].reason == "Skipped"
     if outcome.status.step in BEFORE_START or ends_before_start or is_skip:
@@ -203,18 +203,15 @@ def _observed_status(run: UpdateRun, reading: Reading, observed: Observed, verdi
     return outcome.status
 
 
-def _situation(run: UpdateRun, reading: Reading, observed: Observed, verdict: Verdict, leader: str = "") -> Situation:
+def _situation(reading: Reading, observed: Observed, verdict: Verdict, leader: str = "") -> Situation:
     assert reading.inputs is not None
     cluster = reading.inputs.objects.cluster
-    # The server records a new manager only of fields that change: after a person's preflight of the same image, a start
-    # changes the mode alone. So a request after our intent is ours.
-    intended = run.status.intent is not None and is_requested(cluster, run.spec.target)
     return Situation(
         cluster=cluster,
         verdict=verdict,
         health=observed.health,
         leader=leader,
-        owns_request=reading.inputs.owns_request or intended,
+        owns_request=reading.inputs.owns_request,
         pools=reading.inputs.objects.known_pools,
         nodes=reading.inputs.objects.nodes,
     )
@@ -356,9 +353,7 @@ class Driver:
         gates = cluster.verdict.gates if turn is None else (*cluster.verdict.gates, turn)
         run = replace(cluster.run, status=cluster.record.status)
         now = _now(cluster.reading)
-        outcome = decide(
-            run, _situation(run, cluster.reading, cluster.observed, Verdict(gates), leader=self._leader), now
-        )
+        outcome = decide(run, _situation(cluster.reading, cluster.observed, Verdict(gates), leader=self._leader), now)
         act: str = self._allowed(outcome.act, cluster, survey)
         if act == "commit" and not commits:
             return False

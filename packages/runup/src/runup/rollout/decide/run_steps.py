@@ -65,10 +65,10 @@ Act = Literal["", "preflight", "commit", "withdraw", "fence", "forget", "pause",
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a step: ClusterVersion, the gates, the health, a newer candidate, and who decides.
 
-    `owns_request`: the fields of `spec.desiredUpdate` are this controller's. `resumption` has the verdict on resuming
-    each pool that the run keeps paused. `path` are the releases to update through, for a run that has to choose them.
-    `nodes` have the kubelets that decide whether pools stay paused between hops. `used_up_turns` are turns that the run
-    did not use in time.
+    `owns_request`: the server names this controller as the writer of `spec.desiredUpdate`; `decide` also counts what
+    the run intended. `resumption` has the verdict on resuming each pool that the run keeps paused. `path` are the
+    releases to update through, for a run that has to choose them. `nodes` have the kubelets that decide whether pools
+    stay paused between hops. `used_up_turns` are turns that the run did not use in time.
     """
 
     cluster: ClusterVersion
@@ -98,6 +98,8 @@ def decide(run: UpdateRun, situation: Situation, now: datetime) -> Outcome:
     if status.step in FINISHED:
         return Outcome(status=status)
     status = replace(status, gates=_gates_of(situation.verdict))
+    if is_intended(run, situation.cluster):
+        situation = replace(situation, owns_request=True)
     if situation.used_up_turns and status.step == "Waiting":
         used_up = (*status.used_up_turns, *situation.used_up_turns)[-MAX_TURNS:]
         status = replace(_step(status, "Waiting", "TurnUsedUp", now), used_up_turns=used_up)
@@ -212,6 +214,9 @@ def _evaluate(run: UpdateRun, status: UpdateRunStatus, situation: Situation, now
         return Outcome(status=status, act=preflight)
     if to_pause:
         return _pause(_step(replace(status, intent=None), "Preparing", "PausingPools", now), to_pause, now)
+    if is_requested(cluster, current_target(run)):
+        # Somebody else requested the same update: it is awaited, and the request is not written again.
+        return Outcome(status=status)
     intent = status.intent
     if intent is not None and intent.cluster_version_resource_version == version and intent.leader == situation.leader:
         return Outcome(status=status, act="commit")
@@ -413,6 +418,16 @@ def is_requested(cluster: ClusterVersion, target: Candidate) -> bool:
     """Reports whether ClusterVersion requests an update (not a preflight) to the target's image."""
     desired = cluster.spec.desired_update
     return desired is not None and not desired.mode and is_same_image(desired.image, target.image)
+
+
+def is_intended(run: UpdateRun, cluster: ClusterVersion) -> bool:
+    """Reports whether ClusterVersion requests the update that the run was about to request: it is the run's own.
+
+    The server records a new field manager only for fields that change. After another client's preflight of the same
+    image, the start changes the mode alone, and the other client is still named as the writer of the image.
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+    return run.status.intent is not None and is_requested(cluster, current_target(run))
 
 
 def is_aborted(run: UpdateRun) -> bool:
