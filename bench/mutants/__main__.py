@@ -3,6 +3,8 @@
 cosmic-ray makes the changes; the sample, the copy and the choice of tests are ours (docs/decisions/0035). Each mutant
 is tried in a fork against the fast tests of its room that run the changed line; what lives is tried once more against
 all of the nearest tests, the slow ones too, in a process of its own. JSON on stdout, progress on stderr.
+
+With `--gates` the changes are no sample: each after which an update may start too early (bench/mutants/gates.py).
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.mutants.copy import FAST, MARKED, Copy
 from bench.mutants.forks import Forks
+from bench.mutants.gates import EQUIVALENT, mutants
 from bench.mutants.lines import Lines, lines_of
 from bench.mutants.made import Mutant, modules_of, sample
 from bench.mutants.rooms import ROOMS
@@ -62,23 +65,25 @@ def main(arguments: list[str]) -> int:
     if options.fast:
         os.environ[MARKED] = FAST
     modules: dict[str, Counter[str]] = defaultdict(Counter)
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
+    chosen = mutants() if options.gates else sample(options.rooms, options.seed, options.count, options.part)
     with _trial(slow=not options.once) as (trial, copy):
-        for mutant, outcome in _tried(
-            trial, sample(options.rooms, options.seed, options.count, options.part), options.minutes * 60
-        ):
+        for mutant, outcome in _tried(trial, chosen, options.minutes * 60):
             change = mutant.told()
             modules[change["file"]][outcome] += 1
+            kinds[change["operator"]][outcome] += 1
             survivors += [change] if outcome == "survived" else []
     total = sum(modules.values(), Counter())
-    result = {"seed": options.seed, **{name: total[name] for name in OUTCOMES}}
+    what = {"kinds": kinds, "equivalent": len(EQUIVALENT)} if options.gates else {"seed": options.seed}
+    result = {**what, **{name: total[name] for name in OUTCOMES}}
     told = {
         "failing_anyway": sorted({*trial.failing, *copy.failing}),
         "modules": dict(sorted(modules.items())),
         "survivors": survivors,
     }
     print(json.dumps(result | told, indent=2))
-    return 0
+    return 1 if options.gates and survivors else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--part", default="", choices=PARTS, help="only what is in this folder of the rooms")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--gates", action="store_true", help="all changes after which an update may start too early")
     parser.add_argument("--minutes", type=float, default=0, help="begin no further mutant after so long; 0 for no end")
     parser.add_argument("--fast", action="store_true", help="no test but those of `make test`")
     parser.add_argument("--once", action="store_true", help="no second try: more survive than truly do")
@@ -101,7 +107,7 @@ def _trial(*, slow: bool) -> Iterator[tuple[Trial, Copy]]:
             yield Trial(copy, forks, slow=slow), copy
 
 
-def _tried(trial: Trial, chosen: list[Mutant], seconds: float) -> Iterator[tuple[Mutant, str]]:
+def _tried(trial: Trial, chosen: Sequence[Mutant], seconds: float) -> Iterator[tuple[Mutant, str]]:
     """Each with its outcome, told as it comes."""
     began = time.monotonic()
     for number, mutant in enumerate(chosen, 1):

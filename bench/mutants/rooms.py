@@ -20,6 +20,7 @@ TESTS = {
     "cli": ("tests/golden",),
     "evaluation": ("tests/cli/preflight", "tests/fleet/control", "tests/golden", "tests/preflight"),
     "facts": ("tests/cli/preflight", "tests/dump", "tests/preflight/control"),
+    "fleet": ("tests/cli/rollout",),
     "kubekit/rules": (
         "tests/checks/catalogue",
         "tests/kubesandbox/controllers",
@@ -28,6 +29,7 @@ TESTS = {
     ),
     "preflight": ("tests/golden",),
     "report": ("tests/cli/preflight", "tests/clusterversion/decide", "tests/preflight"),
+    "rollout": ("tests/fleet/decide",),
     "rules": ("tests/advice/decide", "tests/checks/catalogue", "tests/updatestatus/decide"),
     "target": ("tests/cli/rehearse", "tests/preflight/control"),
     "updatestatus": ("tests/golden",),

@@ -29,6 +29,16 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield found
 
 
+SIX = ("amber", "basalt", "coral", "dolomite", "flint", "garnet")
+
+
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Six clusters without the component update-policy."""
+    with fleet(tmp_path_factory.mktemp("six"), **dict.fromkeys(SIX, False)) as found:
+        yield found
+
+
 @pytest.fixture(autouse=True)
 def without_thanos(monkeypatch: pytest.MonkeyPatch) -> None:
     """These servers have no Thanos: no alerts fire."""
@@ -90,6 +100,41 @@ def test_42_a_killed_command_ends_as_without(two: Fleet, tmp_path: Path, monkeyp
             assert open_intents(journal.entries()) == {}
     # At least the stored intent, the act's intent, the act and its outcome, each before and after.
     assert place > 8
+
+
+@pytest.mark.timeout(7200)
+def test_42_six_clusters_and_a_resume_that_is_killed(
+    six: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three at a time: `start` is killed at every place, and so is the `resume` after it; each cluster starts once."""
+    monkeypatch.chdir(tmp_path)
+    rollout = "{type: Progressive, progressive: {maxConcurrency: 3}}"
+    head, policy = FILE.partition("  stages:")[0], FILE[FILE.index("  policy:") :]
+    text = f"{head}  stages:\n  - {{name: all, selector: {{}}, rollout: {rollout}}}\n{policy}"
+    (tmp_path / "update.yaml").write_text(text, encoding="utf-8")
+    words = ("--once", "--kubeconfig", str(six.kubeconfig))
+    start = ("fleet", "update", "start", "update.yaml", "--contexts", ",".join(SIX), *words)
+    resume = ("fleet", "update", "resume", "update.yaml", *words)
+    place, killed = 0, [True, True]
+    while any(killed):
+        place += 1
+        six.heal()
+        for each in tmp_path.glob("5.1.journal*"):
+            each.unlink()
+        before = {name: len(six.writes(name)) for name in SIX}
+        killed = [_killed_at(place, start) is None, _killed_at(place, resume) is None]
+        for first in (0, 3):
+            # The first three are complete before the last three start.
+            assert main([*resume]) == 2
+            assert [name for name in SIX if six.started(name)] == [*SIX[: first + 3]]
+            for name in SIX[first : first + 3]:
+                six.finish(name)
+        assert main([*resume]) == 0
+        assert {name: len(six.writes(name)) - before[name] for name in SIX} == dict.fromkeys(SIX, 1)
+        with open_journal(tmp_path / "5.1.journal") as journal:
+            assert open_intents(journal.entries()) == {}
+    # Three starts in one command, each with its intent, its act and its outcome, before and after.
+    assert place > 18
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run
+from tests.rollout.observed_cluster import NOW, observed
 
+from runup.cli.rollout.policy_command import explanation_data, explanation_text
 from runup.rollout.control import policy_files
+from runup.rollout.decide.explain import StartPreview, explain
+from runup.rollout.decide.gates.observed import Holds
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/how-to/update-policy.md").read_text(encoding="utf-8")
@@ -44,6 +49,21 @@ def test_the_policies_of_the_guide_are_valid(tmp_path: Path) -> None:
         path = tmp_path / "block.yaml"
         path.write_text(block, encoding="utf-8")
         assert len(policy_files.read(str(path)).policies) == 1
+
+
+def test_46_a_pause_that_ends_in_a_window_is_explained() -> None:
+    """The opening in which the pause ends says from when on the update may start; later ones begin open."""
+    explanation = explain(observed(holds=Holds(paused_until=NOW + timedelta(hours=2))), NOW)
+    shown = StartPreview(version="5.1.0", stopped="", explanation=explanation)
+    lines = explanation_text(shown).splitlines()
+    assert lines[0] == "The update to 5.1.0 starts at 2027-02-03T00:00:00Z if all other gates are open then."
+    assert [line.partition("  ")[2].strip().split("  ")[-1] for line in lines[2:4]] == [
+        "may start from 2027-02-03T00:00:00Z",
+        "may start",
+    ]
+    data = explanation_data(shown, 0)
+    assert [each["startsFrom"] for each in data["openings"][:2]] == ["2027-02-03T00:00:00Z", "2027-02-04T21:00:00Z"]
+    assert data["firstStart"] == "2027-02-03T00:00:00Z"
 
 
 def test_37_gate_of_a_dump(policy: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

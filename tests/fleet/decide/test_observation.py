@@ -37,8 +37,10 @@ def replica_set(age: timedelta, **status: Any) -> JSON:
         ({"manager": manager()}, None),
         ({"manager": {"spec": {}}}, "FeatureGateDisabled"),
         ({"manager": manager(workConfiguration={"featureGates": [{"feature": GATE}]})}, "FeatureGateDisabled"),
-        # 55: an engine that counts a work that exists as done.
-        ({"manager": manager("quay.io/open-cluster-management/work:v1.0.0")}, "EngineTooOld"),
+        # An engine that counts a work that exists as done.
+        pytest.param(
+            {"manager": manager("quay.io/open-cluster-management/work:v1.0.0")}, "EngineTooOld", id="55: version 1.0.0"
+        ),
         ({"manager": manager("quay.io/open-cluster-management/work:v0.16.1")}, "EngineTooOld"),
         ({"manager": manager("quay.io/open-cluster-management/work:v1.2.0")}, None),
         ({"manager": manager("quay.io/open-cluster-management/work:v1.10.0-rc1")}, None),

@@ -240,9 +240,8 @@ def test_keeps_a_blown_fuse_until_it_is_acknowledged() -> None:
         ([stage(selector={})], ["a"], "PlacementMissing"),
         ([stage(placeFor="soon")], ["a"], "InvalidSpec"),
         ([stage(minDone="all")], ["a"], "InvalidSpec"),
-        # 44
-        ([stage(), stage("main")], ["hub", "b"], "HubNotLast"),
-        ([stage(), stage("main")], ["a", "hub b"], "HubNotLast"),
+        pytest.param([stage(), stage("main")], ["hub", "b"], "HubNotLast", id="44: the hub in the first stage"),
+        pytest.param([stage(), stage("main")], ["a", "hub b"], "HubNotLast", id="44: the hub with another cluster"),
         ([stage(), stage("main")], ["a", "hub"], "AsExpected"),
         ([stage(), stage("main")], ["a", "a"], "ClusterInTwoStages"),
         ([stage()], [None], "PlacementMissing"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
+from bench.hostile.faulty_api import Fault, faulty_api
 from msgspec.structs import replace
 from tests.documents import document
 from tests.servers import CLUSTER_VERSIONS, CRD, CRDS, Server, eventually, serve
@@ -32,6 +35,7 @@ from runup.report.report import FORMAT, Report, ReportedRisk
 from runup.rollout.control.controller import PolicyController
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.control.observe import ClusterInputs, read_cluster
+from runup.rollout.decide.updaters import FIELD_MANAGER
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "update-policy"
 POLICIES, RUNS, CALENDARS = resource_of(UpdatePolicy), resource_of(UpdateRun), resource_of(UpdateCalendar)
@@ -177,19 +181,40 @@ class World:
         spec = {"run": self.run().metadata.name, "gate": "cab", "approvedBy": user, "imageDigests": [digest]}
         self.create(resource_of(UpdateApproval), name, spec=spec)
 
+    def writes(self, kind: str, *, subresource: str = "") -> int:
+        """The number of changes of objects of this kind that were stored for the controller, without dry runs."""
+        path = f"/{kind}/[^/?]+" + (f"/{subresource}" if subresource else "")
+        log = self.server.kubeconfig.parent / "audit.log"
+        events = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+        return sum(
+            each["verb"] in ("create", "update", "patch", "delete")
+            and re.search(rf"{path}(\?|$)", each["requestURI"]) is not None
+            and f"fieldManager={FIELD_MANAGER}" in each["requestURI"]
+            and "dryRun" not in each["requestURI"]
+            and each.get("responseStatus", {}).get("code", 200) < 300
+            for each in events
+        )
+
     def observe(self) -> ClusterInputs:
         """The observed state of the controller; this server has no Thanos, so no alerts fire."""
         inputs = read_cluster(self.client, None, with_policy=True)
         return replace(inputs, objects=replace(inputs.objects, alerts=()), now=inputs.now + self.ahead)
 
-    def passes(self, number: int = 1, *, leader: str = "a", clock: SystemClock | None = None) -> None:
-        """Makes passes of a new controller."""
+    def passes(
+        self, number: int = 1, *, leader: str = "a", clock: SystemClock | None = None, fault: Fault | None = None
+    ) -> float:
+        """Makes passes of a new controller, with its writes through `fault`; returns the seconds to the next one."""
 
         async def read_graph(_: ClusterVersion, _nodes: Sequence[Node]) -> Graph | str:
             return self.graph
 
-        async def make() -> None:
-            async with Client(self.client.config) as client:
+        async def make() -> float:
+            async with AsyncExitStack() as opened:
+                config = self.client.config
+                if fault is not None:
+                    api = await opened.enter_async_context(faulty_api(config))
+                    api.share, api.faults, config = 1.0, (fault,), api.config
+                client = await opened.enter_async_context(Client(config))
                 controller = PolicyController(
                     client,
                     clock or SystemClock(),
@@ -198,10 +223,10 @@ class World:
                     graph=read_graph,
                     metrics=self.metrics,
                 )
-                for _ in range(number):
-                    await controller.make_pass()
+                delays = [await controller.make_pass() for _ in range(number)]
+                return delays[-1]
 
-        asyncio.run(make())
+        return asyncio.run(make())
 
     def run(self) -> UpdateRun:
         """The only run."""
@@ -224,9 +249,12 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *, update_policy: bool = True) -> Iterator[World]:
-    """A server that serves every kind that the controller reads, or all but those of the component update-policy."""
-    serving = serve(folder, "CustomNoUpgrade")
+def world(folder: Path, *, update_policy: bool = True, unknown: str = "") -> Iterator[World]:
+    """A server that serves every kind that the controller reads, or all but those of the component update-policy.
+
+    `unknown` is a field of desiredUpdate that it does not know.
+    """
+    serving = serve(folder, "CustomNoUpgrade", unknown=unknown)
     server = next(serving)
     files = [*(FOLDER.glob("01_*.crd.yaml") if update_policy else ()), *CRDS.glob("*clusteroperators.crd.yaml")]
     for file in [*files, *CRDS.glob("*machineconfigpools.crd.yaml")]:

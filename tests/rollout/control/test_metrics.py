@@ -25,6 +25,7 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.rollout.control.metrics import Metrics
 from runup.rollout.decide import calendar
+from runup.rollout.decide.metric_samples import closing_gate, missed_openings
 
 NOW = datetime(2026, 12, 15, 12, tzinfo=UTC)
 GATES = (
@@ -172,3 +173,19 @@ def test_29_shows_a_release_that_was_withdrawn_during_its_update() -> None:
     assert value(metrics, "target_withdrawn", run="a") == 1
     metrics.observe_runs([replace(updating, status=replace(updating.status, step="Done"))], NOW, [])
     assert value(metrics, "target_withdrawn", run="a") is None
+
+
+def test_no_opening_is_missed_of_calendars_that_never_open() -> None:
+    """The calendars have no opening in common."""
+    never = UpdateCalendarSpec(time_zone="UTC", windows=(CalendarWindow(opens="0 3 29 2 *", for_="2h"),))
+    read = calendar.read(UpdateCalendar(metadata=ObjectMeta(name="never"), spec=never))
+    assert missed_openings((read,), NOW - timedelta(days=9), NOW) == 0
+
+
+def test_a_gate_that_is_unknown_keeps_a_run_from_starting() -> None:
+    """It is named before a gate about time that is closed."""
+    gates = (
+        RunGate(name="window", state="Closed", reason="OutsideWindow"),
+        RunGate(name="alerts", state="Unknown", reason="AlertsUnknown"),
+    )
+    assert closing_gate(run(gates=gates)) == "alerts"

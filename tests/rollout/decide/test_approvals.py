@@ -150,7 +150,10 @@ def test_19_an_approval_has_the_digest_of_its_run() -> None:
         pytest.param(run_of("cab"), wanted(by=""), "must serve SelfSubjectReview", id="57: an unknown user"),
         pytest.param(run_of("cab"), wanted(by=CONTROLLER), "another user must give", id="18: by the requester"),
         pytest.param(run_of("cab", requested_by="jane"), wanted(), "another user must give", id="18: by herself"),
-        pytest.param(run_of("cab"), wanted(not_after=NOW), "must be later than", id="7: an end in the past"),
+        pytest.param(run_of("cab"), wanted(not_after=NOW), "must be later than", id="7: an end just now"),
+        pytest.param(
+            run_of("cab"), wanted(not_after=NOW - timedelta(days=1)), "must be later than", id="7: an end in the past"
+        ),
         pytest.param(run_of("cab", step="Superseded"), wanted(), "has no effect", id="28: superseded"),
         pytest.param(run_of("cab", step="ControlPlane", started=NOW), wanted(), "needs no approval", id="20: begun"),
     ],

@@ -12,7 +12,8 @@ from tests.rollout.observed_cluster import NOW
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release, UpdateHistory
 from runup.api.update_policy_v1alpha1 import OfferedRelease, PolicyTarget, UpdatePolicy, UpdatePolicySpec
-from runup.rollout.decide.candidate import MAX_OFFERED, choose, offered_releases
+from runup.rollout.decide.candidate import MAX_OFFERED, choice_of, choose, offered_releases
+from runup.rollout.decide.hops import Path
 
 DAY = timedelta(days=1)
 RETRIEVED = Condition(type="RetrievedUpdates", status="True", last_transition_time=NOW - DAY)
@@ -41,6 +42,11 @@ def seen(**days: float) -> tuple[OfferedRelease, ...]:
         OfferedRelease(version=name, image=image(name), first_seen=NOW - days_ * DAY)
         for name, days_ in ((key.strip("v").replace("_", "."), value) for key, value in days.items())
     )
+
+
+def silent(minutes: int) -> Condition:
+    """The condition of an update service that has not answered for so long."""
+    return replace(RETRIEVED, status="False", last_transition_time=NOW - timedelta(minutes=minutes))
 
 
 @pytest.mark.parametrize(
@@ -96,6 +102,15 @@ def seen(**days: float) -> tuple[OfferedRelease, ...]:
         pytest.param(
             {}, cluster("5.0.4", conditions=()), (), "GraphNotAnswering", id="the update service does not answer"
         ),
+        pytest.param({}, cluster("5.0.4", conditions=(silent(59),)), (), "5.0.4", id="it answered 59 minutes ago"),
+        pytest.param(
+            {},
+            cluster("5.0.4", conditions=(silent(61),)),
+            (),
+            "GraphNotAnswering",
+            id="it has not answered for an hour",
+        ),
+        pytest.param({"follow": "Exact", "version": "five"}, cluster("5.0.4"), (), "NoPath", id="no version"),
     ],
 )
 def test_the_chosen_release(
@@ -104,6 +119,13 @@ def test_the_chosen_release(
     """The version, or the reason why none is chosen."""
     choice = choose(PolicyTarget(**target), found, NOW, offered)
     assert (choice.candidate.version if choice.candidate else choice.reason) == expected
+
+
+@pytest.mark.parametrize(("unknown", "reason"), [(True, "GraphNotAnswering"), (False, "NoPath")])
+def test_26_a_path_that_is_not_known(unknown: bool, reason: str) -> None:
+    """A graph that does not answer is not a graph without a path."""
+    choice = choice_of(Path(problem="m", unknown=unknown))
+    assert (choice.candidate, choice.reason, choice.unknown) == (None, reason, unknown)
 
 
 def test_a_young_release_says_from_when_on_it_counts() -> None:

@@ -38,7 +38,7 @@ from runup.rehearse.decide.update_forecast import Forecast, Range
 from runup.rollout.decide.gates.all_gates import evaluate
 from runup.rollout.decide.gates.cluster import health_of
 from runup.rollout.decide.gates.gate import Gate, Verdict
-from runup.rollout.decide.gates.observed import Approvals, Health, Holds, Observed, Offer
+from runup.rollout.decide.gates.observed import Approvals, Health, Holds, Observed, Offer, Turn
 from runup.updatestatus.decide.alerts import Alert, Unreadable
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -84,6 +84,8 @@ def test_7_the_gate_is_open_until_an_acceptance_ends() -> None:
     ends = {"A": NOW + MINUTE, "B": NOW + timedelta(seconds=1), "C": NOW + timedelta(seconds=2)}
     found = findings(risk("A", accepted=True), risk("B", applies="False", accepted=True))
     assert gate_of(observed(findings=found, acceptance_ends=ends), "preflight").until == NOW + MINUTE
+    unknown = findings(risk("A", accepted=True, applies="Unknown"))
+    assert gate_of(observed(findings=unknown, acceptance_ends=ends), "preflight").until == NOW + MINUTE
 
 
 def test_no_gates_are_not_open() -> None:
@@ -117,6 +119,12 @@ def test_no_gates_are_not_open() -> None:
         pytest.param(with_findings(observed=NOW - 60 * MINUTE), "Open", "Clear", id="5: 60 minutes old"),
         pytest.param(with_findings(risk(accepted=True)), "Open", "Clear", id="6: accepted"),
         pytest.param(with_findings(risk(accepted=True, grown=GROWN)), "Closed", "RiskGrew", id="6: has grown"),
+        pytest.param(
+            with_findings(risk(accepted=True, grown=GROWN, applies="Unknown")),
+            "Closed",
+            "RiskGrew",
+            id="6: or may have",
+        ),
         pytest.param(
             with_findings(risk(accepted=True, grown=GROWN, applies="False")), "Open", "Clear", id="6: but is gone"
         ),
@@ -200,6 +208,9 @@ def test_2_the_gate_names_the_risk() -> None:
             "Open",
             "Named",
             id="an image by name needs no graph",
+        ),
+        pytest.param(
+            {"offer": Offer(image=IMAGE, is_named=True)}, "Closed", "TargetBlocked", id="a version of no Kubernetes"
         ),
     ],
 )
@@ -317,6 +328,13 @@ def test_unhealthy_objects(name: str, statuses: dict[str, str], problem: str) ->
     assert changed(tuple(replace(each, last_transition_time=None) for each in subject.status.conditions)) == Health()
 
 
+def test_24_a_condition_that_is_unknown_is_not_unhealthy() -> None:
+    """The kubelet of a node does not report: the node is neither healthy nor unhealthy."""
+    node = Node(metadata=ObjectMeta(name="a"), status=NodeStatus(conditions=conditions(Ready="Unknown")))
+    health = health_of(**{**healthy_objects(), "nodes": [node]})
+    assert (health.problems, health.unknown) == ((), ("Ready of Node a is unknown",))
+
+
 def test_health_without_objects_is_unknown() -> None:
     """No operators and no nodes are not a healthy cluster."""
     assert len(health_of(**{**healthy_objects(), "operators": [], "nodes": []}).unknown) == 2
@@ -410,6 +428,21 @@ def test_the_gate_of_holds(holds: Holds, reason: str) -> None:
     """A hold closes the gate until it ends."""
     gate = gate_of(observed(holds=holds), "hold")
     assert (gate.state, gate.reason) == (("Closed", reason) if reason else ("Open", "NotHeld"))
+
+
+@pytest.mark.parametrize(
+    ("turn", "state", "reason"),
+    [
+        pytest.param(Turn(), "Closed", "NoTurn", id="39: the hub has not given one"),
+        pytest.param(Turn(name="t", until=NOW + MINUTE), "Open", "Turn", id="39: it has"),
+        pytest.param(Turn(name="t", until=NOW), "Closed", "TurnUsedUp", id="55a: the turn has ended"),
+        pytest.param(Turn(used_up=True), "Closed", "TurnUsedUp", id="55a: all turns are used up"),
+    ],
+)
+def test_the_gate_of_the_turn(turn: Turn, state: str, reason: str) -> None:
+    """A run that needs a turn starts only while it has one."""
+    gate = gate_of(observed(holds=Holds(turn=turn)), "turn")
+    assert (gate.state, gate.reason) == (state, reason)
 
 
 MONDAYS = parsed_calendar({"opens": "0 22 * * MON", "for": "1h"})

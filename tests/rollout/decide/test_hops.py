@@ -23,7 +23,7 @@ from tests.rollout.decide.test_run_steps import (
     situation,
     withdrawn,
 )
-from tests.rollout.observed_cluster import DIGEST, IMAGE, NOW, OTHER_IMAGE, approval, observed
+from tests.rollout.observed_cluster import DIGEST, IMAGE, NIGHTS, NOW, OTHER_IMAGE, approval, observed
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
@@ -112,6 +112,12 @@ def test_26_the_path_is_chosen_from_the_graph(
     assert tuple(each.version for each in path.hops) == hops
     assert problem in path.problem
     assert bool(path.problem) is bool(problem)
+
+
+def test_26_a_running_version_that_is_not_known() -> None:
+    """The problem names it, rather than a graph without a path."""
+    path = find_path(graph(*STEPS), "", LAST, max_hops=2)
+    assert path.problem == "the running version or 5.2.0 is not a version"
 
 
 def path_run(step: Any = "BetweenHops", hop: int = 1, **spec: Any) -> UpdateRun:
@@ -203,6 +209,14 @@ def first_done(desired: Update | None = OURS, **changes: Any) -> ClusterVersion:
         ),
         pytest.param(
             paused(path_run(pools=NEXT)), seen(OWN, found=first_done()), "Committing", "AllOpen", "", id="26: fixed"
+        ),
+        pytest.param(
+            path_run(),
+            seen(found=first_done(), verdict=evaluate(observed(calendars=(NIGHTS,)), NOW + timedelta(days=1))),
+            "BetweenHops",
+            "",
+            "preflight",
+            id="17: the next hop waits for a window",
         ),
         pytest.param(path_run(), seen(found=first_done(), verdict=withdrawn), "BetweenHops", "", "preflight", id="29"),
         pytest.param(
@@ -320,6 +334,8 @@ def test_26_pools_wait_within_the_skew(kubelets: tuple[str, ...], may: bool) -> 
     assert pools_may_wait(status, tuple(map(node, kubelets))) is may
     major = replace(status, hops=(replace(HOPS[0], version="4.23.0"), HOPS[1]))
     assert not pools_may_wait(major, (node("v1.33.2"),))
+    unknown = replace(status, hops=(replace(HOPS[0], version="five"), HOPS[1]))
+    assert not pools_may_wait(unknown, (node("v1.33.2"),))
 
 
 def test_2_a_complete_request_does_not_prevent_the_next_preflight() -> None:

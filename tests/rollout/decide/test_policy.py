@@ -11,8 +11,12 @@ from tests.rollout.observed_cluster import IMAGE, NOW, OTHER_IMAGE
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.api.update_policy_v1alpha1 import (
     FINALIZER,
+    CalendarWindow,
     Candidate,
     OfferedRelease,
+    PolicyPools,
+    UpdateCalendar,
+    UpdateCalendarSpec,
     UpdatePolicy,
     UpdatePolicySpec,
     UpdateRun,
@@ -26,6 +30,7 @@ from runup.rollout.decide.policy import (
     is_of_hub,
     needs_finalizer,
     new_run,
+    policy_status,
     surplus_runs,
 )
 
@@ -88,6 +93,67 @@ def test_61_a_new_run_has_a_finalizer_and_the_policys_label() -> None:
 def test_61_the_finalizer_of_a_run(run: UpdateRun, needed: bool) -> None:
     """A run is kept until the update that it has begun is over."""
     assert needs_finalizer(run) is needed
+
+
+NIGHTS = UpdateCalendar(
+    metadata=ObjectMeta(name="nights"),
+    spec=UpdateCalendarSpec(time_zone="UTC", windows=(CalendarWindow(opens="0 22 * * *", for_="6h"),)),
+)
+LEAP_DAY = replace(NIGHTS, spec=replace(NIGHTS.spec, windows=(CalendarWindow(opens="0 3 29 2 *", for_="2h"),)))
+BERLN = replace(NIGHTS, spec=replace(NIGHTS.spec, time_zone="Europe/Berln"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "calendars", "changes", "condition"),
+    [
+        pytest.param({}, (), {}, ("Ready", "False", "NoCalendar"), id="16: no calendar"),
+        pytest.param(
+            {"calendars": ("nights",)}, (LEAP_DAY,), {}, ("Ready", "False", "NeverOpens"), id="16: 29 February only"
+        ),
+        pytest.param(
+            {"calendars": ("nights",)}, (BERLN,), {}, ("Ready", "False", "UnknownTimeZone"), id="15: a zone's typo"
+        ),
+        pytest.param(
+            {"calendars": ("days",)}, (NIGHTS,), {}, ("Ready", "False", "InvalidCalendar"), id="15: another name"
+        ),
+        pytest.param({"calendars": ("nights",)}, (NIGHTS,), {}, ("Ready", "True", "AsExpected"), id="16: a calendar"),
+        pytest.param(
+            {"calendars": ("nights",), "pools": PolicyPools(when="NextWindow")},
+            (NIGHTS,),
+            {"may_pause": "whether the controller may pause pools"},
+            ("Ready", "Unknown", "RightsMissing"),
+            id="11: rights that are not known",
+        ),
+        pytest.param(
+            {},
+            (),
+            {"choice": Choice(reason="GraphNotAnswering", unknown=True)},
+            ("Candidate", "Unknown", "GraphNotAnswering"),
+            id="29: the update service does not answer",
+        ),
+        pytest.param(
+            {}, (), {"choice": Choice(reason="UpToDate")}, ("Candidate", "False", "UpToDate"), id="nothing is offered"
+        ),
+        pytest.param({"paused": True}, (), {}, ("Paused", "True", "ByPolicy"), id="31: paused"),
+        pytest.param(
+            {"paused_until": NOW.replace(hour=23)}, (), {}, ("Paused", "True", "Until"), id="31: paused until later"
+        ),
+        pytest.param(
+            {"paused_until": NOW.replace(hour=21)}, (), {}, ("Paused", "False", "Running"), id="31: the pause is over"
+        ),
+        pytest.param(
+            {}, (), {"runs": (run_of(step="Failed"),)}, ("Paused", "True", "ByFailure"), id="33: a run has failed"
+        ),
+    ],
+)
+def test_the_conditions_of_a_policy(
+    spec: dict[str, Any], calendars: tuple[UpdateCalendar, ...], changes: dict[str, Any], condition: tuple[str, ...]
+) -> None:
+    """Why nothing will start, and whether that is known."""
+    fields: dict[str, Any] = {"choice": CHOICE, "runs": ()} | changes
+    choice, runs = fields.pop("choice"), fields.pop("runs")
+    status = policy_status(policy(**spec), choice, runs, NOW, calendars=calendars, **fields)
+    assert condition in [(each.type, each.status, each.reason) for each in status.conditions]
 
 
 def names(*runs: UpdateRun, offered: tuple[OfferedRelease, ...] = (), **spec: Any) -> list[str]:

@@ -37,11 +37,12 @@ from runup.rollout.control.controller import desired_update
 from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Observed
-from runup.rollout.decide.pools import pools_to_pause
+from runup.rollout.decide.pools import is_updated, pools_to_pause
 from runup.rollout.decide.run_steps import Situation, decide
 
 NEXT = PolicyPools(when="NextWindow")
 MANUAL = PolicyPools(when="Manual")
+NO_CALENDAR = Verdict((Gate(name="window", state="Unknown", reason="InvalidCalendar", message="m"),))
 OUTSIDE = Verdict((Gate(name="window", state="Closed", reason="OutsideWindow", message="m"),))
 MARK = {PAUSED_BY: "u"}
 
@@ -81,6 +82,14 @@ LISTED = PausedPool(name="worker", since=NOW, resource_version="1")
 def seen(*pools: MachineConfigPool, **changes: Any) -> Situation:
     """A cluster with these pools, and all gates open."""
     return situation(pools=(MASTER, *pools), **changes)
+
+
+def test_11_a_status_from_before_the_resumption_is_not_updated() -> None:
+    """The operator has not observed the pool since it was changed, so its conditions are about an earlier state."""
+    stale = replace(pool(), metadata=replace(pool().metadata, generation=3))
+    assert [is_updated(each) for each in (stale, pool())] == [False, True]
+    observed = replace(stale, status=replace(stale.status, observed_generation=4))
+    assert is_updated(observed)
 
 
 def paused_run(step: Any = "Preparing", *entries: PausedPool, pools: PolicyPools = NEXT, **spec: Any) -> UpdateRun:
@@ -148,6 +157,15 @@ def paused_run(step: Any = "Preparing", *entries: PausedPool, pools: PolicyPools
         pytest.param(paused_run(), seen(OWN), "Committing", "AllOpen", "", (), id="11: the pools are paused"),
         pytest.param(
             paused_run(), seen(OWN, verdict=OUTSIDE), "Waiting", "OutsideWindow", "", (), id="11: the window is over"
+        ),
+        pytest.param(
+            paused_run(),
+            seen(OWN, verdict=NO_CALENDAR),
+            "Waiting",
+            "InvalidCalendar",
+            "",
+            (),
+            id="11: whether a window is open is not known",
         ),
         pytest.param(
             paused_run(),

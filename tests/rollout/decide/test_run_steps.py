@@ -86,7 +86,14 @@ def deleted(run: UpdateRun) -> UpdateRun:
 
 
 OURS = Update(version="5.1.0", image=IMAGE)
-REFUSED = Condition(type="ReleaseAccepted", status="False", last_transition_time=NOW - 2 * MINUTE)
+
+
+def refused_for(minutes: int) -> Condition:
+    """The condition of an operator that has refused the release for so long."""
+    return Condition(type="ReleaseAccepted", status="False", last_transition_time=NOW - minutes * MINUTE)
+
+
+REFUSED = refused_for(2)
 PREFLIGHT = replace(OURS, mode="Preflight")
 withdrawn = Verdict((Gate(name="target", state="Closed", reason="TargetWithdrawn", message="m"),))
 committing, _ = after(run_of(), situation())
@@ -208,6 +215,22 @@ def test_1_an_intent_is_stored_before_the_commit() -> None:
             "NotAccepted",
             "withdraw",
             id="the operator does not accept the release",
+        ),
+        pytest.param(
+            updating,
+            situation(cluster(desired=OURS, conditions=(refused_for(1),)), owns_request=True),
+            "ControlPlane",
+            "Started",
+            "",
+            id="the operator has refused the release for a minute",
+        ),
+        pytest.param(
+            updating,
+            situation(cluster(desired=OURS, conditions=(refused_for(3),)), owns_request=True),
+            "Waiting",
+            "NotAccepted",
+            "withdraw",
+            id="the operator has refused the release for three minutes",
         ),
         pytest.param(
             updating,

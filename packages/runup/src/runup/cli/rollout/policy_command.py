@@ -174,7 +174,9 @@ def explanation_text(shown: StartPreview) -> str:
 
 
 def opening_state(opening: ExplainedOpening) -> str:
-    """Returns whether an update may start at an opening, or the first reason why not."""
+    """Returns whether an update may start at an opening, from when on, or the first reason why not."""
+    if opening.closed and opening.start is not None:
+        return f"may start from {timestamp(opening.start)}"
     return f"closed: {opening.closed[0].message}" if opening.closed else "may start"
 
 
@@ -199,6 +201,7 @@ def explanation_data(shown: StartPreview, code: int) -> dict[str, Any]:
             {
                 "opens": timestamp(each.period.start),
                 "closes": timestamp(each.period.end),
+                "startsFrom": timestamp(each.start) if each.start is not None else None,
                 "closedBy": [gate.reason for gate in each.closed],
             }
             for each in explanation.openings

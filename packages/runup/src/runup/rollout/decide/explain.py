@@ -23,17 +23,18 @@ _MAX_OPENINGS = 100
 
 
 class ExplainedOpening(msgspec.Struct, frozen=True):
-    """A time at which all calendars are open, and the gates about time that are not open then."""
+    """A time at which all calendars are open, and the gates about time that are not open when it begins.
+
+    `start` is the first time in it at which nothing about time prevents a start, None if there is none.
+    """
 
     period: Period
     closed: tuple[Gate, ...]
+    start: datetime | None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """The openings of the next two weeks, and the gates that are not open now whatever the time is.
-
-    `first` is the first opening at which nothing about time prevents a start, None if there is none.
-    """
+    """The openings of the next two weeks, and the gates that are not open now whatever the time is."""
 
     openings: tuple[ExplainedOpening, ...]
     closed_now: tuple[Gate, ...]
@@ -42,7 +43,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def first(self) -> datetime | None:
         """The first time at which an update starts if the other gates are open then."""
-        return next((each.period.start for each in self.openings if not each.closed), None)
+        return next((each.start for each in self.openings if each.start is not None), None)
 
 
 class StartPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,18 +88,29 @@ def explain(observed: Observed, now: datetime) -> Explanation:
     """Returns what would happen in the next two weeks. Nothing is written."""
     verdict = evaluate(observed, now)
     openings = tuple(
-        ExplainedOpening(
-            period,
-            tuple(
-                gate
-                for gate in evaluate(observed, period.start).gates
-                if gate.name in _OF_TIME and gate.state != "Open"
-            ),
-        )
+        ExplainedOpening(period, _closed_at(observed, period.start), _start_in(observed, period))
         for period in _openings(observed, now)
     )
     closed_now = tuple(gate for gate in verdict.gates if gate.state != "Open" and gate.name not in _OF_TIME)
     return Explanation(openings=openings, closed_now=closed_now, open_now=verdict.open)
+
+
+def _closed_at(observed: Observed, moment: datetime) -> tuple[Gate, ...]:
+    return tuple(gate for gate in evaluate(observed, moment).gates if gate.name in _OF_TIME and gate.state != "Open")
+
+
+def _start_in(observed: Observed, period: Period) -> datetime | None:
+    """Returns the first time of the period at which the gates about time are open: a pause may end in its middle."""
+    at = period.start
+    for _ in range(_MAX_OPENINGS):
+        closed = _closed_at(observed, at)
+        changes = [gate.until for gate in closed if gate.until is not None and at < gate.until < period.end]
+        if not closed:
+            return at
+        if len(changes) < len(closed):
+            return None
+        at = max(changes)
+    return None
 
 
 def _openings(observed: Observed, now: datetime) -> Iterator[Period]:
