@@ -52,6 +52,7 @@ PROGRAMS = {
     "fuzz_drains": "fuzz.drains",
     "fleet_growth": "speed.fleet_growth",
     "fleet_hub": "speed.fleet_hub",
+    "fleet_updates": "speed.fleet_updates",
     "hostile_fleet": "hostile.fleet",
     "kubernetes_e2e": "real.kubernetes_e2e",
     "mutants": "mutants.__main__",

@@ -178,7 +178,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         (EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--until", EVIL),
         (EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--hub", EVIL, "-n", EVIL),
     ),
-    "fleet update retry": ((EVIL, EVIL, "--reason", EVIL),),
+    "fleet update retry": ((EVIL, EVIL, "--reason", EVIL), (EVIL, "--hub", EVIL, "--stage", EVIL)),
     "fleet update skip": ((EVIL, EVIL, "--reason", EVIL),),
     **{
         f"fleet update {name}": ((EVIL,), (f"/nowhere/{EVIL}", "--journal", f"/nowhere/{EVIL}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from tests.cli.commands import Ran, Run
 from tests.documents import document
-from tests.fleet.control.hub_world import NAMESPACE, HubWorld, hub_world
+from tests.fleet.control.hub_world import NAMESPACE, WORKS, HubWorld, hub_world
 from tests.fleet.decide.fleet_updates import IMAGE, stage
 from tests.rollout.control.test_rights import KINDS
 from tests.servers import CRD
@@ -22,6 +23,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
 from runup.api.update_policy_v1alpha1 import UpdateApproval
 from runup.fleet.control.hub_fleets import FLEETS, LEASE
+from runup.fleet.decide.hub_update.engine_objects import PART, TURNS
 
 pytestmark = pytest.mark.slow
 POLICIES = Path(__file__).parents[3] / "deploy" / "update-policy"
@@ -177,6 +179,30 @@ def test_40_resumes_a_blown_fuse_only_when_it_is_acknowledged(hub: HubWorld, typ
     assert type_("resume", NAME, "--acknowledge").code == 0
     hub.passes(2)
     assert hub.condition("Failed") == ("False", "AsExpected")
+
+
+def test_43_opens_a_stage_again_for_a_late_cluster(hub: HubWorld, type_: Type) -> None:
+    """The trouble has a command that removes it."""
+    hub.begin("a", stages=[stage()])
+    lead(hub)
+    hub.passes(3)
+    hub.run("a", "Done", "Succeeded", gates="Succeeded")
+    hub.report("a", "t1", {"Progressing": "False"}, done="Succeeded")
+    hub.passes(3)
+    # The engine takes the turns back with their set.
+    for work in hub.client.send(calls.list_raw(WORKS, "a", label_selector=f"{PART}={TURNS}")).items:
+        hub.client.send(calls.delete(WORKS, work["metadata"]["name"], "a"))
+    assert type_("status", NAME).code == 0
+    assert "has no cluster that could get a turn" in type_("retry", NAME, "--stage", "canary").err
+    hub.run("b", "Waiting")
+    hub.passes()
+    assert "LateCluster: canary/b" in type_("status", NAME).out
+    assert "give --stage, and no clusters" in type_("retry", NAME, "b").err
+    assert type_("retry", NAME, "--stage", "canary").code == 0
+    hub.passes(2)
+    assert hub.fleet().status.stages[0].phase == "Running"
+    hub.passes(2, later=timedelta(minutes=6))
+    assert sorted(hub.sets()) == ["runs", "t2"]
 
 
 def test_57_approves_a_stage_in_the_users_name(hub: HubWorld, type_: Type) -> None:

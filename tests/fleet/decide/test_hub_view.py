@@ -12,7 +12,13 @@ from kubekit.api import codec
 from kubekit.error_types import InputError
 from runup.api.fleet_update_v1alpha1 import FleetUpdate
 from runup.api.update_policy_v1alpha1 import Control
-from runup.fleet.decide.hub_update.hub_view import cluster_lines, control_patch, hub_view, unconfirmed
+from runup.fleet.decide.hub_update.hub_view import (
+    cluster_lines,
+    control_patch,
+    hub_view,
+    retry_patch,
+    unconfirmed,
+)
 from runup.fleet.decide.hub_update.observation import HubInputs
 from runup.fleet.decide.hub_update.stages import ACKNOWLEDGED
 from runup.process.lease_age import LeaseRecord
@@ -128,7 +134,11 @@ def test_reads_from_the_lease_whether_the_controller_runs(ago: timedelta | None,
 @pytest.mark.parametrize(
     ("fleet", "control", "error"),
     [
-        (update(conditions=conditions(Done=("True", "Succeeded"))), "Hold", "has ended: every stage is done"),
+        (
+            update(of(phase="Over"), conditions=conditions(Done=("True", "Succeeded"))),
+            "Hold",
+            "has ended: every stage is done",
+        ),
         (update(spec={"control": "Abort"}), "Run", "was aborted: create another one"),
         (update(conditions=conditions(Failed=("True", "FuseBlown"))), "Run", "has blown: Failed. Fix the cause"),
     ],
@@ -162,3 +172,34 @@ def test_says_why_a_cluster_is_unknown() -> None:
     assert lines["a"][1] == "its agent has not reported the run"
     assert lines["b"][1].startswith("it is not available since")
     assert lines["c"][1] == "the hub has no such ManagedCluster"
+
+
+def test_holds_an_update_that_is_done_while_other_clusters_are_updated() -> None:
+    """With minDone below all, clusters start after condition Done; they can be held."""
+    done = update(of(done=2, waiting=1), conditions=conditions(Done=("True", "Succeeded")))
+    assert control_patch(done, "Hold")["spec"] == {"control": "Hold"}
+
+
+@pytest.mark.parametrize(
+    ("fleet", "name", "error"),
+    [
+        (update(of(phase="Over", done=3)), "mian", "there is no stage mian; give --stage canary or main"),
+        (update(of(phase="Over", done=3)), "canary", "has no cluster that could get a turn$"),
+        (update(of(phase="Over", done=2, failed=1)), "canary", "a run that failed has ended, so another FleetUpdate"),
+        (update(of(done=2, waiting=1)), "canary", "needs no retry: it is Running"),
+        (update(of(phase="Over", done=2, waiting=1), spec={"control": "Hold"}), "canary", "spec.control is Hold"),
+    ],
+)
+def test_refuses_a_retry_without_an_effect(fleet: FleetUpdate, name: str, error: str) -> None:
+    """The error has the way out."""
+    with pytest.raises(InputError, match=error):
+        retry_patch(fleet, name)
+
+
+@pytest.mark.parametrize("stored", [of(phase="Over", done=2, waiting=1), of(done=2, waiting=1, round=3)])
+def test_opens_a_stage_again(stored: JSON) -> None:
+    """A late cluster, and one that used up its rounds: the patch changes nothing else."""
+    fleet = update(stored)
+    stages = retry_patch(fleet, "canary")["spec"]["stages"]
+    assert [each.get("retries", 0) for each in stages] == [1, 0]
+    assert [each["placementRef"] for each in stages] == [{"name": "canary"}, {"name": "main"}]

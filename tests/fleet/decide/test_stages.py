@@ -374,3 +374,38 @@ def test_progresses_while_a_gate_after_the_last_stage_is_closed() -> None:
     assert outcome.status.closed.message == "The soak ends at 2026-12-01T10:20:00Z."
     later = decide(with_status(fleet, outcome), done, at("10:20") + timedelta(days=1))
     assert (condition(later, "Done"), later.status.closed) == (("True", "Succeeded"), None)
+
+
+def test_43_opens_a_stage_again_for_late_clusters() -> None:
+    """A retry hands out a new round after five minutes, which done clusters do not claim; it counts once."""
+    over = {**RUNNING, "phase": "Over", "doneAt": "2026-11-30T10:00:00Z"}
+    done = dict.fromkeys(NAMES, run("Done"))
+    late = hub(observed((*NAMES, "late"), {**done, "late": run()}))
+    fleet = fleet_update(stage(retries=1), status={"stages": [over]})
+    outcome = decide(fleet, late, at("10:20"))
+    [opened] = outcome.status.stages
+    assert (opened.phase, opened.retries, opened.round) == ("Running", 1, 1)
+    assert (condition(outcome, "Done"), condition(outcome, "Progressing")) == (("False", "NotYet"), ("True", "Stage"))
+    assert outcome.status.troubles == ()
+    again = decide(with_status(fleet, outcome), late, at("10:26"))
+    assert again.status.stages[0].round == 2
+    sets = decide(with_status(fleet, again), late, at("10:27"))
+    assert [each["metadata"]["name"] for each in sets.replica_sets][1] == turns_name(fleet, 0, 2)
+    [predicate] = sets.placements[0]["spec"]["predicates"]
+    [claims] = predicate["requiredClusterSelector"]["claimSelector"]["matchExpressions"]
+    assert [each.rpartition(".")[2] for each in claims["values"]] == ["2", "3", "4"]
+    ended = hub(observed((*NAMES, "late"), {**done, "late": run("Done")}))
+    over_again = decide(with_status(fleet, sets), ended, at("11:00"))
+    assert (over_again.status.stages[0].phase, condition(over_again, "Done")) == ("Over", ("True", "Succeeded"))
+    later = hub(observed((*NAMES, "late", "z"), {**done, "late": run("Done"), "z": run()}))
+    assert decide(with_status(fleet, over_again), later, at("11:10")).status.stages[0].phase == "Over"
+
+
+@pytest.mark.parametrize("control", ["Hold", "Abort"])
+def test_43_opens_no_stage_while_it_is_stopped(control: str) -> None:
+    """The retry waits for the update to continue."""
+    over = {**RUNNING, "phase": "Over", "doneAt": "2026-11-30T10:00:00Z"}
+    late = hub(observed((*NAMES, "late"), {**dict.fromkeys(NAMES, run("Done")), "late": run()}))
+    fleet = fleet_update(stage(retries=1), status={"stages": [over]}, control=control)
+    [found] = decide(fleet, late, at("10:20")).status.stages
+    assert (found.phase, found.retries) == ("Over", 0)

@@ -51,7 +51,8 @@ class Stage(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `placement_ref` chooses its clusters on a hub, `selector` without one. `rollout` is the RolloutStrategy of Open
     Cluster Management, verbatim. `min_done`: the part of the clusters that must be done before the next stage.
     `ready`: Claim gives a turn to clusters whose gates are open, None to all. `place_for`: how long a cluster may keep
-    its turn before its update starts. `rounds`: how often a cluster may get a turn.
+    its turn before its update starts. `rounds`: how often a cluster may get a turn. `retries`: how often the stage was
+    opened again for clusters that joined late or used up their rounds; each adds a round.
     """
 
     name: str
@@ -64,6 +65,12 @@ class Stage(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ready: Ready = "Claim"
     place_for: str = "12h"
     rounds: int = 3
+    retries: int = 0
+
+    @property
+    def last_round(self) -> int:
+        """The number of the last round of turns, counted from 1."""
+        return self.rounds + self.retries
 
 
 class Mutex(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,7 +126,8 @@ class StageStatus(Wire, frozen=True, kw_only=True):
     """The clusters of a stage by state, its round, and why its next turns are not handed out.
 
     `done_at` is the time at which enough clusters were done, `round_closed` the time from which on no cluster gets a
-    turn of this round. Nothing starts in its clusters later than `permit_until`. `turns` is how many clusters have a
+    turn of this round. Nothing starts in its clusters later than `permit_until`. `retries` is how often it was opened
+    again. `turns` is how many clusters have a
     turn of this round that is not over. `waiting_for` has the most frequent reasons of the clusters that wait.
     """
 
@@ -129,6 +137,7 @@ class StageStatus(Wire, frozen=True, kw_only=True):
     done_at: datetime | None = None
     round: int = 0
     round_closed: datetime | None = None
+    retries: int = 0
     clusters: int = 0
     waiting: int = 0
     ready: int = 0

@@ -114,3 +114,14 @@ def approve(
     write(warnings)
     version = fleet.spec.target.version
     return f"Approved {gate} of stage {stage} for {version} as {spec.approved_by} (UpdateApproval {created})\n"
+
+
+def retry(ctx: click.Context, target: str, *, hub: str, namespace: str, stage: str) -> str:
+    """Opens a stage again, and returns what the user reads."""
+    from runup.fleet.control import hub_fleets
+    from runup.fleet.decide.hub_update.hub_view import retry_patch
+
+    with _hub_client(ctx, hub) as client:
+        place, name = _named(target, namespace)
+        hub_fleets.change(client, place, name, lambda fleet: retry_patch(fleet, stage))
+    return f"Stage {stage} of FleetUpdate {name} is opened again: its clusters that have not ended get turns\n"

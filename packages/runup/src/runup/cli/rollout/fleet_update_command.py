@@ -373,17 +373,40 @@ def approve(
 
 @update.command("retry")
 @_target
-@click.argument("clusters", nargs=-1, required=True)
-@with_options((_JOURNAL, _REASON))
+@click.argument("clusters", nargs=-1)
+@with_options((_JOURNAL, _REASON, _HUB, _NAMESPACE))
+@option("--stage", metavar="NAME", default="", help="With --hub: the stage that is opened again.")
 @connection_options
 @click.pass_context
-def retry(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal: str, reason: str) -> int:
+def retry(
+    ctx: click.Context,
+    /,
+    target: str,
+    clusters: tuple[str, ...],
+    journal: str,
+    reason: str,
+    hub: str,
+    namespace: str,
+    stage: str,
+) -> int:
     """Let clusters that failed or were skipped start again, with their gates from the beginning.
+
+    On a hub, a stage is opened again: its clusters that joined late or used up their rounds get turns.
 
     \b
       runup fleet update retry update.yaml harbour
       runup fleet update retry 5.1 harbour lighthouse
+      runup fleet update retry five-one --hub hub --stage main
     """
+    if _is_on_hub(ctx, hub):
+        from runup.cli.rollout import fleet_hub
+
+        if clusters or not stage:
+            raise CommandError("a hub opens a whole stage again: give --stage, and no clusters")
+        _say(fleet_hub.retry(ctx, target, hub=hub, namespace=namespace, stage=stage))
+        return 0
+    if stage or not clusters:
+        raise CommandError("without a hub, clusters are retried: name them after the update, without --stage")
     return _decide_clusters(ctx, target, journal, clusters, kind="retry", reason=reason)
 
 

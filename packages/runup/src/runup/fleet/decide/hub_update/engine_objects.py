@@ -157,7 +157,7 @@ def turns_placement(fleet: FleetUpdate, index: int, round_: int, spec: JSON) -> 
     copied["tolerations"] = [*(spec.get("tolerations") or ()), *TOLERATIONS]
     predicates = list(spec.get("predicates") or [{}])
     if stage.ready == "Claim":
-        values = [f"{run_name(fleet)}.{each}" for each in range(round_, stage.rounds + 1)]
+        values = [f"{run_name(fleet)}.{each}" for each in range(round_, stage.last_round + 1)]
         requirement = {"key": CLAIM, "operator": "In", "values": values}
         predicates = [_with_claim(each, requirement) for each in predicates]
     copied["predicates"] = predicates

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
+from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
@@ -59,7 +62,7 @@ def hub_view(
                 phase=of.phase,
                 turns=of.turns,
                 round=of.round,
-                rounds=stage.rounds,
+                rounds=stage.last_round,
                 waiting_for={each.reason: each.total for each in of.waiting_for},
             )
         )
@@ -185,7 +188,8 @@ def control_patch(
     with the way out if the FleetUpdate cannot be controlled like this any more.
     """
     name, failed = fleet.metadata.name, find(fleet.status.conditions, FAILED)
-    if _is_true(fleet, DONE):
+    # Where minDone is less than all, the others are still updated after Done.
+    if _is_true(fleet, DONE) and all(stage.phase == "Over" for stage in fleet.status.stages):
         raise InputError(f"FleetUpdate {name} has ended: every stage is done")
     if fleet.spec.control == "Abort" and control != "Abort":
         raise InputError(f"FleetUpdate {name} was aborted: create another one, whose runs begin again")
@@ -200,3 +204,24 @@ def control_patch(
         )
     annotations[ACKNOWLEDGED] = timestamp(failed.last_transition_time)
     return patch
+
+
+def retry_patch(fleet: FleetUpdate, name: str) -> dict[str, Any]:
+    """Returns the patch that opens a stage again, for clusters that joined late or used up their rounds.
+
+    Raises InputError with the way out if the stage has no such cluster.
+    """
+    stages = {stage.name: stage for stage in fleet.spec.stages}
+    if name not in stages:
+        raise InputError(f"there is no stage {name}; give --stage {' or '.join(stages)}")
+    if fleet.spec.control != "Run":
+        raise InputError(f"FleetUpdate {fleet.metadata.name} is not running: spec.control is {fleet.spec.control}")
+    status = next((each for each in fleet.status.stages if each.name == name), StageStatus(name=name))
+    left = status.clusters - status.done - status.skipped - status.failed
+    if not left:
+        failed = "; a run that failed has ended, so another FleetUpdate begins again" if status.failed else ""
+        raise InputError(f"stage {name} has no cluster that could get a turn{failed}")
+    if status.phase != "Over" and status.round < stages[name].last_round:
+        raise InputError(f"stage {name} needs no retry: it is {status.phase}, and its clusters still get turns")
+    retried = [replace(stage, retries=stage.retries + (stage.name == name)) for stage in fleet.spec.stages]
+    return {"spec": {"stages": [codec.to_dict(stage) for stage in retried]}}

@@ -61,7 +61,9 @@ def observe(fleet: FleetUpdate, inputs: HubInputs) -> HubObserved:
         name = stage.placement_ref.name if stage.placement_ref is not None else ""
         placement = inputs.placements.get(name)
         runs_name = engine_objects.set_name(fleet, index, engine_objects.RUNS)
-        turn_names = {engine_objects.turns_name(fleet, index, round_): round_ for round_ in range(1, stage.rounds + 1)}
+        turn_names = {
+            engine_objects.turns_name(fleet, index, round_): round_ for round_ in range(1, stage.last_round + 1)
+        }
         runs: dict[str, RunState] = {each.metadata.namespace: run_state(each) for each in works.get(runs_name, ())}
         turns: dict[int, dict[str, TurnState]] = {
             round_: {each.metadata.namespace: turn_state(each) for each in works[turn_name]}

@@ -133,6 +133,7 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
         closed_gate = next((each for each in gates if each is not None), None)
         closed = closed_gate.message if closed_gate is not None else ""
         status = _phase(status, view, is_next=is_next, closed=closed, is_stopped=is_stopped)
+        status = _reopened(status, view, retries=stage.retries, now=now, is_stopped=is_stopped)
         status = _round(fleet, index, status, view, now=now, is_stopped=is_stopped)
         status = _counted(fleet, index, status, view, now=now)
         # A window of the hub that ends takes the permits with it.
@@ -169,7 +170,9 @@ def decide(fleet: FleetUpdate, hub: HubObserved, now: datetime) -> HubOutcome:
     if is_done:
         ends = (_gate(fleet, len(views) - 1, gate, hub, previous=statuses[-1], now=now) for gate in last.after)
         waits_for = next((each for each in ends if each is not None), None)
-        is_done, opened = waits_for is None, last.name
+        # A stage that was opened again is progress, although enough of its clusters were done before.
+        opened = next((each.name for each in statuses if each.phase == "Running" and each.retries), "")
+        is_done, opened = waits_for is None and not opened, opened or last.name
     next_status = FleetUpdateStatus(
         observed_generation=fleet.metadata.generation,
         permit_until=max((each.permit_until for each in statuses if each.permit_until), default=None),
@@ -210,6 +213,20 @@ def _phase(status: StageStatus, view: _View, *, is_next: bool, closed: str, is_s
     return replace(status, phase=phase, round=status.round or (1 if phase == "Running" else 0))
 
 
+def _reopened(status: StageStatus, view: _View, *, retries: int, now: datetime, is_stopped: bool) -> StageStatus:
+    """Returns the stage opened again if a person asked for it and there are clusters that have not ended.
+
+    Its clusters get turns in a new round: the claims of clusters that are done name earlier ones.
+    """
+    if is_stopped or retries <= status.retries:
+        return status
+    status = replace(status, retries=retries)
+    finished = view.total("done", "skipped", "failed")
+    if status.phase != "Over" or finished == len(view.states):
+        return status
+    return replace(status, phase="Running", round_closed=now)
+
+
 def _round(
     fleet: FleetUpdate, index: int, status: StageStatus, view: _View, *, now: datetime, is_stopped: bool
 ) -> StageStatus:
@@ -226,7 +243,7 @@ def _round(
         is_over = bool(turns) and all(turn.counts_as_done or turn.counts_as_failed for turn in turns.values())
         has_yielded = any(turn.done == YIELDED for turn in turns.values())
         has_more = bool(set(view.names("ready")) - set(turns))
-        if is_over and has_yielded and not has_more and status.round < stage.rounds:
+        if is_over and has_yielded and not has_more and status.round < stage.last_round:
             return replace(status, round_closed=now)
         return status
     is_gone = engine_objects.turns_name(fleet, index, status.round) not in view.observed.sets
@@ -433,7 +450,7 @@ def _troubles(fleet: FleetUpdate, statuses: Sequence[StageStatus], views: Sequen
                 add("LateCluster", name)
             elif state == "unknown" and status.phase != "Pending":
                 add("Unknown", name)
-            elif status.round >= stage.rounds and name in yielded and state in ("waiting", "ready"):
+            elif status.round >= stage.last_round and name in yielded and state in ("waiting", "ready"):
                 add("OutOfRounds", name)
             if run.outcome == "SucceededUngated" or (run.is_running and not run.gated):
                 add("Ungated", name)
