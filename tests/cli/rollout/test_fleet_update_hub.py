@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.cli.commands import Ran, Run
 from tests.documents import document
-from tests.fleet.control.hub_world import NAMESPACE, WORKS, HubWorld, hub_world
+from tests.fleet.control.hub_world import NAMESPACE, NAMESPACES, WORKS, HubWorld, hub_world
 from tests.fleet.decide.fleet_updates import IMAGE, stage
 from tests.rollout.control.test_rights import KINDS
 from tests.servers import CRD
@@ -23,7 +23,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
 from runup.api.update_policy_v1alpha1 import UpdateApproval
 from runup.fleet.control.hub_fleets import FLEETS, LEASE
-from runup.fleet.decide.hub_update.engine_objects import PART, TURNS
+from runup.fleet.decide.hub_update.engine_objects import PART, REPLICA_SET, TURNS
 
 pytestmark = pytest.mark.slow
 POLICIES = Path(__file__).parents[3] / "deploy" / "update-policy"
@@ -194,6 +194,7 @@ def test_43_opens_a_stage_again_for_a_late_cluster(hub: HubWorld, type_: Type) -
         hub.client.send(calls.delete(WORKS, work["metadata"]["name"], "a"))
     assert type_("status", NAME).code == 0
     assert "has no cluster that could get a turn" in type_("retry", NAME, "--stage", "canary").err
+    hub.client.send(calls.apply(NAMESPACES, {"metadata": {"name": "b"}}, field_manager="tests"))
     hub.run("b", "Waiting")
     hub.passes()
     assert "LateCluster: canary/b" in type_("status", NAME).out
@@ -201,6 +202,9 @@ def test_43_opens_a_stage_again_for_a_late_cluster(hub: HubWorld, type_: Type) -
     assert type_("retry", NAME, "--stage", "canary").code == 0
     hub.passes(2)
     assert hub.fleet().status.stages[0].phase == "Running"
+    # The engine answers for the set of runs; one that does not answer for five minutes stops everything.
+    answered = {**hub.sets()["runs"], "status": {"conditions": [{"type": "PlacementVerified", "status": "True"}]}}
+    hub.client.send(calls.replace(REPLICA_SET, answered, subresource="status"))
     hub.passes(2, later=timedelta(minutes=6))
     assert sorted(hub.sets()) == ["runs", "t2"]
 
