@@ -428,10 +428,15 @@ def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal:
 
 def _is_on_hub(ctx: click.Context, hub: str) -> bool:
     """Reports whether a hub carries out the update. Raises CommandError for options that do not go together."""
-    given = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    wrong = given & (_OF_JOURNAL if hub else _OF_HUB)
+    wrong = [
+        each.opts[-1]
+        for each in ctx.command.params
+        if isinstance(each, click.Option)
+        and each.name in (_OF_JOURNAL if hub else _OF_HUB)
+        and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    ]
     if wrong:
-        names = " and ".join(f"--{name}" for name in sorted(wrong))
+        names = " and ".join(wrong)
         raise CommandError(
             f"{names} is about the journal, which an update on a hub does not have" if hub else f"{names} needs --hub"
         )
