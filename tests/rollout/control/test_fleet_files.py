@@ -11,6 +11,7 @@ from runup.rollout.control import fleet_files
 from runup.rollout.decide.fleet_file import max_concurrency, max_failures, min_done
 
 DIGEST = "5" * 64
+SELECTOR = 'matchLabels: {canary: "true"}'
 FILE = f"""
 apiVersion: update.runup.dev/v1alpha1
 kind: FleetUpdate
@@ -87,6 +88,14 @@ def test_reads_the_amounts_of_a_file(tmp_path: Path) -> None:
         ("kind: FleetUpdate", "kind: FleetUpdates", "must be one of UpdateCalendar and FleetUpdate"),
         ("timeZone: Europe/Berlin", "timeZone: Europe/Berln", "is not a known time zone"),
         ('name: "5.1"', 'name: "a/b"', "metadata.name 'a/b' must"),
+        ("matchLabels: {", "matchLabel: {", "unknown field `matchLabel`"),
+        ('{canary: "true"}', "{canary: }", "spec.stages[canary].selector: label canary has no value"),
+        (SELECTOR, "matchExpressions: [{key: canary, operator: Equals}]", "'Equals' of label canary must be one of In,"),
+        (SELECTOR, "matchExpressions: [{key: canary, operator: NotIn}]", "NotIn must have at least one value"),
+        (SELECTOR, "matchExpressions: [{key: canary, operator: In, values: []}]", "In must have at least one value"),
+        (SELECTOR, "matchExpressions: [{key: canary, operator: Exists, values: [a]}]", "Exists must not have values"),
+        (SELECTOR, 'matchExpressions: [{key: "", operator: Exists}]', "every requirement must have a key"),
+        (SELECTOR, "matchExpressions: [{key: a, operator: In, value: b}]", "unknown field `value`"),
     ],
 )
 def test_refuses_a_mistake(old: str, new: str, error: str, tmp_path: Path) -> None:
@@ -112,6 +121,29 @@ def test_refuses_a_file_that_is_not_whole(text: str, error: str, tmp_path: Path)
     with pytest.raises(InputError) as raised:
         read(text, tmp_path)
     assert error in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        pytest.param(None, "update.yaml: cannot be read: No such file or directory", id="it does not exist"),
+        pytest.param(b"kind: caf\xe9", "update.yaml: line 1: is not UTF-8 text (byte 0xe9)", id="it is not UTF-8"),
+    ],
+)
+def test_refuses_a_file_that_cannot_be_read(data: bytes | None, error: str, tmp_path: Path) -> None:
+    """The error has the cause in words, not that of Python."""
+    if data is not None:
+        (tmp_path / "update.yaml").write_bytes(data)
+    with pytest.raises(InputError) as raised:
+        fleet_files.read(str(tmp_path / "update.yaml"))
+    assert raised.value.message == f"{tmp_path}/{error}"
+
+
+def test_reads_no_endless_file() -> None:
+    """No more is read than the limit of a file."""
+    with pytest.raises(InputError) as raised:
+        fleet_files.read("/dev/zero")
+    assert raised.value.message == "/dev/zero: cannot be read: it holds more than 64 MiB"
 
 
 @pytest.mark.parametrize("text", ["a: [", "\x00"])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
+from kubekit.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement, Object, Wire
 from runup.api.update_policy_v1alpha1 import Actuator, Control, PolicyGates
 
 Ready = Literal["Claim", "None"]
@@ -45,6 +45,16 @@ class StageGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at: datetime | None = None
 
 
+class StageRequirement(LabelSelectorRequirement, frozen=True, forbid_unknown_fields=True):
+    """A requirement of a stage's selector."""
+
+
+class StageSelector(LabelSelector, frozen=True, forbid_unknown_fields=True):
+    """The labels of a stage's clusters: a field that is not known could select every cluster."""
+
+    match_expressions: tuple[StageRequirement, ...] = ()
+
+
 class Stage(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stage of a fleet update.
 
@@ -57,7 +67,7 @@ class Stage(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     placement_ref: PlacementRef | None = None
-    selector: LabelSelector | None = None
+    selector: StageSelector | None = None
     rollout: dict[str, Any] = {}
     before: tuple[StageGate, ...] = ()
     after: tuple[StageGate, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any
 
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import read_limited
 
 JSON = dict[str, Any]
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -23,15 +24,19 @@ class BadManifest(Terminal):
 
 
 def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON]:
-    """Returns every object of the file, with `${name}` of `values` replaced. Raises BadManifest naming the file."""
+    """Returns every object of the file, with `${name}` of `values` replaced.
+
+    Raises BadManifest naming the file, also for one of more than 64 MiB.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadManifest(f"{path}: cannot be read: {error}", reason="BadManifest") from error
+        data = read_limited(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL is in the name
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise BadManifest(f"{path}: cannot be read: {reason}", reason="BadManifest") from error
     for name, value in (values or {}).items():
-        text = text.replace("${" + name + "}", value)
+        data = data.replace(b"${%s}" % name.encode(), value.encode())
     try:
-        documents = kyaml.load_all(text)
+        documents = kyaml.load_all(data)
     except ValueError as error:
         raise BadManifest(f"{path}: {error}", reason="BadManifest") from error
     objects: list[JSON] = []

@@ -154,7 +154,7 @@ def open_journal(path: Path) -> Iterator[Journal]:
             raise BadJournal(f"{path} was written by a newer runup (version {version}): use that runup")
         problems = [str(row[0]) for row in database.execute("PRAGMA integrity_check(1)").fetchall()]
         if problems != ["ok"]:
-            raise _damaged(path, "; ".join(problems))
+            raise _damaged(path, " ".join("; ".join(problems).split()))
         _set_up(database)
         row = database.execute("SELECT document, hash FROM meta").fetchall()
         if len(row) != 1 or row[0][1] != _hash("", row[0][0]):

@@ -153,7 +153,7 @@ def members_of(update: FleetUpdate, members: Sequence[Member]) -> tuple[tuple[Up
         if len(stages) > 1:
             first, second = (update.spec.stages[index].name for index in stages[:2])
             way_out = f"let the selector of {second} leave it out, for example with operator NotIn"
-            raise InputError(f"cluster {member.name} is in stages {first} and {second}, and counts once: {way_out}")
+            raise InputError(f"{update.metadata.name}: cluster {member.name} is in stages {first} and {second}: {way_out}")
         if not stages:
             left_out.append(member.name)
             continue
@@ -170,7 +170,8 @@ def members_of(update: FleetUpdate, members: Sequence[Member]) -> tuple[tuple[Up
         if not any(each.stage == index for each in chosen):
             keys = ", ".join(sorted({key for member in members for key in member.labels} | {NAME_LABEL}))
             raise InputError(
-                f"spec.stages[{stage.name}]: the selector fits no cluster; the labels that there are: {keys}"
+                f"{update.metadata.name}: spec.stages[{stage.name}]: the selector fits no cluster; "
+                f"the labels that there are: {keys}"
             )
     return tuple(chosen), tuple(left_out)
 

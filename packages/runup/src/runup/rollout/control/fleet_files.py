@@ -49,8 +49,9 @@ def read_objects(path: str) -> FleetFile:
         if obj.get("apiVersion") != API_VERSION or kind not in _KINDS:
             raise InputError(f"{path}: {kind} {name} must be one of {' and '.join(_KINDS)} of {API_VERSION}")
         try:
+            fleet_file.refuse_empty_labels(obj)
             decoded = codec.convert(_KINDS[kind], obj)
-        except codec.DecodeError as error:
+        except (codec.DecodeError, InputError) as error:
             raise InputError(f"{path}: {kind} {name}: {error}") from error
         if isinstance(decoded, FleetUpdate):
             updates.append(decoded)

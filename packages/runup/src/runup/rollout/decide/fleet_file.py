@@ -15,7 +15,8 @@ from typing import Any
 from kubekit.error_types import InputError
 from kubekit.lang import version
 from kubekit.lang.oc_pull_spec import pull_spec
-from runup.api.fleet_update_v1alpha1 import FleetUpdate, Stage, StageGate
+from runup.api.clusterversion_json import JSON, mapping, mappings
+from runup.api.fleet_update_v1alpha1 import FleetUpdate, Stage, StageGate, StageSelector
 from runup.rollout.decide.durations import parse
 from runup.rollout.decide.expressions import errors_of
 
@@ -28,8 +29,19 @@ _PROGRESSIVE = "Progressive"
 # The fields of Open Cluster Management's RolloutStrategy that only its engine carries out
 # (open-cluster-management-io/api, cluster/v1alpha1/types_rolloutstrategy.go).
 _TYPES = ("All", _PROGRESSIVE)
+# The operators of a label selector, and whether they need values.
+_OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 # What a gate of a stage needs besides its type.
 _NEEDS = {"Approval": "name", "Soak": "for", "Calendar": "name", "NotBefore": "at"}
+
+
+def refuse_empty_labels(obj: JSON) -> None:
+    """Raises InputError for a label of a selector without a value, which would be ignored and select every cluster."""
+    for stage in mappings(mapping(obj, "spec"), "stages"):
+        for label, value in mapping(mapping(stage, "selector"), "matchLabels").items():
+            if value is None:
+                way_out = f"for every value of it use matchExpressions: [{{key: {label}, operator: Exists}}]"
+                raise InputError(f"spec.stages[{stage.get('name')}].selector: label {label} has no value: {way_out}")
 
 
 def check(update: FleetUpdate, calendars: frozenset[str]) -> None:
@@ -95,6 +107,8 @@ def _check_target(wanted: str, image: str) -> None:
 def _check_stage(stage: Stage, field: str, calendars: frozenset[str], *, is_first: bool) -> None:
     if stage.placement_ref is not None:
         raise InputError(f"{field}.placementRef needs a hub; without one give {field}.selector")
+    if stage.selector is not None:
+        _check_selector(stage.selector, f"{field}.selector.matchExpressions")
     rollout = dict(stage.rollout)
     type_ = rollout.pop("type", _PROGRESSIVE)
     settings = rollout.pop("progressive", {}) if type_ == _PROGRESSIVE else {}
@@ -121,6 +135,24 @@ def _check_stage(stage: Stage, field: str, calendars: frozenset[str], *, is_firs
     for name, number in names.items():
         if number > 1:
             raise InputError(f"{field}: {number} approvals are called {name}; give each a different name")
+
+
+def _check_selector(selector: StageSelector, field: str) -> None:
+    """Refuses what the API server refuses, because it would select other clusters than those that were meant.
+
+    The rules are those of k8s.io/apimachinery, pkg/apis/meta/v1/validation, ValidateLabelSelectorRequirement.
+    """
+    for requirement in selector.match_expressions:
+        operator = requirement.operator
+        if not requirement.key:
+            raise InputError(f"{field}: every requirement must have a key, the name of a label")
+        if operator not in _OPERATORS:
+            raise InputError(
+                f"{field}: operator {operator!r} of label {requirement.key} must be one of {', '.join(_OPERATORS)}"
+            )
+        if _OPERATORS[operator] != bool(requirement.values):
+            text = "must have at least one value" if _OPERATORS[operator] else "must not have values"
+            raise InputError(f"{field}: label {requirement.key} with operator {operator} {text}")
 
 
 def _check_gate(gate: StageGate, field: str, calendars: frozenset[str]) -> None:
