@@ -91,6 +91,12 @@ def test_46_plan_check_and_status_write_nothing(two: Fleet, type_: Type, tmp_pat
     assert sorted(each.name for each in tmp_path.iterdir()) == ["update.yaml"]
 
 
+def test_names_the_missing_component_of_a_cluster_without_runs(two: Fleet, run: Run) -> None:
+    """The definition of UpdateRun is part of the component."""
+    listed = run("upgrade", "runs", "--context", "harbour", "--kubeconfig", str(two.kubeconfig))
+    assert (listed.code, "update-policy, which creates them, is not installed" in listed.out) == (0, True)
+
+
 def _changes(kubeconfig: Path) -> int:
     """The number of requests that change anything."""
     lines = (kubeconfig.parent / "audit.log").read_text(encoding="utf-8").splitlines()

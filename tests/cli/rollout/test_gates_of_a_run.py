@@ -104,7 +104,7 @@ def test_57_an_approval_in_the_users_name(shared: World, run: Run) -> None:
         assert (refused.code, refused.out) == (1, "")
         assert error in refused.err
     missing = run("upgrade", "approve", "missing", *words[3:])
-    assert (missing.code, "`kubectl get updateruns` lists the runs" in missing.err) == (1, True)
+    assert (missing.code, "`runup upgrade runs` lists the runs" in missing.err) == (1, True)
 
 
 def test_31_runs_are_shown_and_controlled(shared: World, run: Run) -> None:
@@ -118,7 +118,10 @@ def test_31_runs_are_shown_and_controlled(shared: World, run: Run) -> None:
     assert (listed.code, listed.out.splitlines()[0]) == (0, f"{name}  from 5.0.3 to 5.1.0  Waiting, control Hold")
     assert listed.out.splitlines()[1] == "  hold  closed   spec.control is Hold."
     assert run("upgrade", "run", "resume", name, *connection).code == 0
-    assert run("upgrade", "policy", "pause", "--reason", "year end", *connection).code == 0
+    pause = ("upgrade", "policy", "pause", "--reason", "year end", *connection)
+    past = run(*pause, "--until", "2001-01-01T00:00:00Z")
+    assert (past.code, "--until 2001-01-01T00:00:00Z must be later than" in past.err) == (1, True)
+    assert run(*pause).code == 0
     shared.passes(2)
     assert shared.run().status.started is None
     assert "year end" in run("upgrade", "runs", name, *connection).out

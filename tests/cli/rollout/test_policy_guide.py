@@ -130,4 +130,4 @@ def test_a_policy_file_without_a_policy(policy: Path, run: Run) -> None:
     policy.write_text(POLICY.partition("---\n")[2], encoding="utf-8")
     ran = run("upgrade", "gate", "--to", "5.2.0", "--dump", ROOT / "examples/skip-level", "--policy", policy)
     assert ran.code == 1
-    assert "must have one UpdatePolicy, named cluster; it has 0" in ran.err
+    assert f"--policy {policy} must have one UpdatePolicy, named cluster; it has 0" in ran.err

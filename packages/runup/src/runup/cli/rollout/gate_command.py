@@ -109,7 +109,7 @@ def _evaluate(inputs: ClusterInputs, policy_file: PolicyFile | None, version: st
     policies = inputs.policies if policy_file is None else policy_file.policies
     calendars = inputs.calendars if policy_file is None else policy_file.calendars
     if len(policies) != 1:
-        where = "the cluster" if policy_file is None else "the file of --policy"
+        where = "the cluster" if policy_file is None else f"--policy {policy_file.path}"
         raise CommandError(f"{where} must have one UpdatePolicy, named {POLICY_NAME}; it has {len(policies)}")
     observed = observe(inputs.objects, policies[0].spec, calendars, inputs.now, version=version)
     return evaluate(observed, inputs.now)
@@ -124,7 +124,7 @@ def _evaluate_run(inputs: ClusterInputs, name: str) -> Verdict:
     for run in inputs.runs:
         if run.metadata.name == name:
             return verdict_of_begun(run) or evaluate(observe_run(run, inputs), inputs.now)
-    raise CommandError(f"UpdateRun {name} does not exist: `kubectl get updateruns` lists the runs")
+    raise CommandError(f"UpdateRun {name} does not exist: `runup upgrade runs` lists the runs")
 
 
 def gates_text(verdict: Verdict, version: str) -> str:

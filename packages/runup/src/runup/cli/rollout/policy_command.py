@@ -15,6 +15,8 @@ from runup.cli.lazy import Group
 from runup.cli.options import option, version_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from runup.rollout.decide.explain import ExplainedOpening, StartPreview
     from runup.rollout.decide.gates.gate import Gate
 
@@ -114,9 +116,10 @@ def pause(ctx: click.Context, /, until: str, reason: str) -> None:
 
     if not reason.strip():
         raise CommandError("--reason must not be empty")
-    end = timestamp(parse_moment(until, "--until")) if until else None
+    moment = parse_moment(until, "--until") if until else None
+    end = timestamp(moment) if moment else None
     fields = {"paused": end is None, "pausedUntil": end, "pauseReason": reason.strip()}
-    _set_pause(ctx, fields, f"Paused{f' until {end}' if end else ''}: updates that have begun continue\n")
+    _set_pause(ctx, fields, f"Paused{f' until {end}' if end else ''}: updates that have begun continue\n", moment)
 
 
 @policy.command("resume")
@@ -132,13 +135,15 @@ def resume(ctx: click.Context, /) -> None:
     _set_pause(ctx, {"paused": False, "pausedUntil": None, "pauseReason": None}, "Resumed\n")
 
 
-def _set_pause(ctx: click.Context, fields: dict[str, Any], text: str) -> None:
+def _set_pause(ctx: click.Context, fields: dict[str, Any], text: str, end: datetime | None = None) -> None:
     from runup.cli.output import write
     from runup.cli.render.text import out
     from runup.rollout.control import policy_objects
 
     with connection_of(ctx).client("upgrade policy") as client:
         found = policy_objects.policy(client)
+        if end is not None and end <= (now := client.now()):
+            raise CommandError(f"--until {timestamp(end)} must be later than {timestamp(now)}, the server's time")
         if found is None:
             raise CommandError("the cluster has no UpdatePolicy: docs/how-to/update-policy.md has one to start from")
         policy_objects.set_pause(client, found, fields)

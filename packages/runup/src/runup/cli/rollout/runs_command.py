@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runup.rollout.decide.approvers import Approvers
 
 _WIDTH = 110
+_NOT_INSTALLED = "There are no update runs: the component update-policy, which creates them, is not installed"
 
 
 @click.command("runs", cls=Command)
@@ -41,12 +42,13 @@ def runs(ctx: click.Context, /, run: str, output: str | None) -> None:
     with connection_of(ctx).client("upgrade runs") as client:
         found = (policy_objects.run(client, run),) if run else policy_objects.runs(client)[::-1]
         approvers = approvers_of_runs(client, found)
+        none = "There are no update runs" if found or policy_objects.serves_runs(client) else _NOT_INSTALLED
     named = [(each, approvers.get(each.metadata.name)) for each in found]
     if output:
         write([out(machine({"runs": [run_data(each, who) for each, who in named]}, output))])
     else:
         texts = [run_text(each, who, decisions=bool(run)) for each, who in named]
-        write([out("".join(texts) or "There are no update runs.\n")])
+        write([out("".join(texts) or f"{none}.\n")])
 
 
 @click.group("run", cls=Group)

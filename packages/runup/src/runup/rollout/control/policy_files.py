@@ -20,8 +20,9 @@ _KINDS: dict[str, type[UpdateCalendar | UpdatePolicy]] = {
 
 
 class PolicyFile(msgspec.Struct, frozen=True):
-    """The objects of a file."""
+    """The objects of the file at `path`."""
 
+    path: str
     policies: tuple[UpdatePolicy, ...]
     calendars: tuple[UpdateCalendar, ...]
 
@@ -55,4 +56,4 @@ def read(path: str) -> PolicyFile:
         else:
             calendar.read(decoded)
             calendars.append(decoded)
-    return PolicyFile(tuple(policies), tuple(calendars))
+    return PolicyFile(path, tuple(policies), tuple(calendars))

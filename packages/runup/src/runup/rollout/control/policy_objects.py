@@ -136,7 +136,7 @@ def run(client: SyncClient, name: str) -> UpdateRun:
     try:
         return client.send(calls.get(UpdateRun, name))
     except NotFound as error:
-        raise InputError(f"UpdateRun {name} does not exist: `kubectl get updateruns` lists the runs") from error
+        raise InputError(f"UpdateRun {name} does not exist: `runup upgrade runs` lists the runs") from error
 
 
 def why_unverified(client: SyncClient) -> str:
