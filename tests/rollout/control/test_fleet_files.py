@@ -90,7 +90,11 @@ def test_reads_the_amounts_of_a_file(tmp_path: Path) -> None:
         ('name: "5.1"', 'name: "a/b"', "metadata.name 'a/b' must"),
         ("matchLabels: {", "matchLabel: {", "unknown field `matchLabel`"),
         ('{canary: "true"}', "{canary: }", "spec.stages[canary].selector: label canary has no value"),
-        (SELECTOR, "matchExpressions: [{key: canary, operator: Equals}]", "'Equals' of label canary must be one of In,"),
+        (
+            SELECTOR,
+            "matchExpressions: [{key: canary, operator: Equals}]",
+            "'Equals' of label canary must be one of In,",
+        ),
         (SELECTOR, "matchExpressions: [{key: canary, operator: NotIn}]", "NotIn must have at least one value"),
         (SELECTOR, "matchExpressions: [{key: canary, operator: In, values: []}]", "In must have at least one value"),
         (SELECTOR, "matchExpressions: [{key: canary, operator: Exists, values: [a]}]", "Exists must not have values"),

@@ -153,7 +153,9 @@ def members_of(update: FleetUpdate, members: Sequence[Member]) -> tuple[tuple[Up
         if len(stages) > 1:
             first, second = (update.spec.stages[index].name for index in stages[:2])
             way_out = f"let the selector of {second} leave it out, for example with operator NotIn"
-            raise InputError(f"{update.metadata.name}: cluster {member.name} is in stages {first} and {second}: {way_out}")
+            raise InputError(
+                f"{update.metadata.name}: cluster {member.name} is in stages {first} and {second}: {way_out}"
+            )
         if not stages:
             left_out.append(member.name)
             continue
