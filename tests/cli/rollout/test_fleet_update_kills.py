@@ -115,9 +115,10 @@ def test_42_six_clusters_and_a_resume_that_is_killed(
     words = ("--once", "--kubeconfig", str(six.kubeconfig))
     start = ("fleet", "update", "start", "update.yaml", "--contexts", ",".join(SIX), *words)
     resume = ("fleet", "update", "resume", "update.yaml", *words)
-    place, killed = 0, [True, True]
+    # The place after one step is the place before the next one.
+    place, killed = -1, [True, True]
     while any(killed):
-        place += 1
+        place += 2
         six.heal()
         for each in tmp_path.glob("5.1.journal*"):
             each.unlink()

@@ -105,6 +105,8 @@ def test_reads_and_bounds_a_report() -> None:
     hostile = run_state(work({}, {"step": "\x1b[2J" + "x" * 5000, "failure": "y" * 5000}))
     assert len(hostile.step.encode()) <= 1200 and "\x1b" not in hostile.step
     assert state_of(hostile, managed_cluster("a"), IMAGE) == "unknown"
+    # The hub has no such cluster any more.
+    assert state_of(found, None, IMAGE) == "unknown"
 
 
 def test_finds_the_works_of_a_stage() -> None:

@@ -132,8 +132,27 @@ def test_38_begins_a_stage_after_soak_and_approval() -> None:
     assert (unapproved.phase, unapproved.message) == ("Checking", "Approval go of 5.1.0 is missing: 0 of 1 given.")
     approved = replace(seen, approvals=FoundApprovals(found=(approval("main", next_day - HOUR),)))
     assert decide(fleet, approved, next_day).status.stages[1].phase == "Running"
+    unverified = replace(approved, approvals=replace(approved.approvals, unverified="the policy is missing"))
+    assert decide(fleet, unverified, next_day).status.stages[1].phase == "Checking"
     of_other_stage = replace(seen, approvals=FoundApprovals(found=(approval("canary", next_day - HOUR),)))
     assert decide(fleet, of_other_stage, next_day).status.stages[1].phase == "Checking"
+
+
+@pytest.mark.parametrize(("now", "phase"), [("10:29", "Checking"), ("10:30", "Running"), ("10:31", "Running")])
+def test_a_stage_begins_at_a_time(now: str, phase: str) -> None:
+    """Not before the time of its condition."""
+    fleet = fleet_update(stage(before=[{"type": "NotBefore", "at": "2026-11-30T10:30:00Z"}]))
+    fleet = with_status(fleet, decide(fleet, hub(observed(NAMES)), at("10:00")))
+    assert decide(fleet, hub(observed(NAMES)), at(now)).status.stages[0].phase == phase
+
+
+@pytest.mark.parametrize(("round_", "kinds"), [(2, []), (3, ["OutOfRounds"])])
+def test_55a_reports_a_cluster_after_the_last_round(round_: int, kinds: list[str]) -> None:
+    """A cluster that did not use its turn gets another one, until the rounds of the stage are over."""
+    yielded = {round_: {"a": TurnState(counts_as_done=True, done="Yielded")}}
+    fleet = fleet_update(stage(rounds=3), status={"stages": [{**RUNNING, "round": round_}]})
+    seen = observed(NAMES, {name: run() for name in NAMES}, turns=yielded)
+    assert [each.kind for each in decide(fleet, hub(seen), at("10:20")).status.troubles] == kinds
 
 
 def approval(of: str, created: datetime) -> UpdateApproval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -91,6 +92,7 @@ def test_places_of_a_stage(clusters: Sequence[ClusterProgress], granted: set[str
     found = turns(fleet_update(places(2)), *clusters)
     assert found.granted == granted
     assert {name: gate.reason for name, gate in found.refused.items()} == refused
+    assert {gate.state for gate in found.refused.values()} <= {"Closed"}
 
 
 @pytest.mark.parametrize(("control", "reason", "outcome"), [("Hold", "Held", "Held"), ("Abort", "Aborted", "Aborted")])
@@ -99,6 +101,7 @@ def test_nothing_starts_while_held(control: Any, reason: str, outcome: str) -> N
     clusters = [cluster("a"), cluster("b", "running", started=False), cluster("c", "running")]
     found = turns(fleet_update({"rollout": {"type": "All"}}), *clusters, control=control)
     assert (found.granted, {gate.reason for gate in found.refused.values()}) == (frozenset(), {reason})
+    assert {gate.state for gate in found.refused.values()} == {"Closed"}
     assert (found.outcome, found.over) == (outcome, False)
     assert turns(fleet_update({}), cluster("a"), control=control).over
 
@@ -120,7 +123,11 @@ def test_mutexes_hold_across_stages(states: dict[str, Any], granted: set[str]) -
         cluster(name, state, stage=index, labels={"site": "x"}) for index, (name, state) in enumerate(states.items())
     ]
     others = [cluster("c", stage=1, labels={"site": "y"}), cluster("d", stage=1)]
-    assert turns(update, *same, *others).granted == granted | {"c", "d"}
+    found = turns(update, *same, *others)
+    assert found.granted == granted | {"c", "d"}
+    assert [gate.state for gate in found.refused.values() if gate.reason == "MutexTaken"] == ["Closed"] * (
+        "b" not in granted
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,6 +178,7 @@ def test_the_next_stage_needs_enough_done(min_done: str, states: list[Any], gran
     members = [cluster(name, state) for name, state in zip("abc", states, strict=True)]
     found = turns(fleet_update({"minDone": min_done}, {}, maxFailures="2"), *members, cluster("m", stage=1))
     assert found.granted == granted
+    assert {gate.state for gate in found.stages[1].closed} == (set() if "m" in granted else {"Closed"})
 
 
 @pytest.mark.parametrize(
@@ -182,6 +190,7 @@ def test_the_next_stage_needs_enough_done(min_done: str, states: list[Any], gran
         pytest.param({}, [cluster("a", "unknown"), cluster("b", "done")], "Unknown", 3, id="unreachable"),
         pytest.param({}, [cluster("a", "waiting", gate=UNKNOWN_GATE)], "Unknown", 3, id="a gate is unknown"),
         pytest.param({}, [cluster("a", "failed"), cluster("b", "done")], "Failed", 1, id="too many failures"),
+        pytest.param({}, [cluster("a", "failed"), cluster("b", "running")], "Failed", 1, id="though one still runs"),
         pytest.param({"before": [APPROVAL]}, [cluster("a")], "ApprovalMissing", 4, id="an approval is missing"),
         pytest.param({"after": [APPROVAL]}, [cluster("a", "done")], "ApprovalMissing", 4, id="at the end"),
         pytest.param({"after": [{"type": "Soak", "for": "9h"}]}, [cluster("a", "done")], "GatesClosed", 2, id="soak"),
@@ -205,6 +214,28 @@ def test_waves_follow_places_mutexes_and_stages() -> None:
     update = fleet_update({}, places(2), mutexes=[{"label": "site"}])
     main = [cluster(name, stage=1, labels={"site": site}) for name, site in (("c", "x"), ("d", "x"), ("e", "y"))]
     assert waves(update, [cluster("a", "done"), cluster("b"), *main]) == (("b",), ("c", "e"), ("d",))
+
+
+def test_46_waves_are_the_turns_that_follow() -> None:
+    """In 100 random fleets each wave of the plan is what then starts at once, if the wave before is done."""
+    for seed in range(100):
+        rng = random.Random(seed)
+        stages = [places(rng.choice([1, 2, 3, "50%"])) if rng.random() < 0.8 else {} for _ in range(rng.randint(1, 3))]
+        update = fleet_update(*stages, mutexes=[{"label": "site"}])
+        clusters = [
+            cluster(f"{stage}{number}", rng.choice(["ready", "ready", "ready", "done"]), stage, labels=labels)
+            for stage in range(len(stages))
+            for number in range(rng.randint(1, 5))
+            for labels in [{"site": rng.choice("xyz")} if rng.random() < 0.5 else {}]
+        ]
+        planned, started = waves(update, clusters), []
+        while granted := turns(update, *clusters).granted:
+            started.append(tuple(sorted(granted)))
+            clusters = [
+                cluster(each.name, "done", each.stage, labels=each.labels) if each.name in granted else each
+                for each in clusters
+            ]
+        assert (seed, tuple(started)) == (seed, tuple(tuple(sorted(names)) for names in planned))
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["ready", "red", "done", "failed", "lost"])), max_size=60)
