@@ -185,6 +185,26 @@ def test_55a_yields_a_turn_that_it_did_not_use(found: World) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", ["Waiting", "Committing", "ControlPlane"])
+def test_61_a_deleted_turn(step: str, found: World) -> None:
+    """A run that has not begun waits for another turn; an update that has begun ends."""
+    begin(found, **({"permitUntil": "2026-01-01T00:00:00Z"} if step == "Waiting" else {}))
+    give_turn(found)
+    passes(found, {"Waiting": 3, "Committing": 1, "ControlPlane": 4}[step])
+    assert (found.run().status.step, is_started(found)) == (step, step == "ControlPlane")
+    found.client.send(calls.delete(TURNS, "r-1"))
+    found.client.send(calls.merge_patch(RUNS, "r", {"spec": {"permitUntil": None}}))
+    passes(found, 3)
+    if step == "ControlPlane":
+        found.update("Completed")
+        passes(found, 3)
+        passes(found, 2, later=timedelta(hours=2))
+        assert (found.run().status.step, found.run().status.gated) == ("Done", True)
+    else:
+        assert (found.run().status.step, found.reason(), is_started(found)) == ("Waiting", "NoTurn", False)
+
+
+@pytest.mark.slow
 def test_45_one_run_at_a_time(found: World) -> None:
     """A run of the hub adopts the update that an older one started, and starts none."""
     begin(found)

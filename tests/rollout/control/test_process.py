@@ -86,6 +86,30 @@ async def test_49_a_stolen_lease(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_61_its_namespace_is_deleted(tmp_path: Path) -> None:
+    """Without its Lease the process ends; an update that it was about to start does not start."""
+    with world(tmp_path / "data") as found:
+        found.begin(calendars=["Always"], actuator="ClusterVersion", gates=OPEN_GATES)
+        found.create(CORE["Namespace"], NAMESPACE)
+        one = Replica(found, "one")
+        await until(lambda: found.desired().get("mode") == "Preflight")
+        found.client.send(calls.delete(CORE["Namespace"], NAMESPACE))
+        found.client.send(calls.delete(LEASES, LEASE, NAMESPACE))
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(one.task, 60)
+        found.report()
+        assert not one.leads
+        assert found.desired()["mode"] == "Preflight"
+        # Another process does not get a Lease there.
+        two = Replica(found, "two")
+        await asyncio.sleep(1)
+        assert not two.leads
+        two.process.stop()
+        await two.task
+        assert found.desired()["mode"] == "Preflight"
+
+
+@pytest.mark.slow
 async def test_a_process_without_the_lease_writes_nothing(tmp_path: Path) -> None:
     """A pass that begins or continues after the Lease was lost ends at its first write."""
     folder = tmp_path / "data"
