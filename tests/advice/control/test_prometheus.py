@@ -172,6 +172,15 @@ async def test_a_prometheus_that_is_away() -> None:
     await asks.close()
 
 
+async def test_closing_ends_the_queries_in_progress() -> None:
+    """They have ended when it returns: the session that they use is closed next."""
+    asks = Prometheus("http://127.0.0.1:1", Static(), ManualClock(START), lambda: None)
+    asks.want(["q"])
+    assert len(rounds()) == 1
+    await asks.close()
+    assert rounds() == []
+
+
 async def test_nobody_is_asked_without_an_address() -> None:
     """And the rules say whose flag is missing."""
     asks = Prometheus("", Static(), ManualClock(START), lambda: None)

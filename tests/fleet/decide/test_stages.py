@@ -190,6 +190,9 @@ DONE_TURN = TurnState(counts_as_done=True, done="Succeeded", since=at("10:00"))
         ({"maxFailures": "33%"}, {"a": run("Aborted")}, {}, ""),
         ({}, {"a": run("Superseded")}, {}, "1 cluster failed, and spec.maxFailures allows 0: canary/a."),
         ({}, {"a": run("Done", outcome="Skipped")}, {}, ""),
+        # A number that cannot be read allows no failure, and is none.
+        ({"maxFailures": -1}, {}, {}, ""),
+        ({"maxFailures": -1}, {"a": run("Failed")}, {}, "1 cluster failed, and spec.maxFailures allows 0: canary/a."),
         # 55: an engine that gives the next turn as soon as a run exists.
         ({}, {"a": BEGUN, "b": BEGUN}, {}, ""),
         (
@@ -229,6 +232,13 @@ def test_blows_the_fuse(
     failed = find(outcome.status.conditions, "Failed")
     assert failed is not None
     assert failed.message == blown
+
+
+def test_a_rollout_without_a_limit_blows_no_fuse() -> None:
+    """Its `maxConcurrency` is optional, and all clusters are updated at once without it (sdk-go)."""
+    fleet = fleet_update(stage(rollout={"type": "Progressive", "progressive": {}}), status={"stages": [RUNNING]})
+    outcome = decide(fleet, hub(observed(NAMES, dict.fromkeys(NAMES, BEGUN))), at("10:30"))
+    assert condition(outcome, "Failed")[0] == "False"
 
 
 def test_keeps_a_blown_fuse_until_it_is_acknowledged() -> None:

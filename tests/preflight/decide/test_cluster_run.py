@@ -131,6 +131,12 @@ def test_the_pod_meets_the_restricted_standard() -> None:
     assert [next(iter(volume.keys() - {"name"})) for volume in spec["volumes"]] == ["emptyDir"]
 
 
+def test_the_pod_has_the_token_of_its_account() -> None:
+    """Also where the ServiceAccount turns it off: the pod's field wins (core/v1, PodSpec)."""
+    spec = pod_spec(run())
+    assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == (f"runup-{ID}", True)
+
+
 def test_where_the_cluster_assigns_users_none_is_named() -> None:
     """OpenShift's restricted-v2 refuses one outside of the namespace's range."""
     spec = pod_spec(run(checking=Checking(image=IMAGE, user=None)))
