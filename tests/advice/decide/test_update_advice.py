@@ -39,6 +39,14 @@ def test_a_release_with_risks_is_only_conditional() -> None:
     assert [u.release.version for u in found.conditional] == ["5.1.0"]
 
 
+def test_derives_the_advice_of_a_graph_once() -> None:
+    """A pass runs in the event loop, and a graph may have many thousands of edges; each cluster has its own advice."""
+    of_all = parse_graph(graph())
+    found = advice(of_all, current=V, channel="c")
+    assert advice(of_all, current=V, channel="c") is found
+    assert advice(of_all, current=V, channel="c", migrating=True) != found
+
+
 @pytest.mark.parametrize(
     "rules_",
     [

@@ -273,6 +273,29 @@ async def test_a_registry_that_says_nothing_is_given_up(tmp_path: Path) -> None:
             await images.close()
 
 
+async def test_closing_stops_a_read(tmp_path: Path) -> None:
+    """It waits for no registry: nothing is known of the image afterwards, not even that its time is over."""
+    layout = layout_in(tmp_path)
+    ended = threading.Event()
+
+    def rule(_asked: Asked) -> Answer | None:
+        ended.wait(90)
+        return Answer(500)
+
+    with odd_registry(layout, rule) as odd:
+        images = CatalogImages(REGISTRIES, ManualClock(), lambda: None, within_s=1)
+        snapshot = of(odd.host, "a")
+        try:
+            images.seen(snapshot, UPDATE)
+            await asyncio.sleep(0)
+            await images.close()
+            known = images.seen(snapshot, UPDATE).catalog_of(f"{odd.host}/olm/index:v1.38", "a")
+            assert known.problem == READING
+        finally:
+            ended.set()
+            await images.close()
+
+
 @pytest.mark.parametrize(
     ("update", "reads", "why"),
     [
