@@ -190,7 +190,7 @@ DONE_TURN = TurnState(counts_as_done=True, done="Succeeded", since=at("10:00"))
         ({"maxFailures": "33%"}, {"a": run("Aborted")}, {}, ""),
         ({}, {"a": run("Superseded")}, {}, "1 cluster failed, and spec.maxFailures allows 0: canary/a."),
         ({}, {"a": run("Done", outcome="Skipped")}, {}, ""),
-        # A number that cannot be read allows no failure, and is none.
+        # A number below zero cannot be read: 0 failures are allowed.
         ({"maxFailures": -1}, {}, {}, ""),
         ({"maxFailures": -1}, {"a": run("Failed")}, {}, "1 cluster failed, and spec.maxFailures allows 0: canary/a."),
         # 55: an engine that gives the next turn as soon as a run exists.

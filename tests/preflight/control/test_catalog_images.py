@@ -274,7 +274,7 @@ async def test_a_registry_that_says_nothing_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_closing_stops_a_read(tmp_path: Path) -> None:
-    """It waits for no registry: nothing is known of the image afterwards, not even that its time is over."""
+    """It waits for no registry. The image stays unread: its time limit has not passed."""
     layout = layout_in(tmp_path)
     ended = threading.Event()
 

@@ -266,6 +266,20 @@ def test_24_a_health_expression(shared: World) -> None:
     assert (ready.status, ready.reason) == ("False", "InvalidExpression")
 
 
+def test_reads_what_a_health_expression_names(shared: World) -> None:
+    """The objects of its `reads`, each kind once, and none for an expression that is invalid."""
+    reads = [{"name": "maps", "kind": "ConfigMap", "namespace": "wares", "fields": ["data.phase"]}]
+    valid = {"reads": reads, "for": "maps", "expression": "object.data.phase == 'Completed'"}
+    broken = {**valid, "reads": [{**reads[0], "namespace": "others"}], "expression": "object.data.phase =="}
+    expressions = [{**valid, "name": "one"}, {**valid, "name": "two"}, {**broken, "name": "three"}]
+    shared.begin(**ALWAYS, gates={**OPEN_GATES, "health": {"expressions": expressions}})
+    shared.create(CORE["Namespace"], "wares")
+    shared.create(CORE["ConfigMap"], "crate", "wares", data={"phase": "Completed"})
+    [listed] = shared.observe().objects.lists.values()
+    names = [each["metadata"]["name"] for each in listed.objects]
+    assert ("crate" in names, listed.problem, listed.absent) == (True, "", False)
+
+
 def test_50_a_commit_over_the_preflight_of_another_client(shared: World) -> None:
     """It is written once: the server still names the other client as the writer of the image."""
     shared.begin(calendars=["Always"], actuator="ClusterVersion")
