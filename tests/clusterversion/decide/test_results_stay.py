@@ -55,6 +55,17 @@ def test_a_new_preflight_from_the_new_release_takes_their_place() -> None:
     assert [report.source_version for report in stored(world).reports] == ["5.0.3", "5.0.0"]
 
 
+def test_findings_stay_dated_until_the_next_preflight_reports() -> None:
+    """Asking again does not make an old finding hold the update up, neither before the target runs nor while it does.
+
+    Source: docs/decisions/0072 D21 and D24.
+    """
+    world = checked(risk("PoolPaused"), version="5.2.0").ask(None).settle().ask_preflight("5.2.0")
+    for _ in range(8):
+        world.step()
+        assert world.risks("5.2.0")["PoolPaused"] == ("Unknown", "PreflightOutdated")
+
+
 @pytest.mark.parametrize("ended_before", [True, False], ids=["it had ended", "the update ended it"])
 @pytest.mark.parametrize("updates", [1, 2], ids=["to its target", "and past it"])
 def test_findings_of_what_the_cluster_has_come_to_are_kept_for_reference(ended_before: bool, updates: int) -> None:
