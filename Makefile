@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --rerun-alone
 
-.PHONY: help demo near test test-all slow e2e real artefacts peers tables check docs format bench mutants lock licences sbom image lock-image release clean
+.PHONY: help demo near test test-all slow e2e real artefacts peers tables check docs format bench mutants lock licences sbom image lock-image archive release clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -115,6 +115,9 @@ image: $(VENV)/.dev ## the operator's image from source, as an OCI layout in bui
 
 lock-image: $(VENV)/.dev ## pin the Debian packages in the image that the machine's mirror has today
 	@$(BIN)/python -m tools.image --lock
+
+archive: $(VENV)/.dev ## kubesandbox as one file that needs Python alone, in build/kubesandbox.pyz
+	@$(BIN)/python -m tools.kubesandbox_archive build/kubesandbox.pyz
 
 # IMAGE is where the image will be found, such as registry.example/runup; RUNUP_SIGNING_KEY the publisher's key.
 release: $(VENV)/.dev ## all that is published of a commit, in build/release: wheel, image, archives, bills, checksums

@@ -345,6 +345,15 @@ def test_the_folder_of_a_killed_server_is_removed_by_the_next_one(tmp_path: Path
     held.close()
 
 
+@pytest.mark.slow
+def test_ends_at_once_without_an_input() -> None:
+    """A standard input that is /dev/null, as of a job of CI, has ended when the server is ready."""
+    ran = subprocess.run([*COMMAND, "--no-controllers", "--stop-with-stdin"], stdin=subprocess.DEVNULL,
+                         capture_output=True, text=True, check=False, timeout=240)  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert not Path(ran.stdout.splitlines()[1].removeprefix("export KUBECONFIG=")).exists()
+
+
 def test_has_a_program_of_its_name() -> None:
     """As `uvx kubesandbox` and `pipx run kubesandbox` start it."""
     package = tomllib.loads((Path(__file__).parents[2] / "packages/kubesandbox/pyproject.toml").read_text())

@@ -29,7 +29,6 @@ def test_names_the_flags_without_effect() -> None:
     always = [
         "--allow-privileged=true",
         "--authorization-mode=RBAC",
-        "--disable-admission-plugins=ServiceAccount",
         "--etcd-servers=http://127.0.0.1:1",
         "--service-cluster-ip-range=10.0.0.0/24",
     ]

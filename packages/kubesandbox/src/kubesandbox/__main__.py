@@ -7,9 +7,11 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kubesandbox.apiserver.server_flags import Disabled
     from kubesandbox.control_channel import Commands
 
 _HELP = """\
@@ -62,6 +65,10 @@ def main() -> None:
            help="version of Kubernetes to behave as, from 1.33 to 1.37 (default: 1.34)")  # fmt: skip
     option("--feature-gates", default="", metavar="A=true,...",
            help="feature gates of kube-apiserver; fields whose gate is off are dropped")  # fmt: skip
+    option("--disable-admission-plugins", default="", metavar="NAME,...",
+           help="admission plugins of kube-apiserver that are not called")  # fmt: skip
+    option("--runtime-config", default="", metavar="apps/v1=false,...",
+           help="versions and resources of built-in groups that are not served")  # fmt: skip
     option("--stop-with-stdin", action="store_true",
            help="end when standard input is closed, for programs that start it")  # fmt: skip
     option("--version", action="store_true", help="print the version and exit")
@@ -75,6 +82,9 @@ def main() -> None:
     from kubesandbox.apiserver.kubernetes_version import choose_or_exit
 
     choose_or_exit(arguments.kubernetes_version, arguments.feature_gates)
+    from kubesandbox.apiserver.server_flags import parse_or_exit
+
+    disabled = parse_or_exit((), [arguments.disable_admission_plugins], [arguments.runtime_config])
     # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop
@@ -86,7 +96,7 @@ def main() -> None:
     logger = structlog.PrintLoggerFactory(sys.stderr)
     structlog.configure(logger_factory=logger, wrapper_class=structlog.make_filtering_bound_logger("warning"))
     try:
-        uvloop.run(_serve_until_signal(arguments))
+        uvloop.run(_serve_until_signal(arguments, disabled))
     except (RunupError, KubeError) as error:
         sys.exit(f"error: {error.message}")
     except StoreError as error:
@@ -101,7 +111,7 @@ def _parse_port(text: str) -> int:
     return int(text)
 
 
-async def _serve_until_signal(arguments: argparse.Namespace) -> None:
+async def _serve_until_signal(arguments: argparse.Namespace, disabled: Disabled) -> None:
     """Serves until SIGINT or SIGTERM, or until standard input ends if the options say so."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -133,7 +143,9 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_TEMPORARY)))
             stack.enter_context(_removed_after_kill(data))
         data = data.resolve()
-        server = await stack.enter_async_context(ApiServer(data, port, audit=arguments.audit, clock=clock))
+        server = await stack.enter_async_context(
+            ApiServer(data, port, audit=arguments.audit, clock=clock, disabled=disabled)
+        )
         if definitions:
             await asyncio.to_thread(load_definitions, server.kubeconfig)
         tasks: list[asyncio.Task[None]] = []
@@ -171,7 +183,12 @@ def remove_folders_of_killed(temporary: Path) -> None:
 async def _answer_commands(commands: Commands, stop: asyncio.Event) -> None:
     """Answers the commands on standard input until it is closed, which ends the server."""
     lines = asyncio.StreamReader(limit=_COMMAND_BYTES)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty():
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    else:  # libuv aborts the process for a file and for /dev/null, neither of which makes a reader wait
+        lines.feed_data(sys.stdin.buffer.read(_COMMAND_BYTES))
+        lines.feed_eof()
     while line := await lines.readline():
         sys.stdout.write((await commands.answer(line)).decode())
         sys.stdout.flush()

@@ -16,18 +16,21 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from kubesandbox.apiserver.server_flags import Disabled
 
 PROGRAMS = ("kube-apiserver", "etcd")
 # Interval at which a program looks whether the process that started it still runs, in seconds.
 _PARENT_CHECK_S = 0.5
-# The flags that envtest always passes and that change nothing here. ServiceAccount is the plugin that it disables.
+# The flags that envtest always passes and that change nothing here.
 _WITHOUT_EFFECT = frozenset(
     {
         "advertise-address",
         "allow-privileged",
         "authorization-mode=RBAC",
-        "disable-admission-plugins=ServiceAccount",
         "etcd-servers",
         "service-account-issuer",
         "service-account-key-file",
@@ -86,7 +89,8 @@ def _run_api_server(arguments: list[str]) -> None:
     parser.add_argument("--bind-address", default="127.0.0.1")
     parser.add_argument("--client-ca-file", type=Path)
     parser.add_argument("--kubernetes-version", default="")
-    parser.add_argument("--feature-gates", action="append", default=[])
+    for flag in ("feature-gates", "enable-admission-plugins", "disable-admission-plugins", "runtime-config"):
+        parser.add_argument(f"--{flag}", action="append", default=[])
     options, others = parser.parse_known_args(arguments)
     ignored = ignored_flags(others)
     if ignored:
@@ -97,10 +101,15 @@ def _run_api_server(arguments: list[str]) -> None:
     choose_or_exit(options.kubernetes_version, ",".join(options.feature_gates))
     import uvloop
 
-    uvloop.run(_serve(options))
+    from kubesandbox.apiserver.server_flags import parse_or_exit
+
+    disabled = parse_or_exit(
+        options.enable_admission_plugins, options.disable_admission_plugins, options.runtime_config
+    )
+    uvloop.run(_serve(options, disabled))
 
 
-async def _serve(options: argparse.Namespace) -> None:
+async def _serve(options: argparse.Namespace, disabled: Disabled) -> None:
     """Serves until SIGTERM or SIGINT, or until the process that started this one ends."""
     from kubesandbox.apiserver.server import ApiServer
 
@@ -113,7 +122,9 @@ async def _serve(options: argparse.Namespace) -> None:
     for suffix in ("crt", "key"):
         (pki / f"server.{suffix}").write_bytes((options.cert_dir / f"apiserver.{suffix}").read_bytes())
     authority = options.client_ca_file.read_bytes() if options.client_ca_file else b""
-    async with ApiServer(data, options.secure_port, host=options.bind_address, client_authority=authority):
+    async with ApiServer(
+        data, options.secure_port, host=options.bind_address, client_authority=authority, disabled=disabled
+    ):
         while os.getppid() == parent and not stop.is_set():
             try:
                 await asyncio.wait_for(stop.wait(), _PARENT_CHECK_S)

@@ -32,7 +32,8 @@ DEFAULT = "1.34"
 _FOLDER = Path(__file__).with_name("versions")
 # Gates that turn on all gates of a stage (k8s.io/component-base/featuregate).
 _OF_STAGE = {"AllAlpha": "Alpha", "AllBeta": "Beta"}
-_TRUE, _FALSE = (
+# The words of Go's strconv.ParseBool.
+TRUE, FALSE = (
     frozenset({"1", "t", "T", "TRUE", "true", "True"}),
     frozenset({"0", "f", "F", "FALSE", "false", "False"}),
 )
@@ -126,23 +127,23 @@ def _parse_gates(text: str, known: Mapping[str, list[Any]]) -> dict[str, bool]:
         name, equals, value = (each.strip() for each in part.partition("="))
         if not equals:
             raise ValueError(f"missing bool value for {name}")
-        if value not in _TRUE | _FALSE:
+        if value not in TRUE | FALSE:
             raise ValueError(
                 f'invalid value of {name}={value}, err: strconv.ParseBool: parsing "{value}": invalid syntax'
             )
         if name in _OF_STAGE:
             of_stage = [gate for gate, (_, locked, stage) in known.items() if stage == _OF_STAGE[name] and not locked]
-            chosen = dict.fromkeys(of_stage, value in _TRUE) | chosen
+            chosen = dict.fromkeys(of_stage, value in TRUE) | chosen
         elif name not in known:
             raise ValueError(f"unrecognized feature gate: {name}")
         else:
             default, locked, _ = known[name]
-            if locked and (value in _TRUE) != default:
+            if locked and (value in TRUE) != default:
                 raise ValueError(
-                    f"cannot set feature gate {name} to {str(value in _TRUE).lower()}, "
+                    f"cannot set feature gate {name} to {str(value in TRUE).lower()}, "
                     f"feature is locked to {str(default).lower()}"
                 )
-            chosen[name] = value in _TRUE
+            chosen[name] = value in TRUE
     return chosen
 
 

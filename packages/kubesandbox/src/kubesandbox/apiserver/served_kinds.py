@@ -7,7 +7,7 @@ counted, and the fields for field selectors. `KindTable` finds the row for a pat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -289,8 +289,9 @@ BUILTIN: tuple[Kind, ...] = (
 class KindTable:
     """The currently served kinds. Custom ones are added and removed with their definitions."""
 
-    def __init__(self) -> None:
-        self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in BUILTIN}
+    def __init__(self, serves: Callable[[Kind], bool] = lambda _: True) -> None:
+        """`serves` selects the built-in kinds that are served."""
+        self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in BUILTIN if serves(kind)}
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._all = dict(self._builtin)
         # Grows with every change; the cache key of discovery and OpenAPI documents.

@@ -56,6 +56,7 @@ from kubesandbox.apiserver.published.discovery_documents import VERSION, Discove
 from kubesandbox.apiserver.published.openapi import OpenApiDocuments
 from kubesandbox.apiserver.quotas.usage import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
+from kubesandbox.apiserver.server_flags import Disabled
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.handlers import Subresources
 
@@ -86,8 +87,13 @@ class ApiServer:
         clock: Clock | None = None,
         host: str = "127.0.0.1",
         client_authority: bytes = b"",
+        disabled: Disabled | None = None,
     ) -> None:
-        """`client_authority` (PEM) signs client certificates, too, next to the authority of the data folder."""
+        """`client_authority` (PEM) signs client certificates, too, next to the authority of the data folder.
+
+        `disabled` names the admission plugins and versions that this server does not have.
+        """
+        self._disabled = disabled or Disabled()
         self.data = Path(data)
         self.clock = clock or SystemClock()
         self.faults = Faults(self.clock)
@@ -149,12 +155,13 @@ class ApiServer:
     def _build_app(self) -> App:
         """Returns the application with its store, kinds, access control and handlers."""
         clock, store = self.clock, self.store
-        self.kinds, self.schemas = KindTable(), Schemas()
+        self.kinds, self.schemas = KindTable(self._disabled.serves), Schemas()
         self._audit = AuditLog(self._audit_path, clock.now, clock.monotonic)
         signer = TokenSigner.load_or_create(self.data / "pki" / "service-account.key")
         self.authn = Authenticator(store, signer, clock.now)
         self.authz = Authorizer(store)
-        admission = Admission(store)
+        plugins = self._disabled.plugins
+        admission = Admission(store, plugins)
         self.rest = Rest(
             store=store, kinds=self.kinds, schemas=self.schemas, admission=admission, renderer=Renderer(clock),
             clock=clock,
@@ -165,15 +172,17 @@ class ApiServer:
         self.schemas.conversions.ask = ConversionWebhooks(client).convert_objects
         self.rest.writing.webhooks = WebhookAdmission(
             store, self.kinds, client=client, convert=self.schemas.conversions.as_other_kind,
-            complete=self.schemas.complete, authorize=self.authz.decide,
+            complete=self.schemas.complete, authorize=self.authz.decide, disabled=plugins,
         )  # fmt: skip
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: policy_admission.policy_status(policy, self.kinds, self.schemas.tree)
-        self.rest.writing.policies = policy_admission.PolicyAdmission(
-            store, self.kinds, self.rest.objects, self.authz.decide
-        ).check
+        if "ValidatingAdmissionPolicy" not in plugins:
+            self.rest.writing.policies = policy_admission.PolicyAdmission(
+                store, self.kinds, self.rest.objects, self.authz.decide
+            ).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
-        self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
+        if "ResourceQuota" not in plugins:
+            self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
         reviews, pods = Reviews(self.authn, self.authz), self.data / "pods"
         self.discovery = Discovery(self.kinds)
         return App(
@@ -192,7 +201,9 @@ class ApiServer:
     async def _create_own_object(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
         """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
         group, _, version = obj["apiVersion"].rpartition("/")
-        kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
+        kind = next((k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"])), None)
+        if kind is None:  # its version is turned off
+            return
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         if self.store.get(kind.storage, namespace, name) is None:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)

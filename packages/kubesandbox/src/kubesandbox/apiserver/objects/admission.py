@@ -8,8 +8,9 @@ A plugin is a function below; to add one, write it and name it in `CREATE_PLUGIN
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from kubekit.lang.quantity import parse_quantity
@@ -150,10 +151,14 @@ def protect_storage_in_use(_store: Store, kind: Kind, obj: JSON) -> None:
         meta(obj)["finalizers"] = [*finalizers, finalizer]
 
 
-def set_default_class(store: Store, kind: Kind, obj: JSON) -> None:
+def set_default_class(of: str, store: Store, kind: Kind, obj: JSON) -> None:
     """DefaultStorageClass, DefaultIngressClass: names the newest default class of a claim or an Ingress without one."""
-    classes, member, annotation = _DEFAULT_CLASSES.get(kind.resource, ("", "", ""))
-    if not classes or obj["spec"].get(member) is not None or set(meta(obj).get("annotations") or ()) & _OLD_CLASS:
+    classes, member, annotation = _DEFAULT_CLASSES[of]
+    if (
+        kind.resource != of
+        or obj["spec"].get(member) is not None
+        or set(meta(obj).get("annotations") or ()) & _OLD_CLASS
+    ):
         return
     defaults = [
         entry
@@ -255,18 +260,24 @@ def _images(pod: JSON) -> list[str]:
 
 
 # The plugins by operation, in the order in which they run. Each is called for every kind.
-CREATE_PLUGINS: tuple[Callable[[Store, Kind, JSON], None], ...] = (
-    check_namespace,
-    limit_ranges.set_defaults,
-    set_account,
-    set_priority,
-    lambda _store, kind, obj: add_default_tolerations(kind, obj),
-    set_default_class,
-    protect_storage_in_use,
-    apply_runtime_class,
+CREATE_PLUGINS: tuple[tuple[str, Callable[[Store, Kind, JSON], None]], ...] = (
+    ("NamespaceLifecycle", check_namespace),
+    ("LimitRanger", limit_ranges.set_defaults),
+    ("ServiceAccount", set_account),
+    ("Priority", set_priority),
+    ("DefaultTolerationSeconds", lambda _store, kind, obj: add_default_tolerations(kind, obj)),
+    ("DefaultStorageClass", partial(set_default_class, "persistentvolumeclaims")),
+    ("DefaultIngressClass", partial(set_default_class, "ingresses.networking.k8s.io")),
+    ("StorageObjectInUseProtection", protect_storage_in_use),
+    ("RuntimeClass", apply_runtime_class),
 )
-UPDATE_PLUGINS: tuple[Callable[[Kind, JSON, JSON], None], ...] = (keep_default_tolerations, keep_priority)
-DELETE_PLUGINS: tuple[Callable[[Kind, JSON], None], ...] = (keep_immortal_namespaces,)
+UPDATE_PLUGINS: tuple[tuple[str, Callable[[Kind, JSON, JSON], None]], ...] = (
+    ("DefaultTolerationSeconds", keep_default_tolerations),
+    ("Priority", keep_priority),
+)
+DELETE_PLUGINS: tuple[tuple[str, Callable[[Kind, JSON], None]], ...] = (
+    ("NamespaceLifecycle", keep_immortal_namespaces),
+)
 
 
 class DefinitionRules(Protocol):
@@ -279,9 +290,11 @@ class DefinitionRules(Protocol):
 class Admission:
     """The admission step, called on every write before validation."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, disabled: Collection[str] = ()) -> None:
+        """`disabled` names plugins that are not called."""
         self._store = store
-        self._warned: set[str] = set()  # names of missing plugins
+        self._disabled = frozenset(disabled)
+        self._warned = set(disabled)  # names of missing plugins
         # Set once the server is put together.
         self.definitions: DefinitionRules | None = None
         # Returns the status of a ValidatingAdmissionPolicy; set at the same time.
@@ -291,11 +304,13 @@ class Admission:
         """Completes a new or a changed object by the plugins. Raises ApiError if one refuses it."""
         self._warn_of_missing(kind, obj, old)
         if old is None:
-            for plugin in CREATE_PLUGINS:
-                plugin(self._store, kind, obj)
+            for name, plugin in CREATE_PLUGINS:
+                if name not in self._disabled:
+                    plugin(self._store, kind, obj)
         else:
-            for update_plugin in UPDATE_PLUGINS:
-                update_plugin(kind, obj, old)
+            for name, update_plugin in UPDATE_PLUGINS:
+                if name not in self._disabled:
+                    update_plugin(kind, obj, old)
 
     def _warn_of_missing(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         """Logs, once for each, the plugins of a real server that this server lacks and that would have mattered."""
@@ -326,14 +341,18 @@ class Admission:
         self, kind: Kind, obj: JSON, old: JSON | None, *, warnings: list[str], annotations: dict[str, str]
     ) -> None:
         """Raises ApiError if a plugin refuses an object that is valid; adds warnings and notes of the audit log."""
-        limit_ranges.check_bounds(self._store, kind, obj, old)
-        check_resize(self._store, kind, obj, old)
-        check_pod_security(self._store, kind, obj, old, warnings=warnings, annotations=annotations)
+        if "LimitRanger" not in self._disabled:
+            limit_ranges.check_bounds(self._store, kind, obj, old)
+        if "PersistentVolumeClaimResize" not in self._disabled:
+            check_resize(self._store, kind, obj, old)
+        if "PodSecurity" not in self._disabled:
+            check_pod_security(self._store, kind, obj, old, warnings=warnings, annotations=annotations)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
         """Raises ApiError if a plugin refuses the deletion."""
-        for plugin in DELETE_PLUGINS:
-            plugin(kind, obj)
+        for name, plugin in DELETE_PLUGINS:
+            if name not in self._disabled:
+                plugin(kind, obj)
 
     def _complete_definition(self, kind: Kind, obj: JSON) -> None:
         """Fills in a definition, and adds the finalizer that keeps it until its objects are gone."""

@@ -128,7 +128,8 @@ def _warned(plugin: AdmissionPlugin) -> str:
 _HEAD = """# The admission plugins of the sandbox
 
 The plugins of kube-apiserver 1.34, in the order in which they run. If a plugin is absent that a real server has on by
-default, the sandbox logs a warning the first time that the plugin would have mattered.
+default, the sandbox logs a warning the first time that the plugin would have mattered. `--disable-admission-plugins`
+turns a plugin off that is present.
 
 | plugin | real server | sandbox | notes |
 |---|---|---|---|

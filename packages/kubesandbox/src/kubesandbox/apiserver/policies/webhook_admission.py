@@ -13,7 +13,7 @@ import base64
 import binascii
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,13 +89,17 @@ class WebhookAdmission:
         convert: Convert,
         complete: Complete,
         authorize: Authorize,
+        disabled: Collection[str] = (),
     ) -> None:
+        """`disabled` may have the names of the two admission plugins."""
+        self._mutates = "MutatingAdmissionWebhook" not in disabled
+        self._validates = "ValidatingAdmissionWebhook" not in disabled
         self._store, self._kinds, self._client = store, kinds, client
         self._convert, self._complete, self._authorize = convert, complete, authorize
 
     def may_mutate(self, kind: Kind) -> bool:
         """Returns whether there are mutating webhooks which writes of a kind could meet."""
-        return bool(self._store.items(MUTATING, "")) and not evaluation.is_exempt(kind)
+        return self._mutates and bool(self._store.items(MUTATING, "")) and not evaluation.is_exempt(kind)
 
     async def mutate(self, write: evaluation.Write, again: Callable[[JSON], None], notes: Notes) -> JSON | None:
         """Returns the object of a write as the mutating webhooks change it. Raises ApiError.
@@ -131,7 +135,7 @@ class WebhookAdmission:
 
     async def validate(self, write: evaluation.Write, notes: Notes) -> None:
         """Lets a write pass, or raises the ApiError of the first webhook that refuses it."""
-        if not self._store.items(VALIDATING, "") or evaluation.is_exempt(write.kind):
+        if not self._validates or not self._store.items(VALIDATING, "") or evaluation.is_exempt(write.kind):
             return
         matched = [(hook, kind) for hook in self._hooks(VALIDATING) if (kind := self._matched_kind(hook, write))]
         calls = (
