@@ -1,7 +1,8 @@
 """The flags of kube-apiserver that turn admission plugins and versions of the API off, as values.
 
 In: the texts of `--enable-admission-plugins`, `--disable-admission-plugins` and `--runtime-config`. Out: `Disabled`, or
-ValueError in the words of kube-apiserver 1.34. What this server lacks cannot be turned on: `warnings` names it.
+ValueError in the words of kube-apiserver 1.34. `warnings` names the plugins and versions that cannot be turned on, since
+this server lacks them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """What a server does not have though it could; `versions` holds group/version, and group/version/resource."""
+    """The plugins and versions that are turned off; `versions` holds group/version, and group/version/resource."""
 
     plugins: frozenset[str] = frozenset()
     versions: Mapping[str, bool] | None = None
