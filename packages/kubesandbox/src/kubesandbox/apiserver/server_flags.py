@@ -1,8 +1,8 @@
 """The flags of kube-apiserver that turn admission plugins and versions of the API off, as values.
 
 In: the texts of `--enable-admission-plugins`, `--disable-admission-plugins` and `--runtime-config`. Out: `Disabled`, or
-ValueError in the words of kube-apiserver 1.34. `warnings` names the plugins and versions that cannot be turned on, since
-this server lacks them.
+ValueError in the words of kube-apiserver 1.34. `warnings` names the plugins and versions that cannot be turned on,
+since this server lacks them.
 """
 
 from __future__ import annotations
