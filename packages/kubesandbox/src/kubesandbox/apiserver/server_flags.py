@@ -52,8 +52,9 @@ def parse(enabled: Iterable[str] = (), disabled: Iterable[str] = (), runtime_con
         for name in sorted(names - set(known)):
             raise ValueError(f'{flag}-admission-plugins plugin "{name}" is unknown')
     if both := on & off:
-        names = " ".join(sorted(both))
-        raise ValueError(f"[{names}] in enable-admission-plugins and disable-admission-plugins overlapped")
+        raise ValueError(
+            f"[{' '.join(sorted(both))}] in enable-admission-plugins and disable-admission-plugins overlapped"
+        )
     versions = dict(map(_parse_version, filter(None, ",".join(runtime_config).split(","))))
     warnings = [f"admission plugin {name}" for name in sorted(on) if not known[name].present]
     served = {kind.api_version for kind in BUILTIN}
