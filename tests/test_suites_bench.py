@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
+import pytest
 from bench.suites.__main__ import as_text, counted
+from bench.suites.obtain import Unavailable, source_distribution
 from bench.suites.run import FAILED, PASSED, SKIPPED, Outcome, ginkgo_outcomes, go_outcomes, junit_outcomes
+from bench.suites.table import PythonSuite
 
 
 def test_reads_the_report_of_ginkgo() -> None:
@@ -71,3 +75,11 @@ def test_separates_explained_failures() -> None:
         "  explained: runs a pod: needs containers that run",
         "  failed: b: 409",
     ]
+
+
+def test_a_distribution_without_its_tests_is_unavailable(tmp_path: Path) -> None:
+    """pytest would only report that no test ran, as for lightkube 1.0.1."""
+    (tmp_path / "src" / "lightkube-1").mkdir(parents=True)
+    suite = PythonSuite(version="1", tests=("e2e-tests",))
+    with pytest.raises(Unavailable, match="the source distribution has no e2e-tests"):
+        source_distribution("lightkube", suite, tmp_path)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +30,32 @@ _TIMEOUT_S = 1200.0
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(sorted(SUITES)))
 @click.option("--timeout", "timeout_s", default=_TIMEOUT_S, help="Seconds for a suite (of Go: for a package).")
+@click.option("--package", "packages", multiple=True, help="Only this package of Go's suites, such as ./pkg/client.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Run Python's suites on this server instead.")
-def main(names: tuple[str, ...], timeout_s: float, kubeconfig: Path | None) -> None:
+def main(names: tuple[str, ...], timeout_s: float, packages: tuple[str, ...], kubeconfig: Path | None) -> None:
     """Run the named suites, by default all, and print what fails."""
     base = obtain.cache()
     base.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     for name in names or SUITES:
         click.echo(f"{name} {SUITES[name].version} ...", err=True)
-        results[name] = _run_suite(name, base, timeout_s=timeout_s, kubeconfig=kubeconfig)
+        results[name] = _run_suite(name, base, timeout_s=timeout_s, packages=packages, kubeconfig=kubeconfig)
         click.echo(as_text(name, results[name]), err=True)
     click.echo(json.dumps(results, indent=2))
     sys.exit(1 if any(result["failed"] or result.get("unavailable") for result in results.values()) else 0)
 
 
-def _run_suite(name: str, base: Path, *, timeout_s: float, kubeconfig: Path | None) -> dict[str, Any]:
+def _run_suite(
+    name: str, base: Path, *, timeout_s: float, packages: tuple[str, ...], kubeconfig: Path | None
+) -> dict[str, Any]:
     suite, started = SUITES[name], time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         try:
             if isinstance(suite, GoSuite):
                 envtest.write_programs(folder)
-                outcomes = run.of_go(name, suite, base, folder, timeout_s=timeout_s)
+                chosen = replace(suite, packages=packages or suite.packages)
+                outcomes = run.of_go(name, chosen, base, folder, timeout_s=timeout_s)
             elif kubeconfig is not None:
                 outcomes = run.of_python(name, suite, base, kubeconfig, timeout_s=timeout_s)
             else:

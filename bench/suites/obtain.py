@@ -38,17 +38,27 @@ def go_module(name: str, suite: GoSuite, base: Path) -> Path:
         return folder
     if suite.scaffold:
         return _scaffold(suite, folder)
+    made = folder.with_name(f"{folder.name}-new")
+    shutil.rmtree(made, ignore_errors=True)
+    for part, module in {"": suite.module, **suite.nested}.items():
+        shutil.copytree(_downloaded(module, suite.version, base), made / part, copy_function=_copy_writable)
+        # A copied folder has the rights of the module cache, which is read-only.
+        for path in (made / part, *(made / part).rglob("*/")):
+            path.chmod(0o755)
+    made.rename(folder)
+    return folder
+
+
+def _downloaded(module: str, version: str, base: Path) -> Path:
+    """Returns the module's folder in Go's module cache. Raises Unavailable."""
     answer = subprocess.run(
-        ("go", "mod", "download", "-json", f"{suite.module}@{suite.version}"),
+        ("go", "mod", "download", "-json", f"{module}@{version}"),
         cwd=base, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
     )  # fmt: skip
-    module = json.loads(answer.stdout or "{}")
-    if "Dir" not in module:
-        raise Unavailable(module.get("Error") or answer.stderr.strip())
-    shutil.copytree(module["Dir"], folder, copy_function=_copy_writable)
-    for path in (folder, *folder.rglob("*/")):
-        path.chmod(0o755)
-    return folder
+    downloaded = json.loads(answer.stdout or "{}")
+    if "Dir" not in downloaded:
+        raise Unavailable(downloaded.get("Error") or answer.stderr.strip())
+    return Path(downloaded["Dir"])
 
 
 def _copy_writable(source: str, target: str) -> None:
@@ -87,6 +97,8 @@ def source_distribution(name: str, suite: PythonSuite, base: Path) -> tuple[Path
             members.extractall(base / "src", filter="data")
         for helper, target in suite.helpers.items():
             shutil.copytree(HELPERS / helper, folder / target, dirs_exist_ok=True)
+    if missing := [test for test in suite.tests if not (folder / test).exists()]:
+        raise Unavailable(f"the source distribution has no {', '.join(missing)}")
     python = environment / "bin" / "python"
     if not (environment / "complete").exists():
         run_or_fail((uv, "venv", "-q", "--clear", str(environment)), base, os.environ)

@@ -53,7 +53,7 @@ def _of_package(
 ) -> list[Outcome]:
     report = folder / "ginkgo-report.json"
     report.unlink(missing_ok=True)
-    command = ["go", "test", "-json", "-p=1", f"-timeout={int(timeout_s)}s", package]
+    command = ["go", "test", "-json", "-vet=off", "-p=1", f"-timeout={int(timeout_s)}s", package]
     command += ["-args", f"-ginkgo.json-report={report}", "-ginkgo.seed=1"] if ginkgo else []
     try:
         done = subprocess.run(

@@ -36,7 +36,7 @@ FOR_IMAGES = ("runup.kernelmodules.decide.verdict", "runup.kernelmodules.control
 )
 def test_what_an_operators_process_does_not_load(process: str, heavy: tuple[str, ...]) -> None:
     """Each is read where it is used, if it ever is; the process begins as its program does."""
-    begin = "from runup.cli.startup import quick_imports; quick_imports.leave_rich_out()"
+    begin = "from runup.cli.startup import plain_logs; plain_logs.leave_rich_out()"
     code = f"import sys; {begin}; import {process}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert [name for name in heavy if name in loaded] == []

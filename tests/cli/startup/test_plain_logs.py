@@ -25,9 +25,7 @@ import pytest
 )
 def test_structlog_does_without_rich(code: str, printed: str | None) -> None:
     """Who else imports it afterwards has it."""
-    begin = (
-        "import sys; from runup.cli.startup.quick_imports import leave_rich_out; leave_rich_out(); import structlog\n"
-    )
+    begin = "import sys; from runup.cli.startup.plain_logs import leave_rich_out; leave_rich_out(); import structlog\n"
     done = subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, check=True)
     if printed is None:
         assert "ZeroDivisionError" in done.stdout

@@ -97,11 +97,10 @@ async def test_a_roll_out(cluster_with_node: Cluster, strategy: str) -> None:
 
 
 @pytest.mark.slow
-async def test_recreate_starts_when_the_last_old_pod_is_gone(cluster_with_node: Cluster) -> None:
-    """Its end is noticed, though no ReplicaSet changes with it."""
-    cluster = cluster_with_node
+async def test_recreate_starts_when_the_last_old_pod_is_gone(cluster: Cluster) -> None:
+    """Its end is noticed, though no ReplicaSet changes with it. Without a node the pods have not ended before."""
     await cluster.create("web", resource=DEPLOYMENTS, spec=deployment(strategy="Recreate", finalizers=[HOLD]))
-    await cluster.until(rolled_out, "web", DEPLOYMENTS)
+    await until_pods(cluster, lambda found: len(found) == 2)
     await patch(cluster, "web", {"template": template("example.com/web:2")})
     held = await until_pods(cluster, lambda found: all("deletionTimestamp" in pod["metadata"] for pod in found))
     assert len(held) == 2
@@ -109,7 +108,8 @@ async def test_recreate_starts_when_the_last_old_pod_is_gone(cluster_with_node: 
     assert [pod["metadata"]["name"] for pod in await pods(cluster)] == [pod["metadata"]["name"] for pod in held]
     for pod in held:
         await cluster.release(pod["metadata"]["name"], resource=PODS)
-    await cluster.until(rolled_out, "web", DEPLOYMENTS)
+    images = ["example.com/web:2"] * 2
+    await until_pods(cluster, lambda found: [pod["spec"]["containers"][0]["image"] for pod in found] == images)
 
 
 @pytest.mark.slow
@@ -405,3 +405,17 @@ def test_a_job_goes_when_its_time_to_live_is_over() -> None:
         waits = [step.after_s for step in steps if isinstance(step, Requeue)]
         deleted = [step for step in steps if isinstance(step, Call) and step.request.method == "DELETE"]
         assert (waits, len(deleted)) == (([expected], 0) if expected else ([], 1))
+
+
+async def test_a_deleted_pod_ends_before_it_is_removed(cluster_with_node: Cluster) -> None:
+    """A kubelet reports the end of the containers first; clients wait for Ready=False. The finalizer keeps the pod."""
+    spec = {"containers": [{"name": "c", "image": "registry.example/c"}]}
+    await cluster_with_node.create("p", resource=PODS, finalizers=["example.com/kept"], spec=spec)
+    await cluster_with_node.until(lambda pod: pod and pod["status"]["phase"] == "Running", "p", PODS)
+    await cluster_with_node.delete("p", resource=PODS)
+    pod = await cluster_with_node.until(lambda pod: pod and pod["status"]["phase"] != "Running", "p", PODS)
+    ready = next(each for each in pod["status"]["conditions"] if each["type"] == "Ready")
+    assert (pod["status"]["phase"], ready["status"], ready["reason"]) == ("Succeeded", "False", "PodCompleted")
+    assert "terminated" in pod["status"]["containerStatuses"][0]["state"]
+    await cluster_with_node.release("p", resource=PODS)
+    await cluster_with_node.until_gone("p", resource=PODS)

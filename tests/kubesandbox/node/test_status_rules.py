@@ -172,6 +172,14 @@ def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected
     assert (record.latest_end.exit_code, record.latest_end.reason, record.restarts) == (*expected, 4)
 
 
+def test_a_declared_container_still_runs() -> None:
+    """No process of it died with the earlier agent."""
+    state = {"running": {"startedAt": "2026-01-14T10:00:00Z"}}
+    shown = {"name": "c", "containerID": "runup-declared://u/c", "state": state, "ready": True, "restartCount": 0}
+    record = resumed_record(whole_pod(status={"containerStatuses": [shown]}), "c", "i")
+    assert (record.state, record.ready, record.restarts) == (UP, True, 0)
+
+
 def test_a_container_that_never_ran_starts_afresh() -> None:
     """A status without a container of ours tells nothing."""
     shown = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}

@@ -121,12 +121,15 @@ async def _serve_until_signal(arguments: argparse.Namespace, disabled: Disabled)
         from kubesandbox.sandbox_error import SandboxError
 
         raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
-    from kubekit.kube.client_sync import SyncClient
-    from kubekit.kube.clock import MovableClock
-    from kubekit.kube.config import load as load_kubeconfig
-    from kubesandbox import cluster, manifests
-    from kubesandbox.apiserver.server import ApiServer
-    from kubesandbox.control_channel import Commands
+    from kubekit.http.quick_imports import quick_imports
+
+    with quick_imports():
+        from kubekit.kube.client_sync import SyncClient
+        from kubekit.kube.clock import MovableClock
+        from kubekit.kube.config import load as load_kubeconfig
+        from kubesandbox import cluster, manifests
+        from kubesandbox.apiserver.server import ApiServer
+        from kubesandbox.control_channel import Commands
 
     # Unreadable definitions must be reported before anything is started.
     definitions = [document for path in arguments.crds for document in manifests.definitions(path)]

@@ -111,7 +111,10 @@ def _run_api_server(arguments: list[str]) -> None:
 
 async def _serve(options: argparse.Namespace, disabled: Disabled) -> None:
     """Serves until SIGTERM or SIGINT, or until the process that started this one ends."""
-    from kubesandbox.apiserver.server import ApiServer
+    from kubekit.http.quick_imports import quick_imports
+
+    with quick_imports():
+        from kubesandbox.apiserver.server import ApiServer
 
     stop, loop, parent = asyncio.Event(), asyncio.get_running_loop(), os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT):

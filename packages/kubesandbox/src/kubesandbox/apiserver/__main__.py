@@ -10,10 +10,13 @@ import signal
 import sys
 from pathlib import Path
 
-import uvloop
+from kubekit.http.quick_imports import quick_imports
 
-from kubesandbox.apiserver.server import ApiServer
-from kubesandbox.apiserver.store import StoreError
+with quick_imports():
+    import uvloop
+
+    from kubesandbox.apiserver.server import ApiServer
+    from kubesandbox.apiserver.store import StoreError
 
 # Young objects between two collections. What a server of many objects makes stays in its store, so that Python's 700
 # let it look through them again and again in vain (`python -m bench api`, creates).

@@ -24,7 +24,7 @@ from kubesandbox.apiserver.metadata import IMPORTED
 from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.node import pod_status, podspec
 from kubesandbox.node.container import ContainerWorker, already_present
-from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Verdict, restart_policy
+from kubesandbox.node.pod_status import DECLARED, Ended, RestartPolicy, Started, Verdict, restart_policy
 from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.settings import MOUNTS, Limits, NodeSettings
 from kubesandbox.node.supplies import Supplies
@@ -232,7 +232,19 @@ class PodWorker:
                 self._reporter.event("Normal", "Started", f"Started container {spec.name}", spec)
             await self._reporter.publish()
         await self._deleted.wait()
+        if pod_status.is_ours(self._pod):
+            await self._declare_ended()
         await self._delete_pod()
+
+    async def _declare_ended(self) -> None:
+        """Reports the running containers of a deleted pod as ended, as a kubelet does before it removes the object."""
+        now = self._clock.now()
+        for spec in podspec.containers(self._pod):
+            record = self._reporter.record(spec.name)
+            if isinstance(record.state, Started):
+                ended = Ended(exit_code=0, reason="Completed", started_at=record.state.at, finished_at=now)
+                self._reporter.put(record.ended(ended))
+        await self._reporter.publish()
 
     async def _delete_pod(self) -> None:
         """Removes the object, once none of its processes runs."""

@@ -114,21 +114,25 @@ def resumed_record(pod: WholePod, name: str, image: str) -> ContainerRecord:
     """Returns the record of a container as an earlier agent left it in the pod's status, or else a new one.
 
     A container that was running died with that agent, as on a node that went down: its exit is unknown, so it counts as
-    failed.
+    failed. One that was only declared is still running.
     """
     statuses = [*(pod.status.get("initContainerStatuses") or ()), *(pod.status.get("containerStatuses") or ())]
     container_status: JSON = next((status for status in statuses if status.get("name") == name), {})
     record = ContainerRecord(name=name, image=image)
-    if not str(container_status.get("containerID", "")).startswith(RAN):
+    container_id = str(container_status.get("containerID", ""))
+    if not container_id.startswith((RAN, DECLARED)):
         return record
     record = replace(
         record,
         image_id=container_status.get("imageID") or "",
-        container_id=container_status.get("containerID") or "",
+        container_id=container_id,
         restarts=int(container_status.get("restartCount") or 0),
         last=_end_in_status(container_status.get("lastState") or {}),
     )
     state = container_status.get("state") or {}
+    if "running" in state and container_id.startswith(DECLARED):
+        started_at = _parse_time(state["running"].get("startedAt"))
+        return record if started_at is None else replace(record, state=Started(started_at), ready=True)
     if "running" in state:
         message = "The container could not be located when the pod was resumed"
         started_at = _parse_time(state["running"].get("startedAt"))

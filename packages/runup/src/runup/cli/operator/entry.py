@@ -28,9 +28,9 @@ def _run_program(args: list[str]) -> int:
 
     try:
         with InterruptibleImports():
-            from runup.cli.startup import lazy_imports, quick_imports
+            from runup.cli.startup import lazy_imports, plain_logs
 
-            quick_imports.leave_rich_out()
+            plain_logs.leave_rich_out()
             lazy_imports.install()
             from runup.cli.operator.main import main as run
         return run(args)

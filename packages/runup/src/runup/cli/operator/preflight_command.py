@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
+from kubekit.http.quick_imports import quick_imports
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
 from runup.cli.options import with_options
-from runup.cli.startup.quick_imports import quick_imports
 
 FORMAT = "preflight-v1-json"
 # The exit code of a scheduled run that found what no report before it has: its Job fails, which an alert can see.

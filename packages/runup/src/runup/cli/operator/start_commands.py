@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubekit.http.quick_imports import quick_imports
 from runup.cli.lazy import Command
 from runup.cli.operator.command_process import add_serving_options, common, leadership, run_process
 from runup.cli.options import with_options
-from runup.cli.startup.quick_imports import quick_imports
 from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import gc, os, ssl, sys
 read = []
 load = ssl.SSLContext.set_default_verify_paths
 ssl.SSLContext.set_default_verify_paths = lambda self: read.append(os.environ.get("SSL_CERT_FILE")) or load(self)
-from runup.cli.startup.quick_imports import quick_imports
+from kubekit.http.quick_imports import quick_imports
 with quick_imports():
     import aiohttp
 print(read, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
