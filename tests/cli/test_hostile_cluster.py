@@ -172,7 +172,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--contexts", "all", "--version", EVIL),
     ),
     "fleet update plan": ((f"/nowhere/{EVIL}", "--contexts", "all"), (f"/nowhere/{EVIL}", "--contexts", EVIL)),
-    "fleet update check": ((f"/nowhere/{EVIL}", "--contexts", EVIL),),
+    "fleet update check": ((f"/nowhere/{EVIL}", "--contexts", EVIL), (EVIL, "--hub", EVIL)),
     "fleet update start": ((f"/nowhere/{EVIL}", "--contexts", EVIL, "--journal", f"/nowhere/{EVIL}"),),
     "fleet update approve": (
         (EVIL, "--stage", EVIL, "--gate", EVIL, "--reason", EVIL, "--until", EVIL),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -21,9 +22,11 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.text import timestamp
+from runup.api.fleet_update_v1alpha1 import FleetUpdate
 from runup.api.update_policy_v1alpha1 import UpdateApproval
-from runup.fleet.control.hub_fleets import FLEETS, LEASE
+from runup.fleet.control.hub_fleets import FLEETS, LEASE, MANAGERS
 from runup.fleet.decide.hub_update.engine_objects import PART, REPLICA_SET, TURNS
+from runup.fleet.decide.hub_update.observation import GATE
 
 pytestmark = pytest.mark.slow
 POLICIES = Path(__file__).parents[3] / "deploy" / "update-policy"
@@ -136,6 +139,28 @@ def test_53_says_when_nobody_keeps_the_status(hub: HubWorld, type_: Type) -> Non
     assert "This may be out of date: Lease runup-fleet/fleet-controller does not exist" in ran.out
 
 
+def test_watches_until_the_update_is_over(hub: HubWorld, type_: Type) -> None:
+    """Each change of the counts is a line; the command ends with the code of the outcome."""
+    hub.begin("a", stages=[stage()])
+    lead(hub)
+    hub.passes(3)
+    hub.run("a", "ControlPlane", gates="Latched")
+    hub.passes()
+
+    def finish() -> None:
+        hub.run("a", "Done", "Succeeded", gates="Succeeded")
+        hub.passes(2)
+
+    timer = threading.Timer(1, finish)
+    timer.start()
+    ran = type_("watch", NAME, "--interval", "1s")
+    timer.join()
+    assert ran.code == 0, ran.err
+    first, *_, last = ran.out.splitlines()
+    assert first[10:] == f"{NAME}: update of 1 cluster to 5.1.0: 1 running (Running)"
+    assert last.startswith("Every cluster is updated")
+
+
 def test_41_holds_resumes_and_aborts(hub: HubWorld, type_: Type) -> None:
     """The status is unknown until the controller has read the change; an abort is final."""
     hub.begin("a", stages=[stage()])
@@ -243,7 +268,7 @@ def test_refuses_options_that_do_not_go_together(hub: HubWorld, type_: Type, run
     """An option of the journal on a hub and the reverse; a name that the hub lacks names those that it has."""
     hub.begin("a", stages=[stage()])
     wrong = type_("status", NAME, "--journal", str(tmp_path / "j"))
-    assert (wrong.code, "--journal is about the journal" in wrong.err) == (1, True)
+    assert (wrong.code, "--journal has no effect on a hub" in wrong.err) == (1, True)
     assert "--acknowledge needs --hub" in run("fleet", "update", "resume", NAME, "--acknowledge").err
     missing = type_("hold", "six")
     assert (missing.code, f"has no FleetUpdate six: it has {NAME}" in missing.err) == (1, True)
@@ -254,6 +279,34 @@ def test_refuses_options_that_do_not_go_together(hub: HubWorld, type_: Type, run
     spec = {"target": {"version": "5.1.0", "image": IMAGE}, "stages": [stage()]}
     file.write_text(yaml.safe_dump({**body, "spec": spec}), encoding="utf-8")
     assert type_("hold", file).code == 0
+
+
+def test_55_checks_whether_the_hub_can_carry_it_out(hub: HubWorld, type_: Type, tmp_path: Path) -> None:
+    """A hub without the feature gate, or with an engine before 1.2.0, is refused by name before anything is stored."""
+    file = tmp_path / "update.yaml"
+    body = {"apiVersion": FLEETS.api_version, "kind": "FleetUpdate", "metadata": {"name": "next"}}
+    spec = {"target": {"version": "5.1.0", "image": IMAGE}, "stages": [stage()]}
+    file.write_text(yaml.safe_dump({**body, "spec": spec}), encoding="utf-8")
+    hub.begin("a", "b", stages=[stage()])
+    ran = type_("check", file)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "canary: 2 clusters")
+    gates = [{"feature": GATE, "mode": "Enable"}]
+    for changed, reason in (
+        ({"workConfiguration": {"featureGates": []}}, "FeatureGateDisabled: Feature gate ManifestWorkReplicaSet"),
+        (
+            {"workConfiguration": {"featureGates": gates}, "workImagePullSpec": "example.com/work:v1.0.0"},
+            "EngineTooOld: example.com/work:v1.0.0 is older than 1.2.0",
+        ),
+    ):
+        hub.put(MANAGERS, "cluster-manager", spec=changed)
+        refused = type_("check", file)
+        assert (refused.code, reason in refused.out) == (1, True), refused.out
+    hub.put(MANAGERS, "cluster-manager", spec={"workConfiguration": {"featureGates": gates}})
+    spec["mutexes"] = [{"label": "rack"}]
+    file.write_text(yaml.safe_dump({**body, "spec": spec}), encoding="utf-8")
+    assert "MutexesOnHub" in type_("check", file).out
+    assert "--contexts has no effect on a hub" in type_("check", file, "--contexts", "x").err
+    assert [each.metadata.name for each in hub.client.list_all(FleetUpdate, NAMESPACE)[0]] == [NAME]
 
 
 def test_the_roles_of_people_suffice(hub: HubWorld, type_: Type) -> None:

@@ -45,6 +45,36 @@ def _named(target: str, namespace: str) -> tuple[str, str]:
     return namespace or metadata.namespace or FLEET_NAMESPACE, metadata.name
 
 
+def check(ctx: click.Context, target: str, *, hub: str, namespace: str) -> tuple[str, int]:
+    """Returns whether the hub can carry out a FleetUpdate of a file or of the hub, as text and as an exit code."""
+    from msgspec.structs import replace
+
+    from kubekit.lang.text import count
+    from runup.fleet.control import hub_fleets
+    from runup.fleet.decide.hub_update.observation import observe
+    from runup.fleet.decide.hub_update.refusals import refusal
+    from runup.rollout.control import fleet_files
+
+    with _hub_client(ctx, hub) as client:
+        place, name = _named(target, namespace)
+        if Path(target).is_file():
+            fleet = fleet_files.read_objects(target).update
+            fleet = replace(fleet, metadata=replace(fleet.metadata, namespace=place))
+        else:
+            fleet = hub_fleets.read_fleet(client, place, name)
+        observed = observe(fleet, hub_fleets.read_hub_of(client, place, (fleet,)))
+    lines = [
+        f"{stage.name}: {count(len(seen.members), 'cluster')}" if seen.members is not None else f"{stage.name}: unknown"
+        for stage, seen in zip(fleet.spec.stages, observed.stages, strict=True)
+    ]
+    refused = refusal(fleet, observed.stages, observed.clusters, observed.engine)
+    if refused is None:
+        verdict, code = "The hub can carry out the update. Each cluster still evaluates its own gates.", 0
+    else:
+        verdict, code = f"{refused.reason}: {refused.message}", 3 if refused.unknown else 1
+    return "".join(f"{line}\n" for line in (*lines, verdict)), code
+
+
 def view(ctx: click.Context, target: str, *, hub: str, namespace: str, clusters: bool) -> FleetView:
     """Returns the view of a FleetUpdate as the controller has stored it; `clusters`: with each cluster."""
     from runup.fleet.control import hub_fleets

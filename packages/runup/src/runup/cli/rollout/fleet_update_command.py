@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 # Options that have an effect only without a hub, and only with one.
 _OF_JOURNAL = frozenset({"journal", "once", "interval"})
+_OF_CLUSTERS = frozenset({"contexts", "kubeconfigs", "inventories", "selector", "output"})
 _OF_HUB = frozenset({"namespace", "acknowledge", "clusters"})
 _JOURNAL = option(
     "--journal",
@@ -90,20 +91,29 @@ def plan(ctx: click.Context, /, file: str, output: str | None, **members: Any) -
 
 
 @update.command("check")
-@click.argument("file", shell_complete=static_completion.files)
+@click.argument("file", metavar="FILE|NAME", shell_complete=static_completion.files)
 @cluster_options
-@_OUTPUT
+@with_options((_OUTPUT, _HUB, _NAMESPACE))
 @connection_options
 @click.pass_context
-def check(ctx: click.Context, /, file: str, output: str | None, **members: Any) -> int:
+def check(ctx: click.Context, /, file: str, output: str | None, hub: str, namespace: str, **members: Any) -> int:
     """Check whether every cluster is ready to start; nothing is written.
+
+    With --hub, check whether the hub can carry out the FleetUpdate: its engine, Placements, and the update itself.
 
     Exit codes: 0 every cluster is ready or updated; 2 a gate is closed; 3 a cluster is unknown; 1 an error.
 
     \b
       runup fleet update check update.yaml --inventory clusters.yaml
       runup fleet update check update.yaml --contexts harbour,lighthouse -o junit
+      runup fleet update check update.yaml --hub hub
     """
+    if _is_on_hub(ctx, hub, not_on_hub=_OF_CLUSTERS):
+        from runup.cli.rollout import fleet_hub
+
+        text, code = fleet_hub.check(ctx, file, hub=hub, namespace=namespace)
+        _say(text)
+        return code
     view = _planned(ctx, file, members)
     _show(view, output, plans=True)
     return view.check_code
@@ -246,21 +256,26 @@ def status(
 
 @update.command("watch")
 @_target
-@with_options((_JOURNAL, _INTERVAL))
+@with_options((_JOURNAL, _INTERVAL, _HUB, _NAMESPACE))
 @connection_options
 @click.pass_context
-def watch(ctx: click.Context, /, target: str, journal: str, interval: str) -> int:
+def watch(ctx: click.Context, /, target: str, journal: str, interval: str, hub: str, namespace: str) -> int:
     """Follow an update that another process drives, until it is over; nothing is written.
 
     \b
       runup fleet update watch update.yaml
       runup fleet update watch 5.1 --interval 5m
+      runup fleet update watch five-one --hub hub
     """
     from kubekit.kube.clock import SystemClock
     from runup.rollout.decide.durations import parse
 
     def run() -> int:
         interval_s = parse(interval, "--interval").total_seconds()
+        if _is_on_hub(ctx, hub, not_on_hub=frozenset({"journal"})):
+            shown = _watched_on_hub(ctx, target, hub, namespace, interval_s)
+            _show(shown, None)
+            return shown.exit_code
         changes = _Changes()
         with _opened(target, journal) as opened:
             driver = _driver(ctx, opened)
@@ -426,21 +441,42 @@ def skip(ctx: click.Context, /, target: str, clusters: tuple[str, ...], journal:
     return _decide_clusters(ctx, target, journal, clusters, kind="skip", reason=reason)
 
 
-def _is_on_hub(ctx: click.Context, hub: str) -> bool:
+def _is_on_hub(ctx: click.Context, hub: str, *, not_on_hub: frozenset[str] = _OF_JOURNAL) -> bool:
     """Reports whether a hub carries out the update. Raises CommandError for options that do not go together."""
     wrong = [
         each.opts[-1]
         for each in ctx.command.params
         if isinstance(each, click.Option)
-        and each.name in (_OF_JOURNAL if hub else _OF_HUB)
+        and each.name in (not_on_hub if hub else _OF_HUB)
         and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
     ]
     if wrong:
         names = " and ".join(wrong)
         raise CommandError(
-            f"{names} is about the journal, which an update on a hub does not have" if hub else f"{names} needs --hub"
+            f"{names} has no effect on a hub, which has neither a journal nor an inventory: leave it out"
+            if hub
+            else f"{names} needs --hub"
         )
     return bool(hub)
+
+
+def _watched_on_hub(ctx: click.Context, target: str, hub: str, namespace: str, interval_s: float) -> FleetView:
+    """Shows the counts of an update on a hub whenever they change, until it is over; returns it as it is then."""
+    from kubekit.kube.clock import SystemClock
+    from kubekit.lang.text import one_line
+    from runup.cli.rollout import fleet_hub
+    from runup.cli.rollout.fleet_update_forms import headline
+
+    known = ""
+    while True:
+        shown = fleet_hub.view(ctx, target, hub=hub, namespace=namespace, clusters=False)
+        if shown.is_over:
+            return shown
+        line = f"{one_line(headline(shown))} ({shown.outcome})"
+        if line != known:
+            _say(f"{shown.observed:%H:%M:%SZ} {line}\n")
+        known = line
+        SystemClock().pause(interval_s)
 
 
 def _control_on_hub(

@@ -46,8 +46,11 @@ _ATTEMPTS = 10
 def read_hub(client: SyncClient, namespace: str) -> HubInputs:
     """Reads what the controller decides on. Raises KubeError or DecodeError."""
     fleets = tuple(client.list_all(FleetUpdate, namespace)[0])
-    if not fleets:
-        return HubInputs(now=client.now())
+    return read_hub_of(client, namespace, fleets) if fleets else HubInputs(now=client.now())
+
+
+def read_hub_of(client: SyncClient, namespace: str, fleets: tuple[FleetUpdate, ...]) -> HubInputs:
+    """Reads what these FleetUpdates are decided on, also before they exist. Raises KubeError or DecodeError."""
     sets, serves_sets = _list(client, REPLICA_SET, namespace, FLEET_UPDATE)
     return HubInputs(
         now=client.now(),
