@@ -49,6 +49,14 @@ def test_1_an_update_starts_by_itself(shared: World) -> None:
     assert {(each["reason"], each["type"]) for each in ours} == {(each, "Normal") for each in ("Planned", *reasons)}
 
 
+def test_a_run_that_waits_has_a_step(shared: World) -> None:
+    """`kubectl get updateruns` has a column of it, and does not know our default."""
+    shared.begin(**ALWAYS)
+    shared.passes(2)
+    (run,) = shared.client.send(calls.list_raw(RUNS)).items
+    assert run["status"]["step"] == "Waiting"
+
+
 @pytest.mark.slow
 def test_2_a_risk_keeps_the_update_from_starting(shared: World) -> None:
     """Only the preflight is requested."""

@@ -43,6 +43,7 @@ Step = Literal[
     "Superseded",
     "Aborted",
 ]
+WAITING: Step = "Waiting"
 
 
 class CalendarWindow(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -361,7 +362,8 @@ class UpdateRunStatus(Wire, frozen=True, kw_only=True):
     `used_up_turns` are the UIDs of turns with which the run never starts, because it did not start in time.
     """
 
-    step: Step = "Waiting"
+    # By a factory, since a default is left out of what is written, and `kubectl get updateruns` has a column of it.
+    step: Step = msgspec.field(default_factory=lambda: WAITING)
     from_: str = msgspec.field(default="", name="from")
     hop: int = 0
     hops: tuple[RunHop, ...] = ()

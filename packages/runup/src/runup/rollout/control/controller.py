@@ -37,6 +37,7 @@ from runup.api.update_policy_v1alpha1 import (
     UpdatePolicy,
     UpdatePolicyStatus,
     UpdateRun,
+    UpdateRunStatus,
 )
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.process.clusterversion_client import CLUSTER_VERSION, NAME
@@ -240,7 +241,9 @@ class PolicyController:
             used_up_turns=newly_used_up(run, inputs.turns, inputs.now),
         )
         outcome = decide(run, situation, inputs.now)
-        before, after = codec.to_dict(run.status), codec.to_dict(outcome.status)
+        # A new run has no status yet, to which fields could be added.
+        before = codec.to_dict(run.status) if run.status != UpdateRunStatus() else {}
+        after = codec.to_dict(outcome.status)
         changed = await self._patch_status(RUNS, run, before, after)
         notices = notices_of(run.status, outcome.status, inputs.now)
         self._notify(replace(run, status=outcome.status), inputs, notices)
