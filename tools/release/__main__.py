@@ -1,4 +1,4 @@
-"""`python -m tools.release [--output DIR] [--architecture ARCH]...`: all that is published of a commit.
+"""`python -m tools.release [--output DIR] [--architecture ARCH]... [--part PART]...`: what is published of a commit.
 
 RUNUP_IMAGE is the pull spec under which the image will be found, which `runup install` then takes by itself;
 RUNUP_SIGNING_KEY the file of an armored OpenPGP secret key, with which the checksums are signed. The same commit gives
@@ -23,12 +23,13 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.release")
     parser.add_argument("--output", type=Path, default=Path("build/release"), help="the folder; what is there goes")
     parser.add_argument("--architecture", action="append", choices=debian.ARCHITECTURES, help="by default both")
+    parser.add_argument("--part", action="append", choices=contents.PARTS, help="by default all; wheels always")
     given = parser.parse_args(argv)
     key = signing.key(os.environ.get("RUNUP_SIGNING_KEY", ""))
     with tempfile.TemporaryDirectory(prefix="runup-release-") as temporary:
         folder = Path(temporary, "release")
         folder.mkdir()
-        contents.write(folder, given.architecture or list(debian.ARCHITECTURES))
+        contents.write(folder, given.architecture or list(debian.ARCHITECTURES), given.part or contents.PARTS)
         sums = signing.checksums(folder)
         (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
         if key is not None:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from packaging.version import Version
@@ -16,26 +16,30 @@ from tools.release import archives, bills
 from tools import packages
 
 CHART = packages.ROOT / "deploy" / "chart"
+PARTS = ("sdists", "image", "krew", "bills", "chart", "changelog")
+"""What is made besides the wheels."""
 
 
-def write(folder: Path, architectures: Sequence[str]) -> None:
-    """Writes all files but the checksums into `folder`."""
+def write(folder: Path, architectures: Sequence[str], parts: Collection[str] = PARTS) -> None:
+    """Writes the wheels and these parts into `folder`; checksums are not among them."""
     with tempfile.TemporaryDirectory(prefix="runup-parts-") as temporary:
         work = Path(temporary)
         wheels = {name: _moved(path, folder) for name, path in packages.wheels(work / "wheels").items()}
-        for path in packages.sdists(work / "sdists").values():
-            _moved(path, folder)
         check_versions({name: packages.version(wheel) for name, wheel in wheels.items()})
         version = packages.version(wheels[packages.RUNUP])
-        _image(folder, work / "image", wheels, architectures)
-        _krew(folder, work / "krew", folder)
-        bill = bills.of_installation(wheels, work)
-        bills.written(bill, folder / f"runup-{version}.cdx.json")
-        for architecture in architectures:
-            path = folder / f"runup-image-{version}-{architecture}.cdx.json"
-            bills.written(bills.of_image(bill, architecture), path)
-        chart(CHART, folder, version)
-    (folder / "CHANGELOG.md").write_text(changelog(version), encoding="utf-8")
+        if "sdists" in parts:
+            for path in packages.sdists(work / "sdists").values():
+                _moved(path, folder)
+        if "image" in parts:
+            _image(folder, work / "image", wheels, architectures)
+        if "krew" in parts:
+            _krew(folder, work / "krew", folder)
+        if "bills" in parts:
+            _bills(folder, work, wheels, architectures)
+        if "chart" in parts:
+            chart(CHART, folder, version)
+    if "changelog" in parts:
+        (folder / "CHANGELOG.md").write_text(changelog(version), encoding="utf-8")
 
 
 def _moved(path: Path, folder: Path) -> Path:
@@ -57,6 +61,15 @@ def _image(folder: Path, layout: Path, wheels: packages.Built, architectures: Se
     built = build.images(layout, architectures, wheels)
     archives.pack(archives.below(layout), folder / f"runup-image-{version}.oci.tar")
     (folder / f"runup-image-{version}.digest").write_text(f"{built.digest}\n", encoding="utf-8")
+
+
+def _bills(folder: Path, work: Path, wheels: packages.Built, architectures: Sequence[str]) -> None:
+    version = packages.version(wheels[packages.RUNUP])
+    bill = bills.of_installation(wheels, work)
+    bills.written(bill, folder / f"runup-{version}.cdx.json")
+    for architecture in architectures:
+        path = folder / f"runup-image-{version}-{architecture}.cdx.json"
+        bills.written(bills.of_image(bill, architecture), path)
 
 
 def _krew(folder: Path, made: Path, wheels: Path) -> None:

@@ -18,13 +18,16 @@ IMAGE = "registry.example/runup"
 LIMIT_S = 900
 
 
-def copy(folder: Path, *tags: str) -> Path:
-    """Returns a checkout with the files as they are, and one commit that is the same wherever it is made."""
+def copy(folder: Path, *tags: str, only: tuple[str, ...] = ("",)) -> Path:
+    """Returns a checkout with the files as they are, and one commit that is the same wherever it is made.
+
+    It has the files whose paths begin with one of `only`, by default all.
+    """
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "core.autocrlf=false"]
     names = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run([*git, *names], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode()
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
+        if name.startswith(only) and ((ROOT / name).is_file() or (ROOT / name).is_symlink()):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     times = {"GIT_AUTHOR_DATE": TIME, "GIT_COMMITTER_DATE": TIME}
@@ -45,11 +48,11 @@ def build_release(checkout: Path, **env: str) -> Path:
     return run_tool("tools.release", checkout, **env) / "build" / "release"
 
 
-def run_tool(module: str, checkout: Path, **env: str) -> Path:
-    """Runs a module of the tools of `checkout` in it, and returns `checkout`."""
+def run_tool(module: str, checkout: Path, *words: str, **env: str) -> Path:
+    """Runs a module of the tools of `checkout` in it, with these arguments, and returns `checkout`."""
     paths = os.pathsep.join([*map(str, checkout.glob("packages/*/src")), str(checkout)])
     done = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", module, *words],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": paths, "RUNUP_IMAGE": IMAGE, **env},
         capture_output=True,
