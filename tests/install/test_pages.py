@@ -104,14 +104,12 @@ def test_with_kustomize(plain: tuple[Shell, SyncClient]) -> None:
 
 
 def test_with_helm(plain: tuple[Shell, SyncClient]) -> None:
-    """Installed and uninstalled by Helm alone; definitions stay."""
+    """Installed and uninstalled by Helm; kubectl removes the definitions."""
     shell, client = plain
     before = set(settled(client))
     shell.type("IMAGE=registry.example/runup:0.1.0")
     shell.type_all(blocks("install.md", "With Helm"))
-
-    left = {each.partition(" ")[0] for each in set(settled(client)) - before}
-    assert left == {"customresourcedefinitions.apiextensions.k8s.io"}
+    assert set(settled(client)) - before == set()
 
 
 def test_no_block_is_left_untyped() -> None:
