@@ -12,7 +12,7 @@ import sys
 import time
 
 from tests.controlplane import build as controlplane
-from tests.realcluster import build, images
+from tests.realcluster import build, images, published
 
 MARKED = "real"
 
@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
         controlplane.build()
         programs = build.programs(make=True)
         build.dns(make=True)
+        build.helm(make=True)
         images.python_base()
+        published.published()
     except controlplane.Unavailable as error:
         print(f"{'error' if required else 'skipped'}: {error}", file=sys.stderr)
         return 1 if required else 0

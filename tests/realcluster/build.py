@@ -18,6 +18,7 @@ from tests.controlplane.build import Unavailable
 
 MODULE = Path(__file__).parent / "programs"
 DNS = Path(__file__).parent / "coredns"
+HELM = Path(__file__).parent / "helm"
 PROGRAMS = ("kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet", "pause")
 IMAGE = "RUNUP_REAL_IMAGE"
 """Names another image of the operator than this checkout's: oci:DIR:TAG, such as one that must be released."""
@@ -55,6 +56,15 @@ def programs(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> 
 def dns(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
     """As `programs`, the folder with CoreDNS."""
     return _built(DNS, "coredns", packages=["."], names=("coredns",), environ=environ, make=make, flags="-s -w")
+
+
+def helm(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
+    """Helm's program, that of PATH or one that is built as `programs` are; raises Unavailable."""
+    if found := shutil.which("helm", path=environ.get("PATH")):
+        return Path(found)
+    package = "helm.sh/helm/v3/cmd/helm"
+    folder = _built(HELM, "helm", packages=[package], names=("helm",), environ=environ, make=make, flags="-s -w")
+    return folder / "helm"
 
 
 def _built(
