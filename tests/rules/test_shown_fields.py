@@ -185,6 +185,8 @@ def test_shows_what_an_administrator_looks_for() -> None:
     assert without_secrets(budget) == budget
     custom = {**_object("Widget", status={"phase": "Ready", "other": True}), "apiVersion": "example.org/v1"}
     assert without_secrets(custom) == custom
+    empty = _object("Pod", spec=None, status={"conditions": None, "phase": True})
+    assert without_secrets(empty) == empty
 
 
 def test_ends_where_an_object_does_not() -> None:

@@ -17,7 +17,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
-from kubekit.error_types import Terminal
+from kubekit.error_types import InputError, Terminal
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
@@ -25,6 +25,7 @@ from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.model import Check, Container, Context, Finding, Snapshot
+from runup.evaluation.request import parse_version
 from runup.facts.target_release import TargetRelease
 from runup.facts.watched_kinds import WatchedKinds
 from runup.preflight.decide.outcome import STALE_AFTER_S
@@ -479,6 +480,13 @@ async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:
         assert "could not reach" in report.message
         async with ApiServer(tmp_path / "data", port=port):
             await reports.until(has())
+
+
+@pytest.mark.parametrize(("role", "flag"), [("source", "--from"), ("target", "--to")])
+def test_names_the_flag_of_a_version_that_is_none(role: str, flag: str) -> None:
+    """Each has its own (docs/reference/cli.md)."""
+    with pytest.raises(InputError, match=f"^the {role} version is not known: .*; give it with {flag}$"):
+        parse_version("next", role)
 
 
 async def test_a_target_version_that_is_none_is_refused(config: ClusterConfig, tmp_path: Path) -> None:
