@@ -273,7 +273,7 @@ def watch(ctx: click.Context, /, target: str, journal: str, interval: str, hub: 
     def run() -> int:
         interval_s = parse(interval, "--interval").total_seconds()
         if _is_on_hub(ctx, hub, not_on_hub=frozenset({"journal"})):
-            shown = _watched_on_hub(ctx, target, hub, namespace, interval_s)
+            shown = _watched_on_hub(ctx, target, hub, namespace, interval_s=interval_s)
             _show(shown, None)
             return shown.exit_code
         changes = _Changes()
@@ -460,7 +460,7 @@ def _is_on_hub(ctx: click.Context, hub: str, *, not_on_hub: frozenset[str] = _OF
     return bool(hub)
 
 
-def _watched_on_hub(ctx: click.Context, target: str, hub: str, namespace: str, interval_s: float) -> FleetView:
+def _watched_on_hub(ctx: click.Context, target: str, hub: str, namespace: str, *, interval_s: float) -> FleetView:
     """Shows the counts of an update on a hub whenever they change, until it is over; returns it as it is then."""
     from kubekit.kube.clock import SystemClock
     from kubekit.lang.text import one_line
