@@ -1,4 +1,4 @@
-"""Who may approve a run, by roles and their bindings."""
+"""Who may approve a run, by roles and their bindings. Numbers are those of the cases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from runup.rollout.decide.approvers import approvers_of
+from runup.api.update_policy_v1alpha1 import RunGate, UpdateRun, UpdateRunStatus
+from runup.rollout.decide.approvers import approvers_of, missing_approvals
 
 RULE = {"apiGroups": ["update.runup.dev"], "resources": ["updateruns"], "verbs": ["get", "approve"]}
 JANE = {"kind": "User", "name": "jane"}
@@ -53,3 +54,15 @@ def test_lists_the_subjects_that_may_approve(
 ) -> None:
     """By the verb `approve` on updateruns, as the admission policy requires it."""
     assert approvers_of("5.1.0-a", [_role(rule)], bindings) == subjects
+
+
+def test_21_an_approval_that_is_not_verified_is_missing() -> None:
+    """Unknown is not given; a gate of another kind is not an approval."""
+    gates = (
+        RunGate(name="approval cab", state="Open", reason="Approved"),
+        RunGate(name="approval storage", state="Closed", reason="ApprovalMissing"),
+        RunGate(name="approval network", state="Unknown", reason="ApproverUnverified"),
+        RunGate(name="alerts", state="Unknown", reason="AlertsUnknown"),
+    )
+    run = UpdateRun(status=UpdateRunStatus(gates=gates))
+    assert [gate.name for gate in missing_approvals(run)] == ["approval storage", "approval network"]
