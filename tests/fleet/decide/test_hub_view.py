@@ -103,6 +103,13 @@ def test_maps_the_conditions_to_an_outcome(fleet: FleetUpdate, outcome: str, cod
     assert (view.outcome, view.exit_code) == (outcome, code)
 
 
+def test_a_stage_with_a_message_is_closed() -> None:
+    """The gate of the stage says what it waits for; a stage without a message has none."""
+    view = hub_view(update(of(done=3), CHECKING), NOW, hub="hub")
+    gates = [[(gate.state, gate.message) for gate in each.closed] for each in view.stages]
+    assert gates == [[], [("Closed", "Approval go is missing.")]]
+
+
 def test_a_status_that_nobody_keeps_is_unknown_until_all_is_done() -> None:
     """A controller that is gone changes nothing about an update that has ended."""
     running = hub_view(update(of(running=1)), NOW, hub="hub", unconfirmed="it is gone")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.api.update_policy_v1alpha1 import RunGate, UpdateRun, UpdateRunStatus
+from runup.api.update_policy_v1alpha1 import Candidate, RunGate, UpdateRun, UpdateRunSpec, UpdateRunStatus
 from runup.rollout.decide.approvers import approvers_of, missing_approvals
 
 RULE = {"apiGroups": ["update.runup.dev"], "resources": ["updateruns"], "verbs": ["get", "approve"]}
@@ -64,5 +64,6 @@ def test_21_an_approval_that_is_not_verified_is_missing() -> None:
         RunGate(name="approval network", state="Unknown", reason="ApproverUnverified"),
         RunGate(name="alerts", state="Unknown", reason="AlertsUnknown"),
     )
-    run = UpdateRun(status=UpdateRunStatus(gates=gates))
+    target = Candidate(version="5.1.0", image="i@sha256:1")
+    run = UpdateRun(spec=UpdateRunSpec(target=target), status=UpdateRunStatus(gates=gates))
     assert [gate.name for gate in missing_approvals(run)] == ["approval storage", "approval network"]
