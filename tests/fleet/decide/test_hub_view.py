@@ -104,7 +104,7 @@ def test_maps_the_conditions_to_an_outcome(fleet: FleetUpdate, outcome: str, cod
 
 
 def test_a_stage_with_a_message_is_closed() -> None:
-    """The gate of the stage says what it waits for; a stage without a message has none."""
+    """The gate of the stage says what it waits for; a stage without a message is open."""
     view = hub_view(update(of(done=3), CHECKING), NOW, hub="hub")
     gates = [[(gate.state, gate.message) for gate in each.closed] for each in view.stages]
     assert gates == [[], [("Closed", "Approval go is missing.")]]
