@@ -118,3 +118,14 @@ def test_ports_that_clash_are_those_of_every_pair() -> None:
         spec = {"containers": [{"ports": [port]} for port in ports]}
         paths = [(f"spec.containers[{n}].ports[0]", port) for n, port in enumerate(ports)]
         assert list(warnings_of_write(PODS, {"spec": spec}, None)) == pairs(paths)
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(1022, True), (1023, False)])
+def test_a_long_key_is_refused_as_in_yaml(length: int, is_read: bool) -> None:
+    """JSON that was sent as YAML, too: `python -m bench random_requests` found it on kube-apiserver."""
+    body = b'{"spec": {"%s": 1}}' % (b"k" * length)
+    if is_read:
+        assert load_yaml(body) == {"spec": {"k" * length: 1}}
+    else:
+        with pytest.raises(ValueError, match="did not find expected ',' or '}'"):
+            load_yaml(body)

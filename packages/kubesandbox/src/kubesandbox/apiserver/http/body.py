@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,9 @@ from kubesandbox.apiserver.status_errors import JSON, ApiError, bad_request, too
 # Kubernetes' limit of a request body (3 MiB).
 MAX_BYTES = 3 * 1024 * 1024
 PROTOBUF = protobuf.MEDIA_TYPE
+# From this length on YAML's own reader decides about a key, with its quotation marks and spaces.
+_LONG_KEY = 900
+_LONG_KEYS = re.compile(rb'"(?:[^"\\]|\\.){%d,}"\s*:' % _LONG_KEY)
 _OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _NO_KIND = "couldn't get version/kind; json parse error"
@@ -98,7 +102,7 @@ def _load_json(data: bytes) -> Any:
 
 def load_yaml(data: bytes) -> Any:
     """Parses YAML (or JSON, which is YAML). Raises ValueError with go-yaml's message."""
-    if data.lstrip()[:1] == b"{":
+    if data.lstrip()[:1] == b"{" and not _has_long_key(data):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -108,6 +112,14 @@ def load_yaml(data: bytes) -> Any:
         return yaml.load(data, Loader=_Loader)  # noqa: S506 - a safe loader with fewer types
     except yaml.YAMLError as error:
         raise ValueError(yaml_error(error)) from None
+
+
+def _has_long_key(data: bytes) -> bool:
+    """Returns whether JSON may have a key that YAML refuses: those have at most 1024 characters (YAML 1.2, 7.4.2).
+
+    Long texts between quotation marks, which are quick to find, are mostly values.
+    """
+    return any(len(text) >= _LONG_KEY for text in data.split(b'"')) and _LONG_KEYS.search(data) is not None
 
 
 def summarize_body(data: bytes) -> str:
