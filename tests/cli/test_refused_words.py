@@ -15,7 +15,22 @@ OF_A_JOB = ("--image=a.b/c", "--timeout=20", "--keep")
 READ_HERE = "--helm-releases and --api-metrics"
 BOTH_NAME_IT = "--to-image and --release-dir both name the release; give one of them"
 
+# An unset variable of a script must not make a command read the live cluster.
+EMPTY = [
+    ((*words, option, ""), f"{option} must not be empty")
+    for words, option in (
+        (("upgrade", "status"), "--dump"),
+        (("upgrade", "status"), "--hosted-cluster"),
+        (("preflight", "run"), "--dump"),
+        (("preflight", "run", "--to-image=a"), "--release-dir"),
+        (("rehearse", "drain"), "--dump"),
+        (("upgrade", "forecast"), "--dump"),
+        (("upgrade", "gate", "--to=5.1.0"), "--policy"),
+        (("fleet", "update", "status", "a"), "--journal"),
+    )
+]
 ROWS = [
+    *EMPTY,
     ((*UPGRADE, "--timeout=5m", "--to=5.2.0"), "--timeout needs --mode=preflight: an update is followed with"),
     ((*PREFLIGHT, "--timeout=5m"), "--timeout needs --wait"),
     ((*PREFLIGHT, "-o", "html"), "-o html is a page of the result, so it needs --wait"),

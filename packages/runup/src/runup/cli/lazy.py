@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from runup.cli.options import HelpOption
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Sections = tuple[tuple[str, tuple[str, ...]], ...]
 _WHOLE = 500
+# Beginnings of the placeholders of options that name what is read, and the parameter that names a hosted cluster.
+_MUST_BE_NAMED = ("DIR", "FILE", "hosted_cluster")
 _SHARED = ("kubeconfig", "context", "as_user", "as_group")
 _OURS = r"(?<![\w./-])(?<!kubectl )(?<!oc )runup(?= [a-z])"
 _NEAR = 0.7
@@ -62,7 +65,10 @@ class _Helping(click.Command):
         if not ctx.resilient_parsing and (args == ["help"] or (self.no_args_is_help and not args)):
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            _refuse_empty_names(self, ctx)
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. Raises CommandError if it needs the sandbox's package, which an extra brings."""
@@ -75,6 +81,23 @@ class _Helping(click.Command):
             if error.name != SANDBOX:
                 raise
             raise CommandError(f"{ctx.command_path} needs the sandbox: {missing_sandbox()}") from error
+
+
+def _refuse_empty_names(command: click.Command, ctx: click.Context) -> None:
+    """Raises UsageError for a file, folder or hosted cluster whose name is empty, as an unset variable leaves it.
+
+    Without it the command would read the live cluster instead. An empty `--kubeconfig` is the default, as in kubectl.
+    """
+    for param in command.params:
+        value, name = ctx.params.get(param.name or ""), getattr(param, "metavar", None) or ""
+        if not name.startswith(_MUST_BE_NAMED) and param.name not in _MUST_BE_NAMED:
+            continue
+        if (
+            (value == "" or (isinstance(value, tuple) and "" in value))
+            and param.name
+            and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+        ):
+            raise click.UsageError(f"{param.opts[0]} must not be empty: name what to read, or leave it out", ctx)
 
 
 class Command(_Helping):

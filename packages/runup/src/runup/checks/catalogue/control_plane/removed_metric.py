@@ -5,8 +5,9 @@ the running one and the target's removes or hides. A component hides a deprecate
 the deprecation on. An expression that also names a metric that the target has, after `or`, does not count. The table
 has the metrics of kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and their libraries, by
 the names that the sources state as constants; it does not have those of cAdvisor, etcd and kube-state-metrics. Labels
-that change are not known; dashboards and the relabelings of a ServiceMonitor are not read. Where the target is newer
-than the table, metrics of the table are Unknown.
+that change are not known; names that a regular expression with wildcards selects (`{__name__=~"volume_.*"}`),
+dashboards and the relabelings of a ServiceMonitor are not read. Where the target is newer than the table, metrics of
+the table are Unknown.
 
 Why it matters: the series ends with the update, so an alert on it never fires again, and one on its absence fires for
 ever.
