@@ -205,6 +205,7 @@ def test_58_a_run_has_no_force(installed: Api) -> None:
         ({"deadline": "9h"}, "deadline is immutable"),
         ({"pools": {"deadline": "9h"}}, "pools is immutable"),
         ({"skipPools": ["worker"]}, "skipPools is immutable"),
+        ({"retryOf": "other"}, "retryOf is immutable"),
         ({"maxHops": 2}, "maxHops is immutable"),
         ({"acceptRisks": [{"name": "A", "reason": "r"}]}, "acceptRisks is immutable"),
         ({"blockVersions": ["5.0.x"]}, "blockVersions is immutable"),

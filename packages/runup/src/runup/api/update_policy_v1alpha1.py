@@ -278,7 +278,7 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """`spec` of UpdateRun; only `control`, `permit_until` and `round` may change. Admission verifies `requested_by`.
 
     `needs_turn`: nothing starts without an UpdateTurn for this run. `round`: the round of turns of the hub. The
-    run neither pauses `skip_pools` nor waits for them.
+    run neither pauses `skip_pools` nor waits for them. `retry_of` is the failed run that this one tries again.
     """
 
     target: Candidate
@@ -295,6 +295,7 @@ class UpdateRunSpec(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deadline: str = "4h"
     pools: PolicyPools = PolicyPools()
     skip_pools: tuple[str, ...] = ()
+    retry_of: str = ""
     accept_risks: tuple[RunAcceptance, ...] = ()
     actuator: Actuator = "None"
     field: ObjectField | None = None

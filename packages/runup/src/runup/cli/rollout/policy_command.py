@@ -1,4 +1,4 @@
-"""The commands `runup upgrade policy explain`, `pause`, `resume` and `acknowledge`."""
+"""The commands `runup upgrade policy show`, `set`, `explain`, `pause`, `resume` and `acknowledge`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from runup.cli.lazy import Group
 from runup.cli.options import option, version_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from runup.api.update_policy_v1alpha1 import UpdatePolicy, UpdatePolicySpec
     from runup.rollout.decide.explain import ExplainedOpening, StartPreview
     from runup.rollout.decide.gates.gate import Gate
 
@@ -26,14 +28,76 @@ _MAX_OPENINGS = 20
 
 @click.group("policy", cls=Group)
 def policy() -> None:
-    """Explain what the update policy of a cluster will do, pause it, or let it continue after a failure.
+    """Show, set or explain the update policy of a cluster, pause it, or let it continue after a failure.
 
     \b
+      runup upgrade policy set policy.yaml
       runup upgrade policy explain
       runup upgrade policy pause --reason "year end"
       runup upgrade policy explain --policy policy.yaml
       runup upgrade policy acknowledge
     """
+
+
+@policy.command("show")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
+@connection_options
+@click.pass_context
+def show(ctx: click.Context, /, output: str | None) -> None:
+    """Show the settings of the policy, and its state as the controller reports it.
+
+    \b
+      runup upgrade policy show
+      runup upgrade policy show -o yaml
+    """
+    from kubekit.api import codec
+    from runup.cli.output import write
+    from runup.cli.render.text import machine, out
+    from runup.rollout.control import policy_objects
+    from runup.rollout.decide.persons_runs import NO_POLICY
+
+    with connection_of(ctx).client("upgrade policy show") as client:
+        found = policy_objects.policy(client)
+    if found is None:
+        raise CommandError(NO_POLICY)
+    if output:
+        data = {"spec": codec.to_dict(found.spec), "status": codec.to_dict(found.status)}
+        write([out(machine(data, output))])
+    else:
+        write([out(policy_text(found))])
+
+
+@policy.command("set")
+@click.argument("file", shell_complete=static_completion.files)
+@connection_options
+@click.pass_context
+def set_policy(ctx: click.Context, /, file: str) -> None:
+    """Store the policy and the calendars of a file, once the server has accepted all of them in a dry run.
+
+    \b
+      runup upgrade policy set policy.yaml
+      runup upgrade policy set policy.yaml --context production
+
+    A field that another author manages is refused, never overwritten.
+    """
+    from runup.cli.output import write
+    from runup.cli.render.text import out
+    from runup.rollout.control import policy_files, policy_objects
+    from runup.rollout.decide.assemble import read_calendars
+
+    given = policy_files.read(file)
+    if len(given.policies) != 1:
+        raise CommandError(f"{file} must have one UpdatePolicy; it has {len(given.policies)}")
+    [wanted] = given.policies
+    with connection_of(ctx).client("upgrade policy set") as client:
+        # Those of the file replace those of the cluster.
+        _, errors = read_calendars(wanted.spec.calendars, (*policy_objects.calendars(client), *given.calendars))
+        if errors:
+            raise CommandError(f"{file}: {'; '.join(errors)}")
+        policy_objects.store(client, wanted, given.calendars)
+    names = [f"UpdateCalendar {each.metadata.name}" for each in given.calendars]
+    stored = ", ".join([f"UpdatePolicy {wanted.metadata.name}", *names])
+    write([out(f"Stored {stored}: `runup upgrade policy explain` shows what the policy would start\n")])
 
 
 @policy.command("explain")
@@ -139,15 +203,59 @@ def _set_pause(ctx: click.Context, fields: dict[str, Any], text: str, end: datet
     from runup.cli.output import write
     from runup.cli.render.text import out
     from runup.rollout.control import policy_objects
+    from runup.rollout.decide.persons_runs import NO_POLICY
 
     with connection_of(ctx).client("upgrade policy") as client:
         found = policy_objects.policy(client)
         if end is not None and end <= (now := client.now()):
             raise CommandError(f"--until {timestamp(end)} must be later than {timestamp(now)}, the server's time")
         if found is None:
-            raise CommandError("the cluster has no UpdatePolicy: docs/how-to/update-policy.md has one to start from")
+            raise CommandError(NO_POLICY)
         policy_objects.set_pause(client, found, fields)
     write([out(text)])
+
+
+def settings(spec: UpdatePolicySpec) -> Sequence[tuple[str, str]]:
+    """Returns the settings of a policy that show when it starts what; addresses of notifications are left out."""
+    target, gates = spec.target, spec.gates
+    behind = f"{target.behind} behind" if target.behind else ""
+    approvals = ", ".join(f"{each.name} ({each.count})" for each in gates.approvals)
+    pairs = (
+        ("Follows", " ".join(filter(None, (target.follow, target.version, behind)))),
+        ("Minimum age", "" if target.min_age == "0s" else target.min_age),
+        ("Blocked versions", ", ".join(target.block_versions)),
+        ("Calendars", ", ".join(spec.calendars) or "none: nothing starts"),
+        ("Preflight", f"at most {gates.preflight.max_age} old, closed from {gates.preflight.fail_on}"),
+        ("Forecast", gates.forecast),
+        ("Alerts", ", ".join(gates.alerts.severities) or "none"),
+        ("Approvals", approvals or "none"),
+        ("Worker pools", spec.pools.when),
+        ("Soak", spec.soak),
+        ("Actuator", spec.actuator),
+        ("Runs of a hub", spec.remote),
+        ("Paused", "until it is resumed" if spec.paused else ""),
+        ("Paused until", timestamp(spec.paused_until) if spec.paused_until else ""),
+        ("Pause", spec.pause_reason),
+    )
+    return [pair for pair in pairs if pair[1]]
+
+
+def policy_text(policy: UpdatePolicy) -> str:
+    """Returns the settings and the state of a policy as text."""
+    status = policy.status
+    rows = [
+        *settings(policy.spec),
+        ("Candidate", status.candidate.version if status.candidate else ""),
+        ("Run", status.active_run),
+        ("Next opening", timestamp(status.next_opening) if status.next_opening else ""),
+    ]
+    lines = [f"{name.ljust(18)}{value}" for name, value in rows if value]
+    if not status.conditions:
+        lines.append("The controller has not reported any condition: is it running?")
+    for each in status.conditions:
+        text = f"{each.type.ljust(18)}{each.status} {each.reason}{': ' if each.message else ''}{each.message}"
+        lines += textwrap.wrap(text, _WIDTH, subsequent_indent=" " * 18)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def start_sentence(shown: StartPreview) -> str:

@@ -1,4 +1,4 @@
-"""The commands `runup upgrade runs`, which only reads, and `runup upgrade run hold|resume|abort|skip`."""
+"""The commands `runup upgrade runs`, which only reads, and `runup upgrade run start|retry|hold|resume|abort|skip`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubekit.lang.text import timestamp
+from kubekit.lang.version import without_v
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command, Group
+from runup.cli.options import option
 
 if TYPE_CHECKING:
     from runup.api.update_policy_v1alpha1 import Control, UpdateRun
@@ -53,12 +55,52 @@ def runs(ctx: click.Context, /, run: str, output: str | None) -> None:
 
 @click.group("run", cls=Group)
 def control_run() -> None:
-    """Hold, resume, abort or skip an update run.
+    """Start, retry, hold, resume, abort or skip an update run.
 
     \b
+      runup upgrade run start 5.1.0
       runup upgrade run hold 5.1.0-ff4b4c
       runup upgrade run resume 5.1.0-ff4b4c
     """
+
+
+@control_run.command("start")
+@click.argument("version")
+@connection_options
+@click.pass_context
+def start(ctx: click.Context, /, version: str) -> None:
+    """Create a run to an offered release, in your own name; it starts behind the gates of the policy.
+
+    \b
+      runup upgrade run start 5.1.0
+      runup upgrade run start 5.1.0 --context production
+    """
+    from runup.cli.output import write
+    from runup.rollout.control import run_changes
+
+    with connection_of(ctx).client("upgrade run start") as client:
+        said = run_changes.start_run(client, without_v(version))
+    write([said])
+
+
+@control_run.command("retry")
+@click.argument("run")
+@option("--skip-pool", "pools", multiple=True, metavar="NAME", help="Neither pause this pool nor wait for it.")
+@connection_options
+@click.pass_context
+def retry(ctx: click.Context, /, run: str, pools: tuple[str, ...]) -> None:
+    """Create another run to the image of a failed run; all gates are evaluated from the beginning.
+
+    \b
+      runup upgrade run retry 5.1.0-ff4b4c
+      runup upgrade run retry 5.1.0-ff4b4c --skip-pool infra
+    """
+    from runup.cli.output import write
+    from runup.rollout.control import run_changes
+
+    with connection_of(ctx).client("upgrade run retry") as client:
+        said = run_changes.retry_run(client, run, pools)
+    write([said])
 
 
 # The value of `spec.control` that each command sets, and its help text.

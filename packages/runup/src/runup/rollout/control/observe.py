@@ -162,6 +162,15 @@ def read_cluster(
     )
 
 
+def read_versions(client: SyncClient) -> tuple[ClusterVersion, PlainCluster | None]:
+    """Returns the ClusterVersion, or on a cluster without one its versions in that form. Raises KubeError."""
+    try:
+        return codec.convert(ClusterVersion, clusterversion_client.read_raw(client)), None
+    except clusterversion_client.NoClusterVersion:
+        plain = _read_plain(client, client.list_all(Node)[0])
+        return cluster_version_of(plain), plain
+
+
 def _read_update_status(client: SyncClient) -> dict[str, Any] | None:
     """Returns the UpdateStatus, which only informs: nothing waits for it."""
     try:

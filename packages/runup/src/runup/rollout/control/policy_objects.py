@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import InputError
 from kubekit.kube import calls
-from kubekit.kube.api_errors import ApiError, Forbidden, Invalid, NotFound, message_of
+from kubekit.kube.api_errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    message_of,
+)
 from runup.api.update_policy_v1alpha1 import (
     POLICY_NAME,
     Control,
@@ -101,6 +110,42 @@ def set_control(client: SyncClient, run: UpdateRun, control: Control) -> None:
     """Sets `spec.control` of a run as it was read. Raises Conflict if it has changed since, or another KubeError."""
     patch = {"metadata": {"resourceVersion": run.metadata.resource_version}, "spec": {"control": control}}
     client.send(calls.merge_patch(resource_of(UpdateRun), run.metadata.name, patch, field_manager="runup"))
+
+
+def create_run(client: SyncClient, run: UpdateRun) -> None:
+    """Creates a person's run. Raises InputError if the user may not, or the name is in use by now, or KubeError."""
+    try:
+        client.send(calls.create(resource_of(UpdateRun), codec.to_dict(run), field_manager="runup"))
+    except Forbidden as error:
+        way_out = "an administrator grants it by the ClusterRole runup-update-operator"
+        raise InputError(f"{run.spec.requested_by} may not create a run: {message_of(error)}; {way_out}") from error
+    except AlreadyExists as error:
+        raise InputError(
+            f"run {run.metadata.name} was created meanwhile: `runup upgrade runs` lists the runs"
+        ) from error
+
+
+def store(client: SyncClient, policy: UpdatePolicy, calendars: Sequence[UpdateCalendar]) -> None:
+    """Stores a policy and calendars by server-side apply, after the server has accepted all of them in a dry run.
+
+    Raises InputError with the way out if the kinds are not served, or somebody else manages a field, or KubeError.
+    """
+    objects: tuple[UpdateCalendar | UpdatePolicy, ...] = (*calendars, policy)
+    for dry_run in (True, False):
+        for obj in objects:
+            resource, name = resource_of(type(obj)), obj.metadata.name
+            metadata = {"name": name, "labels": obj.metadata.labels, "annotations": obj.metadata.annotations}
+            body = {"metadata": metadata, "spec": codec.to_dict(obj.spec)}
+            call = calls.apply(resource, body, field_manager="runup", dry_run=dry_run, field_validation="Strict")
+            try:
+                client.send(call)
+            except NotFound as error:
+                installs = "`runup install update-policy` installs it"
+                raise InputError(f"the cluster has no kind {resource.kind}: {installs}") from error
+            except Conflict as error:
+                way_out = "change it where that author does, or let that author give the field up"
+                text = f"another author manages fields of {resource.kind} {name}: {message_of(error)}; {way_out}"
+                raise InputError(text) from error
 
 
 def set_pause(client: SyncClient, policy: UpdatePolicy, fields: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Carries out what a person decides about a run: an approval in the person's own name, and `spec.control`.
+"""Carries out what a person decides about runs: new ones and approvals in the person's own name, and `spec.control`.
 
 The commands `runup upgrade approve` and `runup upgrade run`, and the console, call it. The server decides about the
 person's rights.
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from kubekit.error_types import InputError
 from kubekit.kube.api_errors import Forbidden
 from runup.advice.control.acceptance_records import user_name
-from runup.api.update_policy_v1alpha1 import Control, UpdateApprovalSpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import Control, UpdateApprovalSpec, UpdatePolicy, UpdateRun
 from runup.process.messages import Output, err, out
 from runup.rollout.control import policy_objects
+from runup.rollout.control.observe import read_versions
 from runup.rollout.decide.approvals import new_approval
 from runup.rollout.decide.durations import parse_moment
+from runup.rollout.decide.persons_runs import NO_POLICY, retried_run, started_run
 from runup.rollout.decide.run_controls import EFFECTS, refuse_control
 
 if TYPE_CHECKING:
@@ -84,3 +86,44 @@ def set_control(client: SyncClient, run: UpdateRun, control: Control) -> Output:
     refuse_control(run, control)
     policy_objects.set_control(client, run, control)
     return out(f"Run {run.metadata.name} {EFFECTS[control]}\n")
+
+
+def start_run(client: SyncClient, version: str) -> Output:
+    """Creates a person's run to an offered release, and returns the message. Raises InputError or KubeError."""
+    policy, runs = _policy_of(client), policy_objects.runs(client)
+    cluster, plain = read_versions(client)
+    user = user_name(client)
+    run = started_run(policy, version, cluster, runs, client.now(), requested_by=user, plain=plain)
+    return _create_run(client, run)
+
+
+def retry_run(client: SyncClient, name: str, skip_pools: Sequence[str] = ()) -> Output:
+    """Creates another attempt of a failed run; returns the message. Raises InputError or KubeError."""
+    policy, failed, runs = _policy_of(client), policy_objects.run(client, name), policy_objects.runs(client)
+    cluster, plain = read_versions(client)
+    run = retried_run(
+        policy,
+        failed,
+        cluster,
+        runs,
+        client.now(),
+        requested_by=user_name(client),
+        skip_pools=skip_pools,
+        plain=plain,
+    )
+    return _create_run(client, run)
+
+
+def _policy_of(client: SyncClient) -> UpdatePolicy:
+    policy = policy_objects.policy(client)
+    if policy is None:
+        raise InputError(NO_POLICY)
+    return policy
+
+
+def _create_run(client: SyncClient, run: UpdateRun) -> Output:
+    policy_objects.create_run(client, run)
+    name = run.metadata.name
+    return out(
+        f"Created run {name} to {run.spec.target.version}: `runup upgrade runs {name}` shows what it waits for\n"
+    )

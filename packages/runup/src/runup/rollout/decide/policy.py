@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus, ObjectMeta
 from kubekit.lang.oc_pull_spec import is_same_image
@@ -13,9 +15,11 @@ from runup.api.update_policy_v1alpha1 import (
     ALWAYS,
     API_VERSION,
     FINALIZER,
+    Candidate,
     OfferedRelease,
     UpdateCalendar,
     UpdatePolicy,
+    UpdatePolicySpec,
     UpdatePolicyStatus,
     UpdateRun,
     UpdateRunSpec,
@@ -72,20 +76,27 @@ def new_run(policy: UpdatePolicy, choice: Choice, runs: Sequence[UpdateRun], now
         or failed_run(runs) is not None
     ):
         return None
-    earlier = [run for run in runs if is_same_image(run.spec.target.image, candidate.image)]
-    if any(run.status.step in ("Aborted", "Done") for run in earlier):
+    if any(run.status.step in ("Aborted", "Done") for run in runs_to(candidate, runs)):
         return None
-    suffix = hashlib.sha256(f"{candidate.image} {len(earlier)}".encode()).hexdigest()[:6]
+    run = run_of(spec, candidate, runs)
+    metadata = replace(run.metadata, labels={POLICY_LABEL: policy.metadata.name}, finalizers=(FINALIZER,))
+    return replace(run, metadata=metadata)
+
+
+def runs_to(target: Candidate, runs: Sequence[UpdateRun]) -> list[UpdateRun]:
+    """Returns the runs to the image of `target`."""
+    return [run for run in runs if is_same_image(run.spec.target.image, target.image)]
+
+
+def run_of(spec: UpdatePolicySpec, target: Candidate, runs: Sequence[UpdateRun]) -> UpdateRun:
+    """Returns a run to `target` with the policy's values; its name contains the version, and differs from `runs`."""
+    suffix = hashlib.sha256(f"{target.image} {len(runs_to(target, runs))}".encode()).hexdigest()[:6]
     return UpdateRun(
         api_version=API_VERSION,
         kind="UpdateRun",
-        metadata=ObjectMeta(
-            name=f"{candidate.version.lower().replace('+', '-')}-{suffix}",
-            labels={POLICY_LABEL: policy.metadata.name},
-            finalizers=(FINALIZER,),
-        ),
+        metadata=ObjectMeta(name=f"{target.version.lower().replace('+', '-')}-{suffix}"),
         spec=UpdateRunSpec(
-            target=candidate,
+            target=target,
             max_hops=spec.target.max_hops,
             block_versions=spec.target.block_versions,
             gates=spec.gates,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kubekit.api.meta_v1 import Condition
-from runup.api.update_policy_v1alpha1 import RunGate, UpdatePolicySpec, UpdateRun
+from runup.api.update_policy_v1alpha1 import RunGate, UpdateRun
 from runup.cli.console.render import frame
 from runup.cli.render.html.markup import (
     BAD,
@@ -27,7 +27,7 @@ from runup.cli.render.html.markup import (
     long_section,
     minute_text,
 )
-from runup.cli.rollout.policy_command import opening_state, start_sentence
+from runup.cli.rollout.policy_command import opening_state, settings, start_sentence
 from runup.cli.rollout.runs_command import approvers_text
 from runup.console.decide.asked_actions import APPROVE, HOLD, RESUME, approvals_to_give, can_be_changed, link_to_run
 from runup.console.decide.board import Board
@@ -91,35 +91,10 @@ def _policy_parts(reading: PolicyReading) -> Sequence[Markup]:
         "section",
         el("h1", "Update policy"),
         el("p", el("strong", start_sentence(shown))),
-        facts((*_settings(policy.spec), ("Next opening", minute_text(opening) if opening else "none is known"))),
+        facts((*settings(policy.spec), ("Next opening", minute_text(opening) if opening else "none is known"))),
         class_="card",
     )
     return (head, *_outlook_parts(shown), _conditions(policy.status.conditions))
-
-
-def _settings(spec: UpdatePolicySpec) -> Sequence[tuple[str, str]]:
-    """Returns the settings of a policy that show when it starts what; addresses of notifications are left out."""
-    target, gates = spec.target, spec.gates
-    follows = " ".join(
-        filter(None, (target.follow, target.version, f"{target.behind} behind" if target.behind else ""))
-    )
-    approvals = ", ".join(f"{each.name} ({each.count})" for each in gates.approvals)
-    return (
-        ("Follows", follows),
-        ("Minimum age", "" if target.min_age == "0s" else target.min_age),
-        ("Blocked versions", ", ".join(target.block_versions)),
-        ("Calendars", ", ".join(spec.calendars) or "none: nothing starts"),
-        ("Preflight", f"at most {gates.preflight.max_age} old, closed from {gates.preflight.fail_on}"),
-        ("Forecast", gates.forecast),
-        ("Alerts", ", ".join(gates.alerts.severities) or "none"),
-        ("Approvals", approvals or "none"),
-        ("Worker pools", spec.pools.when),
-        ("Soak", spec.soak),
-        ("Actuator", spec.actuator),
-        ("Runs of a hub", spec.remote),
-        ("Paused until", minute_text(spec.paused_until) if spec.paused_until else ""),
-        ("Pause", spec.pause_reason),
-    )
 
 
 def _outlook_parts(shown: StartPreview) -> Sequence[Markup]:
