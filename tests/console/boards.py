@@ -337,8 +337,8 @@ POLICY_READING = PolicyReading(
         stopped="",
         explanation=Explanation(
             openings=(
-                ExplainedOpening(Period(NOW, NOW + timedelta(hours=1)), (_WINDOW,)),
-                ExplainedOpening(Period(NOW + timedelta(days=1), NOW + timedelta(days=2)), ()),
+                ExplainedOpening(Period(NOW, NOW + timedelta(hours=1)), (_WINDOW,), None),
+                ExplainedOpening(Period(NOW + timedelta(days=1), NOW + timedelta(days=2)), (), NOW + timedelta(days=1)),
             ),
             closed_now=(Gate(name="alerts", state="Unknown", reason="AlertsUnknown", message="no answer"),),
             open_now=False,
