@@ -186,6 +186,30 @@ def test_58_runs_that_are_refused(installed: Api, spec: JSON, message: str) -> N
     assert message in answer.message
 
 
+@pytest.mark.parametrize(
+    ("before", "when", "message"),
+    [
+        (["pools"], "NextWindow", ""),
+        (["start", "hop"], "Together", ""),
+        (["pools"], "Together", "an approval before pools needs pools.when NextWindow"),
+        (["start", "pools"], "Manual", "an approval before pools needs pools.when NextWindow"),
+        ([], "NextWindow", "before"),
+        (["soak"], "NextWindow", "before"),
+    ],
+)
+def test_21_an_approval_that_would_never_be_required(
+    installed: Api, before: list[str], when: str, message: str
+) -> None:
+    """It is refused: a gate that is never evaluated looks like one that is open."""
+    identity = {"apiVersion": "update.runup.dev/v1alpha1", "kind": "UpdatePolicy", "metadata": {"name": "cluster"}}
+    approvals = [{"name": "cab", "before": before}]
+    spec = {"actuator": "ClusterVersion", "gates": {"approvals": approvals}, "pools": {"when": when}}
+    policies = "/apis/update.runup.dev/v1alpha1/updatepolicies"
+    answer = installed.post(policies, {**identity, "spec": spec}, dryRun="All")
+    assert (answer.code == 201) is (not message), answer.body
+    assert not message or message in answer.message
+
+
 def test_58_a_run_has_no_force(installed: Api) -> None:
     """The field does not exist: strict validation refuses it, and otherwise it is dropped."""
     body = run_json(target={"version": "5.1.0", "image": NEW, "force": True})

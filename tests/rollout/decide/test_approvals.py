@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 from tests.rollout.observed_cluster import DIGEST, IMAGE, NOW
 
 from kubekit.api.meta_v1 import ObjectMeta
@@ -142,6 +143,19 @@ def test_19_an_approval_has_the_digest_of_its_run() -> None:
     assert (spec.run, spec.image_digests, spec.approved_by) == ("5.1.0-abc", (DIGEST,), "jane")
 
 
+def before_pools(run: UpdateRun) -> UpdateRun:
+    """The run, whose pools need the approval."""
+    gates = PolicyGates(approvals=(ApprovalGate(name="cab", before=("pools",)),))
+    return replace(run, spec=replace(run.spec, gates=gates))
+
+
+@pytest.mark.parametrize("step", ["Waiting", "ControlPlane", "Pools"])
+def test_21_approves_pools_after_the_start(step: str) -> None:
+    """The approval counts until the pools are resumed."""
+    run = before_pools(run_of("cab", step=step, started=NOW))
+    assert new_approval(run, wanted(), NOW).image_digests == (DIGEST,)
+
+
 @pytest.mark.parametrize(
     ("run", "spec", "error"),
     [
@@ -156,6 +170,9 @@ def test_19_an_approval_has_the_digest_of_its_run() -> None:
         ),
         pytest.param(run_of("cab", step="Superseded"), wanted(), "has no effect", id="28: superseded"),
         pytest.param(run_of("cab", step="ControlPlane", started=NOW), wanted(), "needs no approval", id="20: begun"),
+        pytest.param(
+            before_pools(run_of("cab", step="Soaking", started=NOW)), wanted(), "needs no approval", id="20: pools done"
+        ),
     ],
 )
 def test_approvals_that_would_not_count(run: UpdateRun, spec: UpdateApprovalSpec, error: str) -> None:

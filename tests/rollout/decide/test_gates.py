@@ -35,7 +35,7 @@ from runup.api.update_policy_v1alpha1 import (
 )
 from runup.preflight.decide.preflight_state import Phase
 from runup.rehearse.decide.update_forecast import Forecast, Range
-from runup.rollout.decide.gates.all_gates import evaluate
+from runup.rollout.decide.gates.all_gates import evaluate, evaluate_resumption
 from runup.rollout.decide.gates.cluster import health_of
 from runup.rollout.decide.gates.gate import Gate, Verdict
 from runup.rollout.decide.gates.observed import Approvals, Health, Holds, Observed, Offer, Turn
@@ -394,6 +394,26 @@ def test_21_each_named_approval_is_a_gate() -> None:
     cluster = observed(gates=gates, approvals=Approvals(given=(approval(),), requested_by="bob"))
     verdict = evaluate(cluster, NOW)
     assert [gate.name for gate in verdict.gates if gate.state != "Open"] == ["approval storage"]
+
+
+@pytest.mark.parametrize(
+    ("before", "hop", "starts", "resumes"),
+    [
+        pytest.param(("start",), 0, False, True, id="before the start"),
+        pytest.param(("start",), 1, False, True, id="before the start of a later release"),
+        pytest.param(("hop",), 0, True, True, id="before later releases, at the first one"),
+        pytest.param(("hop",), 1, False, True, id="before later releases, at the second one"),
+        pytest.param(("pools",), 0, True, False, id="before pools"),
+        pytest.param(("start", "pools"), 0, False, False, id="before both"),
+    ],
+)
+def test_21_what_waits_for_an_approval(before: Any, hop: int, starts: bool, resumes: bool) -> None:
+    """An approval that is missing closes the gate of what it is before, and of nothing else."""
+    gates = PolicyGates(approvals=(ApprovalGate(name="cab", before=before),))
+    cluster = observed(gates=gates, hop=hop)
+    assert evaluate(cluster, NOW).open is starts
+    resumption = {gate.name: gate.state for gate in evaluate_resumption(cluster, "worker", NOW).gates}
+    assert resumption.get("approval cab") == (None if resumes else "Closed")
 
 
 def test_two_approvals_of_one_person_count_once() -> None:

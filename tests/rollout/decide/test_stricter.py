@@ -42,6 +42,11 @@ HEALTHY = HealthExpression(
         ({"alerts": AlertGate(for_="5m")}, {"alerts": AlertGate(for_="60s")}, "for 60s"),
         ({"approvals": (ApprovalGate(name="a"),)}, {"approvals": (ApprovalGate(name="b"),)}, "approvals a b"),
         (
+            {"approvals": (ApprovalGate(name="a", before=("hop", "pools")),)},
+            {"approvals": (ApprovalGate(name="a"),)},
+            "before a start pools hop",
+        ),
+        (
             {"approvals": (ApprovalGate(name="a", count=2, four_eyes=False),)},
             {"approvals": (ApprovalGate(name="a", expires="1h"),)},
             "approval a 2 1h True",
@@ -65,6 +70,7 @@ def test_58_the_stricter_gate_counts(first: dict[str, Any], second: dict[str, An
             f"for {gates.alerts.for_}",
             f"approvals {' '.join(sorted(each.name for each in gates.approvals))}",
             *(f"approval {each.name} {each.count} {each.expires} {each.four_eyes}" for each in gates.approvals),
+            *(f"before {each.name} {' '.join(each.before)}" for each in gates.approvals),
         }
         assert expected in texts
 

@@ -29,6 +29,7 @@ Remote = Literal["Within", "Only", "Deny"]
 EventKind = Literal[
     "planned", "waiting", "approval.needed", "started", "hop.completed", "done", "failed", "withdrawn", "held"
 ]
+ApprovalPoint = Literal["start", "pools", "hop"]
 PoolsWhen = Literal["Together", "NextWindow", "Manual"]
 Step = Literal[
     "Waiting",
@@ -150,10 +151,12 @@ class AlertGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ApprovalGate(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An approval by name: how many people must give it, for how long it counts, and whether the requester may.
 
-    `scope`: an approval is for all releases of a path, or for one of them.
+    `scope`: an approval is for all releases of a path, or for one of them. `before`: what waits for it: every start of
+    a release, the start of a later release of a path, or the resumption of pools.
     """
 
     name: str
+    before: tuple[ApprovalPoint, ...] = ("start",)
     count: int = 1
     expires: str = "7d"
     four_eyes: bool = True

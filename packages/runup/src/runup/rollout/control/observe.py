@@ -391,6 +391,7 @@ def observe_run(run: UpdateRun, inputs: ClusterInputs, clock_skew_until: datetim
     )
     return replace(
         observed,
+        hop=run.status.hop,
         path_problem=path.problem,
         path_unknown=path.unknown,
         withdrawn=run.status.hops[run.status.hop - 1].version if withdrawn is not None else "",

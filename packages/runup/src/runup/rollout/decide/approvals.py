@@ -129,9 +129,12 @@ def new_approval(run: UpdateRun, wanted: UpdateApprovalSpec, now: datetime) -> U
     if run.status.step in FINISHED:
         waiting = "`kubectl get updateruns` lists the runs that are Waiting"
         raise InputError(f"run {name} is {run.status.step}, so an approval has no effect: {waiting}")
-    if verdict_of_begun(run) is not None:
-        raise InputError(f"run {name} began at {timestamp(run.status.started)}, so it needs no approval any more")
     settings = {each.name: each for each in run.spec.gates.approvals}
+    wanted_for = settings[wanted.gate].before if wanted.gate in settings else ()
+    # Pools are resumed after the run has begun.
+    is_late = "pools" in wanted_for
+    if verdict_of_begun(run) is not None and not (is_late and run.status.step in ("ControlPlane", "Pools")):
+        raise InputError(f"run {name} began at {timestamp(run.status.started)}, so it needs no approval any more")
     if wanted.gate not in settings:
         known = f"give --gate {' or '.join(settings)}" if settings else "its policy names no approvals"
         raise InputError(f"run {name} has no approval {wanted.gate!r}: {known}")

@@ -11,6 +11,7 @@ from runup.api.update_policy_v1alpha1 import (
     AcceptedGate,
     AlertGate,
     ApprovalGate,
+    ApprovalPoint,
     HealthGate,
     PolicyGates,
     PolicyPools,
@@ -23,6 +24,7 @@ from runup.rollout.decide.durations import parse
 
 _FORECASTS = ("Fits", "NotTooLong", "Ignore")
 _INHERIT = ("Target", "Minor", "Name")
+APPROVAL_POINTS: tuple[ApprovalPoint, ...] = ("start", "pools", "hop")
 _POOLS = ("Together", "NextWindow", "Manual")
 
 
@@ -88,6 +90,8 @@ def _approvals(first: PolicyGates, second: PolicyGates) -> tuple[ApprovalGate, .
         other = combined.get(each.name, each)
         combined[each.name] = ApprovalGate(
             name=each.name,
+            # In the order of the API, each once.
+            before=tuple(point for point in APPROVAL_POINTS if point in (*each.before, *other.before)),
             count=max(each.count, other.count),
             expires=min(each.expires, other.expires, key=_length),
             four_eyes=each.four_eyes or other.four_eyes,

@@ -10,6 +10,7 @@ from runup.rollout.decide.gates.gate import Verdict, in_order
 from runup.rollout.decide.gates.observed import Observed
 from runup.rollout.decide.gates.permission import (
     evaluate_approvals,
+    evaluate_approvals_of_pools,
     evaluate_forecast,
     evaluate_holds,
     evaluate_pools,
@@ -47,6 +48,7 @@ def evaluate_resumption(observed: Observed, pool: str, now: datetime) -> Verdict
     return in_order(
         (
             evaluate_health(observed, now),
+            *evaluate_approvals_of_pools(observed, now),
             evaluate_holds(observed, now),
             evaluate_window(observed, now),
             evaluate_forecast(observed, now, pool),

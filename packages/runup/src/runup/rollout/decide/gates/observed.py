@@ -93,12 +93,11 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     about. `ended_acceptances` are accepted names whose acceptance is over, `acceptance_ends` the ends of the others.
     `forecast`, `health` and `alerts` are texts if they could not be obtained: the reason why. `calendar_names` are
     those of the policy, `calendar_errors` says why some of them cannot be used. `own_pauses` are the pools that the run
-    keeps paused, and since when; `may_pause`: whether the
-    controller has the right to pause pools. `path_problem`:
-    why the releases of a path are not known, or do not exist. `run_acceptances` are the names of risks that the run
+    keeps paused, and since when; `may_pause`: whether the controller has the right to pause pools. `path_problem`: why
+    the releases of a path are not known, or do not exist. `run_acceptances` are the names of risks that the run
     accepts. `withdrawn` is the version of a path that was withdrawn during the update to it. `hop_digests` are the
-    digests of a path. `updater` is the gate of the object that a run writes, None if it writes
-    ClusterVersion or nothing.
+    digests of a path, `hop` is the place in it of the release that is next. `updater` is the gate of the object that a
+    run writes, None if it writes ClusterVersion or nothing.
     """
 
     wanted: Wanted
@@ -124,6 +123,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     path_unknown: bool = False
     withdrawn: str = ""
     hop_digests: tuple[str, ...] = ()
+    hop: int = 0
     may_pause: bool = True
     why_pools_unknown: str = ""
     updater: Gate | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.lang.text import timestamp
-from runup.api.update_policy_v1alpha1 import ALWAYS, ApprovalGate
+from runup.api.update_policy_v1alpha1 import ALWAYS, ApprovalGate, ApprovalPoint
 from runup.rehearse.decide.update_forecast import CONTROL_PLANE, Forecast, Range
 from runup.rollout.decide.calendar import Calendar, opening_at
 from runup.rollout.decide.durations import parse
@@ -20,9 +20,20 @@ MISSING_RIGHT = (
 
 
 def evaluate_approvals(observed: Observed, now: datetime) -> Iterable[Gate]:
-    """Yields a gate for each approval that the policy names."""
+    """Yields a gate for each approval that the start of the next release needs."""
+    points: set[ApprovalPoint] = {"start", "hop"} if observed.hop else {"start"}
+    return _approvals_before(points, observed, now)
+
+
+def evaluate_approvals_of_pools(observed: Observed, now: datetime) -> Iterable[Gate]:
+    """Yields a gate for each approval that the resumption of pools needs."""
+    return _approvals_before({"pools"}, observed, now)
+
+
+def _approvals_before(points: set[ApprovalPoint], observed: Observed, now: datetime) -> Iterable[Gate]:
     for setting in observed.gates.approvals:
-        yield approval_gate(setting, observed.wanted, observed.approvals, now, hop_digests=observed.hop_digests)
+        if points & set(setting.before):
+            yield approval_gate(setting, observed.wanted, observed.approvals, now, hop_digests=observed.hop_digests)
 
 
 def approval_gate(
