@@ -408,7 +408,7 @@ def test_21_each_named_approval_is_a_gate() -> None:
     ],
 )
 def test_21_what_waits_for_an_approval(before: Any, hop: int, starts: bool, resumes: bool) -> None:
-    """An approval that is missing closes the gate of what it is before, and of nothing else."""
+    """An approval that is missing closes a gate at the points that `before` names, and at no other one."""
     gates = PolicyGates(approvals=(ApprovalGate(name="cab", before=before),))
     cluster = observed(gates=gates, hop=hop)
     assert evaluate(cluster, NOW).open is starts
