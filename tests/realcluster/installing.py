@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.realcluster.kube import Kube, metadata
-from tests.realcluster.releases import CHANNEL, Release, ReleaseWorld, objects_of
+from tests.realcluster.releases import CHANNEL, NAMESPACES, Release, ReleaseWorld, objects_of
 
 from kubekit.kube import calls
 from runup.release.control.image_build import IMAGE_REFERENCES_PATH, METADATA_PATH
@@ -30,6 +30,8 @@ def prepare(kube: Kube, world: ReleaseWorld, versions: Iterable[str]) -> None:
     """What is there before an operator is; `versions` are those whose gates the cluster knows."""
     definitions = {file.name: file.read_bytes() for file in crds.definition_files(generally_available=True)}
     kube.apply(*objects_of(definitions), _PRIORITY)
+    # The operator's own objects are in them, and are applied before a release.
+    kube.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name)} for name in NAMESPACES))
     spec = {"clusterID": CLUSTER_ID, "channel": CHANNEL, "upstream": f"{world.url}/graph"}
     topology = {"controlPlaneTopology": "HighlyAvailable", "infrastructureTopology": "HighlyAvailable"}
     platform = {"platform": "None", "platformStatus": {"type": "None"}}

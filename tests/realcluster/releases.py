@@ -36,7 +36,7 @@ CHANNEL = "stable-5"
 COMPONENTS = tuple((level, f"{name}-{level}") for level in (10, 20, 30, 50, 70) for name in ("alpha", "beta"))
 """Run level and name: two components a level."""
 USER = 65532
-NAMESPACES = ("openshift-config-managed", "openshift-machine-config-operator")
+NAMESPACES = ("openshift-config", "openshift-config-managed", "openshift-machine-config-operator")
 """Those of OpenShift's that our own manifests are in; a real release has them from its other operators."""
 KUBERNETES = f"kubernetes={controlplane.version().removeprefix('v')}"
 SETTINGS = 20
