@@ -49,7 +49,7 @@ def _failed(step: Any = "Failed", **spec: Any) -> UpdateRun:
 def test_a_start_has_the_policys_values_and_the_users_name(target: dict[str, Any]) -> None:
     """The choice of the policy does not matter; its gates and calendars do."""
     policy = _policy(**target)
-    run = started_run(policy, "5.1.0", OFFERING, (), NOW, requested_by="ann")
+    run = started_run(policy, "5.1.0", OFFERING, (), now=NOW, requested_by="ann")
     assert (run.spec.target, run.spec.requested_by, run.spec.max_hops) == (TARGET, "ann", 1)
     assert (run.spec.gates, run.spec.calendars, run.spec.soak) == (policy.spec.gates, ("nights",), "2h")
     assert run.spec.actuator == "ClusterVersion"
@@ -77,18 +77,18 @@ def test_refuses_a_start(
 ) -> None:
     """With the reason, and nothing is created."""
     with pytest.raises(InputError, match=error):
-        started_run(_policy(**policy), version, found, runs, NOW, requested_by=user)
+        started_run(_policy(**policy), version, found, runs, now=NOW, requested_by=user)
 
 
 def test_a_retry_is_a_new_run_to_the_same_image() -> None:
     """With the policy's present values and another name; the release may have left the graph meanwhile."""
     failed = _failed(skip_pools=("infra",), max_hops=2)
     withdrawn = cluster(conditions=(ANSWERS,), available_updates=())
-    run = retried_run(_policy(), failed, withdrawn, (failed,), NOW, requested_by="ann", skip_pools=("gpu", "infra"))
+    run = retried_run(_policy(), failed, withdrawn, (failed,), now=NOW, requested_by="ann", skip_pools=("gpu", "infra"))
     assert (run.spec.target, run.spec.retry_of, run.spec.requested_by) == (TARGET, failed.metadata.name, "ann")
     assert (run.spec.skip_pools, run.spec.max_hops, run.spec.soak) == (("infra", "gpu"), 2, "2h")
     assert run.status == UpdateRunStatus()
-    first = started_run(_policy(), "5.1.0", OFFERING, (), NOW, requested_by="ann")
+    first = started_run(_policy(), "5.1.0", OFFERING, (), now=NOW, requested_by="ann")
     assert run.metadata.name != first.metadata.name
 
 
@@ -114,12 +114,12 @@ def test_refuses_a_retry(
 ) -> None:
     """With the way out."""
     with pytest.raises(InputError, match=error):
-        retried_run(_policy(**policy), failed, found, runs, NOW, requested_by="ann")
+        retried_run(_policy(**policy), failed, found, runs, now=NOW, requested_by="ann")
 
 
 def test_an_update_that_is_under_way_may_be_retried() -> None:
     """The new run finds the update and follows it to its end."""
     failed = _failed()
     found = replace(cluster(entry(), conditions=(ANSWERS,)), spec=OFFERING.spec)
-    assert retried_run(_policy(), failed, found, (failed,), NOW, requested_by="ann").spec.retry_of
+    assert retried_run(_policy(), failed, found, (failed,), now=NOW, requested_by="ann").spec.retry_of
     assert OLD.state == "Completed"

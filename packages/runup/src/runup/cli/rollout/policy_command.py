@@ -132,7 +132,7 @@ def explain(ctx: click.Context, /, to: str, file: str, node_minutes: str, output
     if len(policies) != 1:
         raise CommandError(f"{file or 'the cluster'} must have one UpdatePolicy; it has {len(policies)}")
     calendars = given.calendars if given is not None else inputs.calendars
-    shown = preview(policies[0], inputs.objects, inputs.runs, calendars, inputs.now, version=to)
+    shown = preview(policies[0], inputs.objects, inputs.runs, calendars, now=inputs.now, version=to)
     code = 0 if shown.starts else 2
     if output:
         write([out(machine(explanation_data(shown, code), output))])

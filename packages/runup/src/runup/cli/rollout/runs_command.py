@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubekit.lang.text import timestamp
-from kubekit.lang.version import without_v
+from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command, Group
-from runup.cli.options import option
+from runup.cli.options import option, typed_version
 
 if TYPE_CHECKING:
     from runup.api.update_policy_v1alpha1 import Control, UpdateRun
@@ -65,7 +65,7 @@ def control_run() -> None:
 
 
 @control_run.command("start")
-@click.argument("version")
+@click.argument("version", callback=typed_version, shell_complete=cluster_completion.versions)
 @connection_options
 @click.pass_context
 def start(ctx: click.Context, /, version: str) -> None:
@@ -79,7 +79,7 @@ def start(ctx: click.Context, /, version: str) -> None:
     from runup.rollout.control import run_changes
 
     with connection_of(ctx).client("upgrade run start") as client:
-        said = run_changes.start_run(client, without_v(version))
+        said = run_changes.start_run(client, version)
     write([said])
 
 

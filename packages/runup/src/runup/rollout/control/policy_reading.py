@@ -44,7 +44,7 @@ def read_policy(client: SyncClient) -> PolicyReading:
     inputs = read_cluster(client, None, with_policy=True)
     policy, shown = inputs.policies[0] if inputs.policies else None, None
     if policy is not None:
-        shown = preview(policy, inputs.objects, inputs.runs, inputs.calendars, inputs.now)
+        shown = preview(policy, inputs.objects, inputs.runs, inputs.calendars, now=inputs.now)
     approvers = approvers_of_runs(client, inputs.runs)
     return PolicyReading(now=inputs.now, policy=policy, runs=inputs.runs[::-1], shown=shown, approvers=approvers)
 

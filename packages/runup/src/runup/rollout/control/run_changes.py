@@ -93,7 +93,7 @@ def start_run(client: SyncClient, version: str) -> Output:
     policy, runs = _policy_of(client), policy_objects.runs(client)
     cluster, plain = read_versions(client)
     user = user_name(client)
-    run = started_run(policy, version, cluster, runs, client.now(), requested_by=user, plain=plain)
+    run = started_run(policy, version, cluster, runs, now=client.now(), requested_by=user, plain=plain)
     return _create_run(client, run)
 
 
@@ -106,7 +106,7 @@ def retry_run(client: SyncClient, name: str, skip_pools: Sequence[str] = ()) -> 
         failed,
         cluster,
         runs,
-        client.now(),
+        now=client.now(),
         requested_by=user_name(client),
         skip_pools=skip_pools,
         plain=plain,

@@ -64,8 +64,8 @@ def preview(
     objects: ClusterObjects,
     runs: Sequence[UpdateRun],
     calendars: Sequence[UpdateCalendar],
-    now: datetime,
     *,
+    now: datetime,
     version: str = "",
 ) -> StartPreview:
     """Returns what a policy would start in the next two weeks: `version`, else the release that it chooses."""
