@@ -304,12 +304,41 @@ def test_58_only_the_controller_marks_runs_of_the_policy(installed: Api, control
 
 
 def test_57_a_forged_requester(installed: Api, controller: Api) -> None:
-    """`requestedBy` is the user who creates the run, or empty; it does not change."""
+    """`requestedBy` is the user who creates the run; it does not change."""
     assert "must be the user who creates the run" in installed.post(RUNS, run_json(requestedBy="jane")).message
     name = created_run(controller, requestedBy=CONTROLLER)
     assert "requestedBy is immutable" in installed.merge(f"{RUNS}/{name}", {"spec": {"requestedBy": "jane"}}).message
     unnamed = created_run(installed)
     assert "requestedBy is immutable" in installed.merge(f"{RUNS}/{unnamed}", {"spec": {"requestedBy": "x"}}).message
+
+
+def _bind(api: Api, user: str, role: str) -> None:
+    """Gives a user a ClusterRole."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    body = {"metadata": {"name": f"{user}-{role}"}, "roleRef": reference, "subjects": [subject]}
+    assert api.post(PATHS["ClusterRoleBinding"], body).code in (201, 409)
+
+
+def test_57_only_an_agent_of_a_hub_leaves_the_requester_empty(installed: Api) -> None:
+    """A person without a recorded name could approve this person's own run: four eyes would be two."""
+    work = {
+        "apiGroups": ["work.open-cluster-management.io"],
+        "resources": ["appliedmanifestworks"],
+        "verbs": ["update"],
+    }
+    installed.post(PATHS["ClusterRole"], {"metadata": {"name": "agent"}, "rules": [work]})
+    for user, role in (
+        ("olga", "runup-update-operator"),
+        ("agent", "runup-update-operator"),
+        ("agent", "agent"),
+    ):
+        _bind(installed, user, role)
+    agent, olga = installed.impersonating("agent"), installed.impersonating("olga")
+    eventually(lambda: agent.post(RUNS, run_json(), dryRun="All").code == 201)
+    eventually(lambda: olga.post(RUNS, run_json(requestedBy="olga"), dryRun="All").code == 201)
+    for spec in ({}, {"requestedBy": ""}):
+        assert "only an agent of a hub may leave it empty" in olga.post(RUNS, run_json(**spec)).message
 
 
 APPROVALS = "/apis/update.runup.dev/v1alpha1/updateapprovals"
@@ -329,10 +358,7 @@ def approvers(installed: Api) -> Iterator[Api]:
     role = {"apiGroups": ["update.runup.dev"], "resources": ["updateapprovals"], "verbs": ["create", "update", "patch"]}
     installed.post(PATHS["ClusterRole"], {"metadata": {"name": "creates-approvals"}, "rules": [role]})
     for user, name in (("jane", "runup-update-approver"), ("jane", "creates-approvals"), ("bob", "creates-approvals")):
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-        body = {"metadata": {"name": f"{user}-{name}"}, "roleRef": reference, "subjects": [subject]}
-        installed.post(PATHS["ClusterRoleBinding"], body)
+        _bind(installed, user, name)
     bob = installed.impersonating("bob")
     eventually(lambda: bob.post(APPROVALS, approval_json("jane"), dryRun="All").code == 422)
     jane = installed.impersonating("jane")
@@ -403,10 +429,7 @@ def _may(api: Api, user: str, verb: str, group: str, resource: str, name: str = 
 def test_allows_people_exactly_this(installed: Api, role: str, allowed: set[str]) -> None:
     """Nobody but the approver approves, and no role writes a policy, a calendar or a status."""
     user = f"of-{role}"
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
-    body = {"metadata": {"name": user}, "roleRef": reference, "subjects": [subject]}
-    assert installed.post(PATHS["ClusterRoleBinding"], body).code in (201, 409)
+    _bind(installed, user, role)
     eventually(lambda: _may(installed, user, "list", GROUP, "updateruns"))
     resources = [*KINDS, *(f"{kind}/status" for kind in KINDS)]
     found = {f"{verb} {each}" for each in resources for verb in VERBS if _may(installed, user, verb, GROUP, each)}
