@@ -288,6 +288,11 @@ def test_the_status_and_the_updates_of_each(fleet: Fleet) -> None:
     """Nothing is known before a cluster has told it; then the hub knows what the clusters say themselves."""
     before = fleet.run("fleet", "status", "--hub", "hub")
     assert (before.code, f"{', '.join(NAMES)}: it has no status yet" in before.out) == (1, True)
+
+    def advised() -> bool:
+        return all(each["newestRecommended"] for each in _direct(fleet, "recommend").values())
+
+    eventually(advised, "the update service of each cluster has answered")
     fleet.report_status(*NAMES)
     words = ("fleet", "status", "--hub", "hub")
     eventually(lambda: _with_code(fleet.run(*words), 0), "the statuses of all have travelled")
