@@ -23,10 +23,12 @@ TESTS = {
     "fleet": ("tests/cli/rollout",),
     "kubekit/rules": (
         "tests/checks/catalogue",
+        "tests/contract",
         "tests/kubesandbox/controllers",
         "tests/rehearse/decide",
         "tests/rules",
     ),
+    "kubesandbox/apiserver": ("tests/contract",),
     "preflight": ("tests/golden",),
     "report": ("tests/cli/preflight", "tests/clusterversion/decide", "tests/preflight"),
     "rollout": ("tests/fleet/decide",),

@@ -191,6 +191,7 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a preflight with everything", "nothing is changed from here", id="a console that only shows"),
         pytest.param("a cluster that can be changed", "Clusters can be changed from here", id="one that does not"),
         pytest.param("a cluster that can be changed", "Accept a risk by its name", id="what can be done"),
+        pytest.param("a cluster that can be changed", "Start the update to 5.2.0", id="the update that was checked"),
         pytest.param("risks to accept", "NodeCordoned", id="a risk to accept"),
         pytest.param("updates to start", "5.1.0", id="an update to start"),
         pytest.param("no update to start", "No update is offered to this cluster now.", id="no update"),
