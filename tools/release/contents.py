@@ -17,7 +17,7 @@ from tools import packages
 
 CHART = packages.ROOT / "deploy" / "chart"
 PARTS = ("sdists", "image", "krew", "bills", "chart", "changelog")
-"""What is made besides the wheels."""
+"""Artefacts of a release in addition to the wheels."""
 
 
 def write(folder: Path, architectures: Sequence[str], parts: Collection[str] = PARTS) -> None:

@@ -479,23 +479,10 @@ def _watched_on_hub(ctx: click.Context, target: str, hub: str, namespace: str, *
         SystemClock().pause(interval_s)
 
 
-def _control_on_hub(
-    ctx: click.Context,
-    target: str,
-    hub: str,
-    namespace: str,
-    *,
-    word: str,
-    reason: str = "",
-    acknowledges: bool = False,
-) -> int:
+def _control_on_hub(ctx: click.Context, target: str, hub: str, namespace: str, **change: Any) -> int:
     from runup.cli.rollout import fleet_hub
 
-    _say(
-        fleet_hub.control(
-            ctx, target, hub=hub, namespace=namespace, word=word, reason=reason, acknowledges=acknowledges
-        )
-    )
+    _say(fleet_hub.control(ctx, target, hub=hub, namespace=namespace, **change))
     return 0
 
 

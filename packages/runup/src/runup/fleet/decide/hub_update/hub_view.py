@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.error_types import InputError
 from kubekit.lang.text import timestamp
 from runup.api.fleet_update_v1alpha1 import FleetUpdate, StageStatus
@@ -93,13 +93,8 @@ def _doubts(fleet: FleetUpdate, unconfirmed: str) -> Iterator[str]:
         yield "The controller has not read the FleetUpdate yet."
     elif fleet.status.observed_generation != fleet.metadata.generation:
         yield "The controller has not read the newest change of the FleetUpdate yet."
-    if unconfirmed and not _is_true(fleet, DONE):
+    if unconfirmed and status_of(fleet.status.conditions, DONE) != "True":
         yield f"This may be out of date: {unconfirmed}."
-
-
-def _is_true(fleet: FleetUpdate, type_: str) -> bool:
-    condition = find(fleet.status.conditions, type_)
-    return condition is not None and condition.status == "True"
 
 
 def _problem(fleet: FleetUpdate) -> str:
@@ -119,11 +114,11 @@ def _outcome(fleet: FleetUpdate, *, has_doubts: bool) -> Outcome:
     ready = find(status.conditions, READY)
     if has_doubts or ready is None or ready.status == "Unknown":
         return "Unknown"
-    if _is_true(fleet, DONE):
+    if status_of(status.conditions, DONE) == "True":
         return "Done"
     if fleet.spec.control == "Abort":
         return "Aborted"
-    if _is_true(fleet, FAILED):
+    if status_of(status.conditions, FAILED) == "True":
         return "Failed"
     if ready.status == "False":
         return "Refused"
@@ -189,7 +184,9 @@ def control_patch(
     """
     name, failed = fleet.metadata.name, find(fleet.status.conditions, FAILED)
     # Where minDone is less than all, the others are still updated after Done.
-    if _is_true(fleet, DONE) and all(stage.phase == "Over" for stage in fleet.status.stages):
+    if status_of(fleet.status.conditions, DONE) == "True" and all(
+        stage.phase == "Over" for stage in fleet.status.stages
+    ):
         raise InputError(f"FleetUpdate {name} has ended: every stage is done")
     if fleet.spec.control == "Abort" and control != "Abort":
         raise InputError(f"FleetUpdate {name} was aborted: create another one, whose runs begin again")
